@@ -18,14 +18,9 @@ DIGITS = 16  # number of random hex digits in names of temporary files
 def replacing(path):
     """Yield a temporary file that replaces the target if the block ends without an error.
 
-    Of a symbolic link, the target is replaced and the link is kept. An existing file keeps its mode
-    and owner. Temporary files of killed processes in the folder are removed; files of active
-    processes are locked.
-
-    Raises
-    ------
-    OSError
-        If the target is not a regular file or is write-protected, or its folder cannot be written.
+    The target of a symbolic link is replaced. An existing file keeps its mode and owner. Temporary
+    files of killed processes in the folder are removed. Raises OSError if the target cannot be
+    written.
     """
     target = Path(os.path.realpath(path))
     old = _status(target)
@@ -47,10 +42,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the status of the file to replace, or None if it does not exist.
-
-    Raises OSError if it is not a regular file or is write-protected.
-    """
+    """Return the status of the file to replace, or None without; OSError if not writable."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -70,10 +62,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new temporary file in a folder, locked if possible, and its path.
-
-    mode : permissions of the file
-    """
+    """Return a new temporary file with permissions `mode`, locked if possible, and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

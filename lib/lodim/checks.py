@@ -19,8 +19,6 @@ MOST_THREADS = 1024
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     """Raise ArgumentError unless the named field of a frozen record (dataclass) is valid.
 
-    NumPy scalars are converted to Python values.
-
     kind : type, or union of types; bools match only `bool`
     allowed : function of the value that returns whether it is valid
     words : description of valid values, for the message
@@ -35,10 +33,7 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
 
 def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) -> None:
-    """Raise ArgumentError unless a record's field is an integer from `least` to `most`.
-
-    It is converted to int.
-    """
+    """Raise ArgumentError unless a record's field is an integer from `least` to `most`."""
     object.__setattr__(record, name, whole(name, getattr(record, name), least, most))
 
 
@@ -78,10 +73,7 @@ def one_of(name: str, value: Any, allowed: Any) -> None:
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
-    """Return the position of an argument among the allowed strings or numbers.
-
-    Raises ArgumentError if it is none of them.
-    """
+    """Return the position of an argument among the allowed values; else raise ArgumentError."""
     if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")
@@ -134,10 +126,7 @@ def _as_floats(name, values):
 
 
 def sizes(name: str, values: Any) -> np.ndarray:
-    """Return numbers (one or several) from 0 to 1e100 as an array of floats (n,).
-
-    Raises ArgumentError if they are not valid.
-    """
+    """Return numbers from 0 to 1e100 as an array of floats (n,); else raise ArgumentError."""
     words = f"{name} must be at least one number, each 0 or more (up to {MAX_SIZE:g})"
     array = np.atleast_1d(np.asarray(values, dtype=object))
     if array.ndim != 1 or not array.size:
@@ -150,10 +139,7 @@ def sizes(name: str, values: Any) -> np.ndarray:
 
 
 def shares(name: str, values: Any) -> np.ndarray:
-    """Return numbers (one or several) between 0 and 1 (exclusive) as an array of floats (n,).
-
-    Raises ArgumentError if they are not valid.
-    """
+    """Return numbers between 0 and 1 (exclusive) as floats (n,); else raise ArgumentError."""
     array = _as_floats(name, values)
     if array.ndim != 1 or not array.size or not ((array > 0) & (array < 1)).all():
         raise ArgumentError(f"{name} must be between 0 and 1, not {values!r:.80}")

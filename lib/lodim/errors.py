@@ -48,10 +48,7 @@ class ExtrapolationWarning(UserWarning):
 
 @contextmanager
 def no_row_warnings() -> Iterator[None]:
-    """Suppress warnings about rows within a `with` block.
-
-    It is used for rows that lodim generated, or about which it has warned before.
-    """
+    """Suppress warnings about rows within a `with` block, such as about generated rows."""
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):
             warnings.simplefilter("ignore", category)

@@ -1,9 +1,7 @@
 """Forms: declared shapes, types and ranges of the fields of a record, and their storage in files.
 
-Compiled code uses these numbers as indices without checks, and a file may contain any values. So
-every field of a saved record has a form, and reading a file checks all forms. Sizes are numbers or
-symbols: a symbol such as "M" gets its value where it first occurs, and must have the same value
-afterwards; expressions such as "2 + p" use known symbols.
+A file may hold any values, so reading checks every field. Sizes are numbers or symbols: "M" gets
+its value where it first occurs, and must be equal afterwards; "2 + p" is an expression.
 """
 
 import ast
@@ -27,10 +25,10 @@ Size = int | str
 
 @dataclass(frozen=True)
 class Form:
-    """Rules for one type of value in files: checks, reading and writing.
+    """Rules to read, check and write one type of value in files.
 
-    read : callable(value, where, sizes) -> value; converts the stored value, or raises ValueError
-        that names the field `where`; sizes : dict of known lengths, such as {"p": 3}
+    read : callable(value, where, sizes) -> value, or ValueError; where : name of the field; sizes :
+        dict of known lengths, such as {"p": 3}
     write : callable(value) -> stored value
     """
 
@@ -39,10 +37,7 @@ class Form:
 
 
 def _checked(check):
-    """Return a Form (rules for a stored value) of values that are stored without conversion.
-
-    check : function (value, where, sizes) that raises ValueError if the value is invalid
-    """
+    """Return the Form of values that are stored as they are; `check` raises for invalid ones."""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -57,15 +52,12 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare a field of float64 numbers with a shape (without a shape one number).
-
-    A shape has numbers or symbols, such as real("n", "p"). NaN is allowed if `nan`.
-    """
+    """Declare a field of float64 numbers with a shape such as real("n", "p"), or one number."""
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers with a shape, which may be as large as deviances."""
+    """Declare a field of float64 numbers with a shape, which may be as large as squares."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
@@ -97,10 +89,7 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare a field of responses: class codes 0, ..., C - 1, or any numbers if C is 0.
-
-    C is the number of classes. NaN is allowed if `nan`.
-    """
+    """Declare a field of responses: codes 0, ..., C - 1 of C classes, or any numbers if C is 0."""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -188,18 +177,12 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner` whose symbols for lengths are its own.
-
-    For example, "p" in its shape may differ from "p" in other fields.
-    """
+    """Declare a field of the form `inner` with its own lengths, such as another "p"."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a field: a tuple of `count` values (any number if None) of the form `inner`.
-
-    Each value has its own symbols for lengths.
-    """
+    """Declare a field: a tuple of `count` values (any number if None) of the form `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -214,10 +197,7 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
 
 
 def entries(inner: Any) -> Any:
-    """Declare a field: a dict with any keys, and values of the form `inner`.
-
-    Each value has its own symbols for lengths.
-    """
+    """Declare a field: a dict with any keys, and values of the form `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -228,10 +208,9 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """Declare a field: a dict of columns with `rows` values each.
+    """Declare a field: a dict of columns with `rows` values each; columns without form are numeric.
 
-    forms : forms of required columns by name; others : of optional columns. All other columns are
-    numeric.
+    forms : forms of required columns by name; others : of optional columns
     """
     known, number = forms | others, real(rows, nan=True)
 
@@ -245,10 +224,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of a class, or a dict with the given forms of its entries.
-
-    kind : class whose fields have forms, or a dict name -> form
-    """
+    """Declare a field: a record of a class, or a dict with forms by name."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -265,10 +241,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a field: a record of one of several classes.
-
-    It is stored with the number of its class.
-    """
+    """Declare a field: a record of one of several classes, stored with the class's number."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -314,19 +287,15 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    Its attributes are forms (rules for a field), such as real("p"). Its method `_check_fields`, if
-    it has one, raises ValueError unless the fields are consistent. A field that is not stored has a
-    default instead of a form.
+    Its attributes are forms (rules for a field), such as real("p"). `_check_fields`, if defined,
+    checks the fields together. A field that is not stored has a default instead of a form.
     """
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`.
-
-    Forms of its base class come first.
-    """
+    """Move the forms among a class's attributes to `_forms`, after those of its base class."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -344,10 +313,7 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of entries, each read by its form; raise for missing or unknown entries.
-
-    where : name of the dict in messages; sizes : dict of known lengths
-    """
+    """Return a dict of entries, each read by its form; raise for missing or unknown entries."""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -404,20 +370,14 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the required length; a symbol without a value gets the value `found`.
-
-    size : number, symbol such as "p", or expression such as "2 + p"; sizes : known symbols
-    """
+    """Return a length: a number, symbol or expression; an unknown symbol gets the value `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)
 
 
 def _evaluated(size, sizes):
-    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols.
-
-    sizes : dict of the symbols' values
-    """
+    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols."""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

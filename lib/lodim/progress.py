@@ -26,7 +26,6 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     """Show the progress of a public call; calls within it show no progress of their own.
 
     progress : True shows progress at once, None after three seconds, False never
-    call : name of the function
     """
     if isinstance(progress, np.bool_):
         progress = bool(progress)

@@ -51,9 +51,9 @@ SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
 
 
 def _without_settings(names, room):
-    """Return names of features without arguments of their calls, if one name is too long.
+    """Return names of features without arguments of calls, if one is longer than `room`.
 
-    For example bs(x)[0] instead of bs(x, df=4)[0]; inner functions of te() are removed too.
+    For example bs(x)[0] instead of bs(x, df=4)[0].
     """
     for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):
         if max(map(len, names), default=0) > room:

@@ -1,10 +1,8 @@
-"""Sums of kernels over fixed row blocks, computed by several threads.
+"""Sums of kernels over fixed blocks of rows, computed by several threads.
 
-Kernels release the GIL, so plain threads share the blocks. Unlike Numba's parallel loops this works
-with folds in parallel, compiles faster, and needs no threading layer. Each block writes its own
-partial sum. Partial sums are added in a fixed order: the 16 blocks of a span, then the spans. So
-results are identical bit for bit for any number of threads, and for rows in memory, on a GPU (by
-the CUDA versions of the kernels) or on the workers of a cluster.
+Each block writes its own partial sum. Partial sums are added in a fixed order: the 16 blocks of
+65,536 rows, then these. So results are identical bit for bit for any number of threads, in memory,
+on a GPU or on a cluster. Plain threads suffice, since kernels release the GIL.
 """
 
 import os
@@ -31,10 +29,9 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 
 
 def place(X, engine, large=None):
-    """Return tiles X (blocks of 64 rows) where kernels will read them: X itself, or a GPU copy.
+    """Return X, stored in tiles of 64 rows, on the device where kernels will read it: CPU or GPU.
 
-    engine : "auto", "cpu" or "cuda"
-    large : whether the problem is large enough for "auto" to use a GPU; by default if X has 256 MiB
+    large : whether the problem is large enough for engine="auto" to use a GPU
     """
     if not on_host(X):
         if engine == "cuda":
@@ -48,11 +45,9 @@ def place(X, engine, large=None):
 
 
 def device_for(X, engine, large=None):
-    """Return the module `engine.cuda` if tiles X (blocks of 64 rows) shall be on a GPU, else None.
+    """Return the module `engine.cuda` if X (tiles of 64 rows) shall be on a GPU, else None.
 
-    "auto" uses a GPU for a `large` problem (by default X of at least 256 MiB) if numba's CUDA
-    target is installed, a GPU is usable and X fits its memory. The checks run in this order, so
-    that small data import nothing.
+    "auto" uses a GPU for a `large` problem (by default X of 256 MiB) if one is usable and X fits.
     """
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
@@ -64,7 +59,7 @@ def device_for(X, engine, large=None):
 
 
 def _device(X):
-    """Return why tiles X cannot be on a GPU (an error, or None), and `engine.cuda` (or None)."""
+    """Return why X cannot be on a GPU (an error, or None), and `engine.cuda` (or None)."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -99,20 +94,17 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Return whether tiles (blocks of 64 rows) are in this process's memory.
-
-    Other tiles are on a GPU or on Dask workers.
-    """
+    """Return whether X (tiles of 64 rows) is in this process's memory, not on a GPU or workers."""
     return isinstance(tiles, np.ndarray | ColumnTiles)
 
 
 def _as_argument(tiles):
-    """Return tiles (blocks of 64 rows) in this process's memory in the form that kernels take."""
+    """Return X (tiles of 64 rows) in the form that compiled functions accept."""
     return tiles.view if isinstance(tiles, ColumnTiles) else tiles
 
 
 def count_blocks(tiles):
-    """Return the number of row blocks (4,096 rows each) in tiles (n_tiles, p, 64)."""
+    """Return the number of blocks of 4,096 rows in X, (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)
 
 
@@ -141,9 +133,9 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, *args) over row blocks 0 to n_blocks - 1, with up to `threads` threads.
+    """Run kernel(lo, hi, *args) over blocks of 4,096 rows, 0 to n_blocks - 1, by several threads.
 
-    runs : pairs (lo, hi) of blocks to process (hi exclusive), in order; None means all
+    runs : ranges (lo, hi) of blocks to process; None means all
     """
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -164,17 +156,14 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run a kernel over the row blocks lo to hi - 1 that are in `runs`, pairs (first, end)."""
+    """Run a kernel over those of the row blocks lo to hi - 1 that are in the ranges `runs`."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
 
 
 def runs_of(some):
-    """Return pairs (first, end) of the runs of True in `some` (n_blocks,), end exclusive.
-
-    None if all are True.
-    """
+    """Return ranges (first, end) of True in `some` (n_blocks,), end exclusive; None if all are."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -182,11 +171,9 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...], with threads if the items hold at least 2,000,000 values.
+    """Return [work(item), ...], by threads if all items hold at least 2,000,000 `numbers`.
 
-    Only work that releases the GIL gains from threads. Errors are raised in the items' order. Each
-    thread gets several items at a time, since handing over an item takes as long as multiplying two
-    short columns.
+    Only work that releases the GIL gains from threads. Errors are raised in the order of the items.
     """
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
@@ -200,7 +187,7 @@ def each(work, items, numbers, threads=None):
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
     """Run kernel(lo, hi, tiles, *args), which writes to its last argument, over all row blocks.
 
-    runs : pairs (lo, hi) of the blocks to process, for tiles in this process's memory; None: all
+    tiles : X in tiles of 64 rows; runs : ranges (lo, hi) of blocks of 4,096 rows to process
     """
     if on_host(tiles):
         X = _as_argument(tiles)
@@ -212,9 +199,8 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over row blocks of what kernel(lo, hi, partials, tiles, *args) writes.
 
-    shape : shape of partials[block], the partial sum of one block, to which the kernel writes
-    runs : pairs (lo, hi) of the blocks to process, for tiles in this process's memory; other blocks
-        count as zero; None means all
+    shape : of partials[block], the sum over one block of 4,096 rows
+    runs : ranges (lo, hi) of blocks to process; None means all
     """
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
@@ -226,9 +212,9 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Return the sum of partial sums of row blocks, (n_blocks, ...): 16 blocks each, then the rest.
+    """Return the sum of partial sums of row blocks, (n_blocks, ...), in a fixed order.
 
-    The fixed order makes the result the same bit for bit for any number of threads.
+    So the result has the same bits for any number of threads.
     """
     if len(partials) == 1:
         return partials[0]
@@ -242,10 +228,9 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices `rows` of 65,536 of the n rows, in order.
+    """Return the sum of part(rows) over slices of 65,536 of the n rows, in order.
 
-    `add` joins two partial sums. A partial result depends only on its rows, so the sum is the same
-    bit for bit on any processor or worker.
+    The result has the same bits on any processor. `add` joins two partial sums.
     """
     return reduce(add, map(part, row_spans(n)))
 
@@ -268,10 +253,7 @@ _users, _lock = 0, Lock()
 
 @contextmanager
 def single_blas():
-    """Limit BLAS to one thread within a `with` block, as its threads only wait on tiny arrays.
-
-    The setting belongs to the process, so threads share it, and the last one restores it.
-    """
+    """Limit BLAS to one thread within a `with` block, as its threads only wait on tiny arrays."""
     global _users
     with _lock:
         if not _users:
@@ -287,18 +269,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) for each span (65,536 consecutive rows) of n rows, in order.
+    """Yield work(X, *rows) per 65,536 consecutive rows, in order, computed where X is held.
 
-    Parameters
-    ----------
-    work : callable
-        Module-level function, or a `functools.partial` of it with arrays; it may run on a worker.
-    X : tiles (n_tiles, p, 64)
-    *rows : arrays (n, ...), or None
-        Values of the rows.
-    threads : int or None
-        Number of spans processed in parallel, for X in memory; None means all threads. With 1, a
-        span is processed only after the previous result was used.
+    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None
+    threads : number of calls in parallel for X in memory; None means all threads
     """
 
     def of_span(part):
@@ -314,28 +288,18 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows), called for each 65,536 consecutive of n rows, in order.
-
-    X (n_tiles, p, 64) are tiles, possibly on workers; *rows are arrays (n, ...) or None.
-    """
+    """Return the sum of work(X, *rows) over each 65,536 of n rows; X in tiles of 64 rows."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return work(X, *rows), called for each 65,536 consecutive of n rows, joined to (n, ...).
-
-    X (n_tiles, p, 64) are tiles, possibly on workers. Results for the padding rows of the last tile
-    are dropped.
-    """
+    """Return work(X, *rows), called per 65,536 of n rows, joined to (n, ...)."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each 65,536 consecutive rows, in order.
-
-    X and the arrays are tiles (n_tiles, ..., 64) of 64 rows each.
-    """
+    """Yield work(X, *arrays) per 65,536 rows; all arguments are tiles (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -345,16 +309,10 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args), computed on Dask workers if they hold the tiles.
-
-    `work` must process each tile (64 rows) independently.
-    """
+    """Return work(tiles, *args), by the Dask workers that hold the tiles (of 64 rows), if any."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays), called for each 65,536 consecutive rows, in order.
-
-    X and the arrays are tiles (n_tiles, ..., 64) of 64 rows each, possibly on workers.
-    """
+    """Return the sum of work(X, *arrays) per 65,536 rows; all are tiles (n_tiles, ..., 64)."""
     return reduce(np.add, over_tiles(work, X, *arrays))

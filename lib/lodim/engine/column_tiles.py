@@ -1,7 +1,7 @@
-"""Tiles computed from columns without a copy of all of X: a kernel copies one tile at a time.
+"""X as blocks of 64 rows ("tiles") that are computed from the user's columns when read.
 
-For many rows the features take most of a fit's memory, although the frame already holds the
-numbers. Copying the tiles takes 10% to 30% of the time of a pass.
+X would take most of a fit's memory, although the frame already holds the numbers. Computing tiles
+takes 10% to 30% of the time of a pass.
 """
 
 from typing import NamedTuple
@@ -20,11 +20,11 @@ _INLINED = {"forceinline": True, "error_model": "numpy", "fastmath": False}
 
 
 class _View(NamedTuple):
-    """`ColumnTiles` (tiles computed from columns when read) in a form that kernels accept.
+    """A `ColumnTiles` object (X computed from columns when read) in a form that kernels accept.
 
-    shape (n_tiles, p, 64); n : number of rows; place (p,) int64, memory addresses of the columns;
-    mean, scale (p,) : a feature is (column - mean) / scale; inverse (p,) : 1 / scale, or 0
-    column, tile : empty arrays that carry the dtypes of the columns and of the tiles
+    n : number of rows; place : (p,) memory addresses of the columns
+    mean, scale : (p,) a feature is (column - mean) / scale; inverse : (p,) 1 / scale, or 0
+    column, tile : empty arrays with the dtypes of the columns and of X
     """
 
     shape: tuple[int, int, int]
@@ -38,18 +38,13 @@ class _View(NamedTuple):
 
 
 class ColumnTiles:
-    """Tiles (n_tiles, p, 64) of n rows, computed when read from columns: (column - mean) / scale.
+    """X, (n_tiles, p, 64) in tiles of 64 rows, computed as (column - mean) / scale when read.
 
-    A tile has 64 rows. Kernels take the attribute `view`. A slice of tiles is of this class too,
-    and np.asarray returns a copy of all tiles. The columns are never changed.
+    Slices of tiles have this class too; np.asarray gives a copy of X. Kernels take the attribute
+    `view`.
 
-    Parameters
-    ----------
-    columns : list of p arrays (n,)
-        All float64 or all float32, contiguous, without NaN.
-    mean, scale : arrays (p,)
-        The scale is infinite for a constant column, so that its feature is zero.
-    dtype : dtype of the tiles
+    columns : list of p arrays (n,), all float64 or all float32, contiguous, without NaN
+    mean, scale : (p,); an infinite scale makes a constant feature zero
     """
 
     def __init__(self, columns, mean, scale, dtype):
@@ -111,10 +106,9 @@ class ColumnTiles:
 
 
 def inverses(scale, dtype):
-    """Return factors 1 / scale (p,) that replace a division, or 0 where division is needed.
+    """Return factors 1 / scale (p,) that replace a division, or 0 if division is more exact.
 
-    Features are computed in float64. If they are then rounded to single precision, the factor is as
-    exact as division, and twice as fast.
+    If features are rounded to single precision, multiplying is as exact, and twice as fast.
     """
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
@@ -125,10 +119,7 @@ def inverses(scale, dtype):
 
 @inlined(cache=True, error_model="numpy", fastmath=False)
 def standardize(x, mean, scale, inverse, out):
-    """Write (x - mean) / scale to `out` for up to 64 rows, x (r,).
-
-    inverse : 1 / scale, by which is multiplied, or 0 to divide by the scale
-    """
+    """Write (x - mean) / scale to `out` for up to 64 rows; inverse : 1 / scale, or 0 to divide."""
     if inverse == 0.0:
         for j in range(x.size):
             out[j] = (x[j] - mean) / scale
@@ -148,15 +139,12 @@ def _pointer(typingctx, address):
 
 
 def room_for(X):
-    """In kernels: return an array that `tile_at` may fill, with the dtype of the tiles X."""
+    """Return an array for `tile_at` to fill, with the dtype of X; for compiled code only."""
     raise NotImplementedError
 
 
 def tile_at(X, t, room):
-    """In kernels: return the 64 rows of tile t, (p, 64), of X.
-
-    X is an array of tiles, or the view of a ColumnTiles, whose tile is computed into `room`.
-    """
+    """Return 64 rows of X, tile t, as (p, 64); `room` is filled if X is computed from columns."""
     raise NotImplementedError
 
 
@@ -190,9 +178,6 @@ def _tile_at(X, t, room):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lay_out(X, out):
-    """Compute all tiles (64 rows each) of the view X of a ColumnTiles; write them to `out`.
-
-    out : array (n_tiles, p, 64)
-    """
+    """Compute all tiles (64 rows each) of X from its columns; write them to `out`."""
     for t in range(out.shape[0]):
         tile_at(X, t, out[t])

@@ -1,8 +1,4 @@
-"""numba's njit, which also works if its cache folder cannot be written.
-
-numba caches kernels in NUMBA_CACHE_DIR, next to the code, or in the user's cache folder. It raises
-an error if none of them is writable, as in a container with read-only packages.
-"""
+"""numba's njit, which also works if its cache folder cannot be written, as in some containers."""
 
 import contextlib
 import gc
@@ -25,8 +21,7 @@ ZERO = np.int64(0)  # has a type, since a literal 0 would cause another compilat
 class _Compilation(event.Listener):
     """Listener for compilations: logs one message per process, and pauses garbage collection.
 
-    Numba creates millions of small objects, and searching them for cycles takes a sixth of the
-    compile time. It compiles one kernel at a time, under a lock, with the kernels that it calls.
+    Searching Numba's millions of small objects takes a sixth of the compile time.
     """
 
     depth = 0
@@ -65,10 +60,7 @@ def _say_compiling():
 
 
 def njit(*signatures, **options):
-    """Compile like numba's njit; the cache folder may be a temporary one, or there is no cache.
-
-    `signatures` and `options` are arguments of numba.njit.
-    """
+    """Compile like numba's njit; if the cache folder cannot be written, use a temporary one."""
 
     options |= {"no_cfunc_wrapper": True}  # without the unused C entry point, compilation is faster
 
@@ -91,8 +83,8 @@ def njit(*signatures, **options):
 def inlined(**options):
     """Compile a function that only kernels call: always inlined, without a Python entry point.
 
-    The entry point takes half of the compile time of a small function. Python must not call the
-    function, since numba would jump to an invalid address. `options` are arguments of numba.njit.
+    This halves the compile time of a small function. Python must not call the function: numba would
+    jump to an invalid address.
     """
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
@@ -116,10 +108,7 @@ def _folder():
 
 
 def _private():
-    """Return a private cache folder for compiled kernels, created if necessary; None if impossible.
-
-    Other users must not write to it, since kernels are code.
-    """
+    """Return a cache folder that other users cannot write to, or None; kernels are code."""
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
@@ -140,10 +129,7 @@ LINE = 64  # size of a cache line in bytes
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """In kernels: load the memory `offset` bytes after the start of an array into cache.
-
-    It changes and reads nothing, so the address may be beyond the end of the array.
-    """
+    """Load the memory `offset` bytes after the start of an array into cache; in compiled code."""
 
     def codegen(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)

@@ -1,8 +1,6 @@
-"""Arrays and kernels on a GPU.
+"""Arrays and kernels on a GPU; the only module that imports numba's CUDA target.
 
-Only this module imports numba's CUDA target; `blocks` imports it only if a GPU is requested. The
-target is numba_cuda_mlir if installed, else numba.cuda; the same kernels compile with both. The
-simulator is part of numba.cuda.
+The target is numba_cuda_mlir if installed, else numba.cuda.
 """
 
 import math
@@ -36,7 +34,7 @@ def usable():
 
 
 def fits(X):
-    """Return whether the GPU has enough free memory for tiles X and for a few values per row."""
+    """Return whether the GPU has enough free memory for X and for a few values per row."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= free_bytes()
 
@@ -47,12 +45,10 @@ def free_bytes():
 
 
 class DeviceTiles:
-    """Tiles of X (64 rows each), (n_tiles, p, 64), in GPU memory.
+    """X in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
 
-    Functions run CUDA kernels if they get tiles of this type. The CUDA version of a kernel in
-    `models/<model>/kernels/cpu.py` is the function of the same name in `kernels/cuda.py`. Called
-    with these tiles and the other arguments, it returns the sum over all rows, or writes to its
-    last argument.
+    A CPU kernel called with it runs its CUDA version: the function of the same name in the model's
+    `kernels/cuda.py`.
     """
 
     def __init__(self, array):
@@ -61,7 +57,7 @@ class DeviceTiles:
 
     @classmethod
     def from_tiles(cls, X):
-        """Return a copy of tiles X on the GPU; the copy is cached while X exists."""
+        """Return a copy of X on the GPU; the copy is cached while X exists."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))
             weakref.finalize(X, _PLACED.pop, id(X), None)
@@ -74,9 +70,9 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return a named, uninitialized work array on the GPU.
+        """Return a named, uninitialized work array on the GPU, kept between passes over the data.
 
-        It is kept between passes over the data, because allocating GPU memory stops all kernels.
+        Allocating GPU memory would stop all kernels.
         """
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
@@ -99,7 +95,7 @@ class DeviceTiles:
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):
-        """Run the CUDA version of a compiled CPU kernel on these tiles."""
+        """Run the CUDA version of a compiled CPU kernel on X."""
         function = kernel.py_func
         twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
         with _TURN:
@@ -142,10 +138,7 @@ def zeros(shape):
 
 
 def limit_registers(count):
-    """Return options for compiling a CUDA kernel that uses at most `count` registers per thread.
-
-    The options are {} in the CUDA simulator.
-    """
+    """Return options to compile a CUDA kernel with at most `count` registers per thread."""
     return {} if config.ENABLE_CUDASIM else {"max_registers": count}
 
 

@@ -1,8 +1,7 @@
 """Tasks on the workers of a Dask cluster, with their results and errors.
 
-Apart from `sources`, only this module imports `distributed`, and only if a client is given. Tasks
-are pure, have unique keys, and never modify another task's result. Dask keeps their graph, and
-recomputes results that a lost worker held.
+Tasks are pure, have unique keys, and never modify another task's result, so Dask can recompute
+results that a lost worker held.
 """
 
 import asyncio
@@ -66,10 +65,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return a list of work(shared, *args) for each args in `each`, computed by Dask workers.
-
-    `shared` is sent only once.
-    """
+    """Return [work(shared, *args) for args in each], computed by Dask workers."""
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
@@ -108,9 +104,8 @@ class Group:
 class Cluster:
     """The workers of a Dask client, and the groups of rows that each worker holds.
 
-    There are as many groups as workers, and Dask gives one to each idle worker. No task names its
-    worker: with `allow_other_workers` it would wait forever after all workers have been replaced
-    (distributed 2026.8).
+    There are as many groups as workers. No task names its worker, since it would wait forever if
+    all workers were replaced.
     """
 
     def __init__(self, client, n):
@@ -125,10 +120,7 @@ class Cluster:
         ]
 
     def check_room(self, row_bytes):
-        """Raise DataError if a group of rows does not fit into the memory of a worker.
-
-        row_bytes : number of bytes per row
-        """
+        """Raise DataError if a group of rows (row_bytes each) does not fit a worker's memory."""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BYTES_PER_ROW)
@@ -145,8 +137,8 @@ class Cluster:
     def submit(self, work, held=(), sent=(), name=None):
         """Start work(group, *arrays of the group, *sent) on the workers; return a future per group.
 
-        held : list of WorkerTiles, of which each call gets its group's rows; sent : list of further
-            arguments, equal for all groups, or `PerTask` with one value per group
+        held : list of WorkerTiles (arrays on workers), of which each call gets its group's rows
+        sent : other arguments; a `PerTask` has one value per group
         """
         name = name or work.__name__
         tasks = []
@@ -170,11 +162,10 @@ class PerTask:
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *held on a worker, *last) that Dask sends as one block of bytes.
+    """A call work(*first, *held, *last) that Dask sends as one block of bytes.
 
-    The arguments `held` are results that the worker already has. Dask would otherwise send arrays
-    separately, and they may arrive misaligned. SciPy refuses misaligned arrays, and Numba compiles
-    again for them.
+    The arguments `held` are results that the worker already has. Dask could send arrays misaligned,
+    which SciPy refuses.
     """
 
     work: object
@@ -198,17 +189,14 @@ def _task(pickled):
 
 
 def _aligned(v):
-    """Return an array aligned in memory and writable, as kernels need it, copied if necessary.
-
-    Values that are not arrays are returned unchanged.
-    """
+    """Return an array aligned in memory and writable, copied if necessary; else the value."""
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message, and return the futures of their results.
 
-    held : for each further argument of the tasks, a list of futures, one per task
+    held : lists of futures, one per task, whose results are further arguments
     """
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
@@ -242,20 +230,16 @@ def _results(client, futures):
 
 
 def _release_unfinished(futures):
-    """Release futures that have failed or are no longer needed.
-
-    Otherwise they would never be freed: the client holds the error of a future, the error holds its
-    stack frames, and these hold the future.
-    """
+    """Release futures that have failed or are no longer needed, since Dask never frees them."""
     for future in futures:
         if future.status != "finished":
             future.release()
 
 
 def _alone_since(client, before):
-    """Return the time since when the cluster has no worker; None if it has one.
+    """Return the time since when the cluster has no worker; DeviceError after 30 seconds.
 
-    Raises DeviceError if this lasts 30 seconds. `before` is the result of the previous call.
+    before : result of the previous call; None if the cluster has a worker
     """
     if _in_words(client, client.nthreads):
         return None
@@ -274,10 +258,7 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return a dict worker address -> number of threads.
-
-    Raises DeviceError if the cluster has no worker within 30 seconds.
-    """
+    """Return a dict worker address -> number of threads; DeviceError without any for 30 seconds."""
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:
@@ -296,7 +277,7 @@ def _threads():
 
 
 def _in_words(client, call):
-    """Return call(), a call of Dask; raise a clear DeviceError if the cluster failed."""
+    """Return the result of a call of Dask; raise a clear DeviceError if the cluster failed."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError

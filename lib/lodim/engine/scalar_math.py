@@ -1,8 +1,6 @@
-"""Scalar functions of the kernels, which Numba compiles to vector instructions.
+"""exp and log1p for compiled loops, as polynomials that vectorize (the C library's do not).
 
-For exp and log1p, LLVM would call the C library once per row. The polynomials below have no
-branches and vectorize. In the precision of their argument, they differ from NumPy's functions by a
-few units in the last place (tests/engine/test_scalar_math.py).
+They differ from NumPy's functions by a few units in the last place.
 """
 
 import math
@@ -46,10 +44,7 @@ def _like(number, x):
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """Return q * 2**k for an integer k, computed on the bits of q.
-
-    k is in the low bits of t = 1.5 * 2**(bits of the mantissa) + k.
-    """
+    """Return q * 2**k for an integer k, stored in the low bits of t; computed on the bits of q."""
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 

@@ -1,8 +1,7 @@
-"""Memory layout of X: tiles of 64 rows, stored by column within each tile.
+"""Memory layout of X: tiles of 64 rows, stored by column within each tile, (n_tiles, p, 64).
 
-A tile is a (p, 64) block. A kernel reads it column by column for z = Xw and again for X'r, both
-with unit stride over rows, so that both loops vectorize and the second read is from cache. Rows
-beyond n in the last tile are zero.
+A kernel reads a (p, 64) tile column by column for z = Xw and again for X'r. Both loops vectorize,
+and the second reads from cache. Rows beyond n in the last tile are zero.
 """
 
 import numpy as np
@@ -39,18 +38,12 @@ def unpack(tiles, n):
 
 
 def by_row(tiles, n):
-    """Return values of the first n rows from tiles of 64 rows: (n_tiles, 64) -> (n,).
-
-    With K values per row: (n_tiles, K, 64) -> (n, K).
-    """
+    """Return values of n rows without tiles: (n_tiles, 64) -> (n,), (n_tiles, K, 64) -> (n, K)."""
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 
 def rows(tiles, i):
-    """Return the rows at positions i (r,) of tiles X (blocks of 64 rows) as a matrix (r, p).
-
-    X may be an array, or tiles computed from columns or held by workers.
-    """
+    """Return the rows at positions i (r,) of X, stored in tiles of 64 rows, as a matrix (r, p)."""
     if not isinstance(tiles, np.ndarray):
         return tiles.take(i)
     return tiles[i // TILE, :, i % TILE]
@@ -69,10 +62,7 @@ def pad(v, n_tiles, dtype=np.float64):
 
 
 def varies(tiles):
-    """Return which columns of tiles (n_tiles, p, 64) are not zero in all rows, (p,) bool.
-
-    The search stops as soon as all columns have a nonzero value.
-    """
+    """Return which columns of X, (n_tiles, p, 64), are not zero in all rows, (p,) bool."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

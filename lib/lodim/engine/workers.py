@@ -1,8 +1,7 @@
-"""Tiles on the workers of a Dask cluster, and kernels that run there.
+"""X on the workers of a Dask cluster, in tiles of 64 rows, and kernels that run there.
 
-Each worker holds a contiguous group of chunks of PART rows. Everything on a worker is the result of
-pure tasks, so Dask can recompute it bit for bit if the worker is lost. An evaluation sends
-parameters to each group and returns the sums of its spans, which are added in the order of rows.
+Each worker holds a group of consecutive chunks of 65,536 rows. An evaluation sends parameters to
+each group and returns sums per chunk, which are added in the order of rows.
 """
 
 from functools import reduce
@@ -18,11 +17,11 @@ from lodim.engine.tiles import TILE
 
 
 class WorkerTiles:
-    """Tiles (n_tiles, ..., 64) of n rows, in groups of rows that Dask workers hold.
+    """An array in tiles of 64 rows, (n_tiles, ..., 64), in groups of rows that Dask workers hold.
 
-    A kernel called with these tiles runs on the worker of each group. Of other WorkerTiles
-    arguments it gets the group's rows; all other arguments are sent. `beside` is a dict of columns
-    that were read with the rows: name -> (array (n,) or (n, K) in this process, its WorkerTiles).
+    A kernel called with it runs on the workers. Each worker uses its rows of all WorkerTiles
+    arguments; other arguments are sent. beside : dict of columns that were read with the rows: name
+    -> (array (n,) or (n, K) here, its WorkerTiles)
     """
 
     def __init__(self, cluster, futures, n, shape, dtype):
@@ -46,8 +45,7 @@ class WorkerTiles:
     def map(self, function, *args, shape=None, dtype=None):
         """Return WorkerTiles of function(tiles, *args), computed by each worker from its rows.
 
-        shape : axes of the result after n_tiles, by default unchanged. `function` must be pure,
-            since the task is repeated if its worker is lost.
+        shape : axes of the result after n_tiles. `function` must be pure, since Dask may repeat it.
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -57,7 +55,7 @@ class WorkerTiles:
     def add(self, kernel, onto, *args):
         """Return WorkerTiles to which kernel(lo, hi, tiles, *args, out) added values on workers.
 
-        onto : WorkerTiles that are copied to `out` first, or the axes (..., 64) of zeros
+        onto : WorkerTiles to copy to `out` first, or the axes (..., 64) of zeros
         """
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
@@ -73,10 +71,9 @@ class WorkerTiles:
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum of a kernel's partial sums over all rows, computed by the workers.
+        """Return the sum of a kernel over all rows, of the given shape, computed by the workers.
 
-        Sums are added in a fixed order, so the result is that of rows in memory, bit for bit. shape
-        : shape of the sum
+        It has the same bits as for rows in memory.
         """
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
@@ -84,28 +81,19 @@ class WorkerTiles:
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, *tiles, *args) per 65,536 rows, computed by the workers.
-
-        rows : slice of these rows among all rows; tiles : of these rows only
-        """
+        """Return [function(rows, *tiles, *args), ...] per 65,536 rows, a slice, by the workers."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows) per 65,536 consecutive rows, computed by the workers.
-
-        X : tiles of these rows; *rows : arrays with a value per row, or None
-        """
+        """Return [work(X, *rows), ...] per 65,536 rows, by the workers; rows : arrays (n, ...)."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays) per 65,536 consecutive rows, computed by the workers.
-
-        X and *arrays : tiles (n_tiles, ..., 64) of these rows
-        """
+        """Return [work(X, *arrays), ...] per 65,536 rows, by the workers; all are in tiles."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -135,8 +123,7 @@ class WorkerTiles:
     def column(self, values):
         """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); zeros if None.
 
-        Arrays that were read with the rows are already on the workers. Other arrays are sent, and
-        cached there while the array exists.
+        Arrays that were read with the rows are already on the workers; others are sent once.
         """
         if values is None:
             return self.constant(0.0)
@@ -157,10 +144,7 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Register WorkerTiles `there` as the workers' copy of an array, for later `column` calls.
-
-        The copy is kept while the array exists.
-        """
+        """Register WorkerTiles `there` as the workers' copy of an array, for `column` to return."""
         self._sent.append((ref(values), there))
 
     def varies(self):
@@ -181,27 +165,16 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return the arguments in two parts: WorkerTiles, self first, and values to be sent.
-
-        The second part is (function, positions of the WorkerTiles, other values), which `_merge`
-        joins again on a worker.
-        """
+        """Return the arguments that are WorkerTiles, self first, and positions of the others."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Return WorkerTiles of rows that the workers read, with other columns in `beside`.
+    """Return WorkerTiles of X, (n, p) rows that the workers read, with other columns in `beside`.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    make : callable(k)
-        Picklable function that returns chunk k of the rows (65,536 rows) as a Batch, or as an
-        object with its attributes X, y, weights and offset. Repeated calls must give the same bits.
-    n, p, dtype
-        Number of rows, number of columns, and dtype of X.
+    make : callable(k) that returns chunk k (65,536 rows) as a Batch with X, y, weights and offset
     """
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
@@ -225,9 +198,9 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Return the rows of a group, read by make(k) for each chunk k.
+    """Return the rows of a group as a dict of tiles: X, and those of y, weights and offset.
 
-    The result is a dict of tiles: X, and those of y, weights and offset that are not None.
+    make : callable(k) that returns chunk k of the rows as a Batch
     """
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):

@@ -60,9 +60,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to raise errors for unknown arguments and to show progress.
 
-    If the first argument is a model function, the arguments of that function are allowed too. The
-    signature has `*args: P.args` for type checkers, which need it before `**arguments: P.kwargs`;
-    `*args` accepts no values, and parameters with a default are keyword-only.
+    If its first argument is a model function, that function's arguments are allowed too. `*args` is
+    only for type checkers and accepts no values.
     """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())

@@ -26,10 +26,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return formulas of the link scores as expression trees, and when predictions are NaN.
-
-        features : expressions of the standardized features
-        """
+        """Return the link scores as expressions of standardized features, and when they are NaN."""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
@@ -45,10 +42,7 @@ class Delegates(ABC):
         return {}
 
     def _linear(self):
-        """Return coefficients (q,) of the linear score, their covariance and names.
-
-        None if the model's score is not linear.
-        """
+        """Return coefficients (q,) of a linear score, their covariance and names; else None."""
         return None
 
     # Shared by all models ----------------------------------------------------------------------
@@ -82,8 +76,8 @@ class Delegates(ABC):
         Parameters
         ----------
         data : frame, optional
-            The training rows or new rows (recognized by their number and means), with or without
-            the response. Without data only the fit is checked.
+            The training rows or new rows, with or without the response. Without data only the
+            fit is checked.
         offset : array (n,) or column name, optional
         ignore : tuple of str, default=()
             Codes of checks to skip.
@@ -107,8 +101,8 @@ class Delegates(ABC):
 
         Notes
         -----
-        Checks that involve chance give a false alarm with probability 0.001 over all features or
-        classes. "Standard errors" below belong to the measured quantity.
+        Checks that involve chance give a false alarm with probability 0.001. SE is the standard
+        error of the measured quantity.
 
         =============  =======================  ============================================
         code           needs                    found if
@@ -118,38 +112,34 @@ class Delegates(ABC):
         dropped-rows                            over 10% of the rows were dropped for missing values
         constant                                a feature did not vary in training
         grid-end                                the lowest held-out loss is at the smallest penalty
-        overfit        (new rows with the       over half of the deviance explained in training is
-                       response)                lost on held-out or new rows (by 4 standard errors)
+        overfit        (new rows with y)        over half of the deviance explained in training is
+                                                lost on held-out or new rows (by 4 SE)
         wild-values    rows                     a few rows (1%, or 3) lie farther from the others
-                                                than 10 times their range; all models but glm use
-                                                the middle of the others instead
-        leak           rows with the response   one feature nearly determines the response:
+                                                than 10 times their range
+        leak           rows with y              one feature nearly determines the response:
                                                 correlation, AUC or accuracy of at least 0.995
-        copies         rows                     features of two columns have a correlation of at
-                                                least 0.995
+        copies         rows                     features of two columns correlate by at least 0.995
         identifier     the training rows        a column of integers, 90% of them distinct, has an
                                                 identifier's name, such as id
         duplicates     the training rows        1% of the rows repeat an earlier one, ten times as
                                                 many as by chance
         collinearity   the training rows        (glm, costnet) a variance inflation factor of a
                                                 numeric feature is above 10
-        rare-level     the training rows        a level or class has fewer than 5 rows, so that some
-                                                of five folds have none
+        rare-level     the training rows        a level or class has fewer than 5 rows
         empty-cells    the training rows        a combination of levels of crossed factors has at
                                                 most one row
         dispersion     the training rows        (glm, poisson) Pearson's statistic per degree of
-                                                freedom is below 0.5 or above 1.5 (by 4 standard
-                                                errors)
+                                                freedom is below 0.5 or above 1.5 (by 4 SE)
         zeros          the training rows        (glm, poisson) zeros exceed their expected number by
-                                                half (and by 4 standard errors)
+                                                half (and by 4 SE)
         influence      the training rows        (glm) Cook's distance is above 1; (others) one row
                                                 has 25% of the deviance
         extrapolation  new rows                 a value is over sqrt(n - 1) standard deviations from
                                                 the training mean, or a level is new
-        drift          new rows (20)            a feature's mean has moved by a quarter of a
+        drift          20 new rows              a feature's mean has moved by a quarter of a
                                                 standard deviation, and by more than chance
-        calibration    new rows (40) with the   recalibration by intercept and slope would reduce
-                       the response                 deviance by 2%, and by more than chance
+        calibration    40 new rows with y       recalibration by intercept and slope would reduce
+                                                deviance by 2%, and by more than chance
         =============  =======================  ============================================
 
         Examples
@@ -183,13 +173,10 @@ class Delegates(ABC):
         Returns
         -------
         str
-            Source of a module with predict(row), where row is a dict of values by column. It
-            returns the value of `predict`: a number, a dict of probabilities by class, or of
-            coordinates for a view. A missing value is None or NaN. Rows that `predict` refuses
-            raise a ValueError, as do numbers beyond 1e90, and in cc() and % numbers over 1e8
-            periods from zero, where languages round differently. The text holds the same data on
-            single training rows as `save`: prototypes of `proset`, coordinates of `melm`, nothing
-            for other models.
+            Source of a module with predict(row), where row is a dict of values by column; None
+            or NaN is missing. It returns the value of `predict`: a number, or a dict by class or
+            coordinate. Rows that `predict` refuses raise a ValueError, as do numbers beyond 1e90.
+            Single training rows are in the text for `proset` (prototypes) and `melm` (coordinates).
 
         Raises
         ------
@@ -273,11 +260,10 @@ class Delegates(ABC):
         Returns
         -------
         onnx.ModelProto
-            Model of opset 17, with an input (n, 1) per column: doubles for numbers and booleans,
-            NaN if missing; strings for text, empty if missing. The output is `prediction` (n, 1),
-            or `probabilities` (n, K), with the classes as JSON in the metadata. It is NaN if
-            `predict` gives NaN, or if `to_python` would refuse the row. Inverse trigonometric and
-            hyperbolic functions have single precision.
+            Model of opset 17, with an input (n, 1) per column: doubles, NaN if missing, or strings,
+            empty if missing. The output is `prediction` (n, 1), or `probabilities` (n, K) with the
+            classes as JSON in the metadata; NaN if `predict` gives NaN or `to_python` would refuse
+            the row. Some functions, such as arctan, have single precision.
 
         Raises
         ------
@@ -303,10 +289,7 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """Return the Equation (expression tree) of the fit, to be written in other languages.
-
-        new_levels : treatment of new levels, "error" or "missing"
-        """
+        """Return the Equation (expression tree) of the fit, to be written in other languages."""
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)

@@ -40,7 +40,6 @@ class Estimate:
     Attributes
     ----------
     model : str
-        Name of the model function.
     rows, columns : int
         Number of complete rows and of features.
     tile_bytes : int
@@ -48,15 +47,15 @@ class Estimate:
     in_place : bool
         Whether the fit reads the features in the data frame, without a copy.
     scratch : str or None
-        Folder of the scratch file that holds the features; None if they are in memory.
+        Folder of a file that holds the features; None if they are in memory.
     free_bytes : int
-        Free space in the scratch folder or in memory; with a client, free memory in this process.
+        Free space in that folder or in memory.
     memory_bytes : int
-        Peak memory of the call in this process, including tiles in memory but not a data frame.
+        Peak memory of the call in this process, without the data frame.
     source_passes, source_bytes : int or None
-        Number of times the data are read, and size of their files; None if in memory.
+        Number of times that files are read, and their size; None for data in memory.
     tile_passes : (int, int) or None
-        Usual range of passes over all tiles, without cross-validation on up to 20,000 rows.
+        Usual range of passes over all features, without cross-validation.
     workers : int
         Number of Dask workers; 0 without a client.
     worker_bytes : int or None
@@ -165,12 +164,10 @@ def estimate(
 
     Notes
     -----
-    The estimate uses 16,384 rows (of files, the first rows in up to eight places) and the number of
-    rows stated in files. If rows must be counted (lazy and Dask frames), or the sample does not
-    suffice (for example, it has only one class), all rows are read once (see `looked_at`). Levels
-    absent from the sample would add columns. Memory is the peak of arrays by Python's tracemalloc,
-    without 0.3 GB for Python and its libraries; it was within 20% of measurements for gbmap,
-    costnet and glm from 200,000 rows on.
+    The estimate uses 16,384 rows and the number of rows stated in files. All rows are read once if
+    they must be counted (lazy and Dask frames), or if the sample does not suffice. Memory is the
+    peak of arrays, without 0.3 GB for Python; it was within 20% of measurements for gbmap, costnet
+    and glm from 200,000 rows on.
 
     Examples
     --------
@@ -241,10 +238,7 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return (number of rows, Problem of a sample, text on the sample) for a frame in memory.
-
-        The sample has evenly spaced rows.
-        """
+        """Return (number of rows, Problem of evenly spaced rows, text on them) for a frame."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -253,10 +247,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample, text on the sample) for data not in memory.
-
-        The sample has the first rows of some parts of the data.
-        """
+        """Return (number of rows, Problem of some rows, text on them) for data not in memory."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -295,10 +286,7 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return a list of frames with the first rows of up to eight evenly spaced parts of the data.
-
-    source : data that are not in memory; only_first : whether to read the first part only
-    """
+    """Return frames with the first rows of up to eight parts of the data; or of the first only."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -313,10 +301,9 @@ def _first_rows(source, names, only_first):
 
 
 def _reads_in_place(problem, data, n, arguments):
-    """Return whether a fit computes the features from the frame's columns without a copy of them.
+    """Return whether a fit of n rows computes X from the frame's columns, without a copy.
 
-    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU. n : number
-    of rows
+    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU.
     """
     design = problem.design
     if not problem.model.in_place or problem.settings.engine == "cuda":
@@ -338,7 +325,7 @@ def _reads_in_place(problem, data, n, arguments):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Return the peak bytes of reading the data and fitting the model, without the features.
+    """Return the peak bytes of reading the data and fitting the model, without X.
 
     batch : sample of `rows` rows; n : number of all rows; needs : memory of the model
     """
@@ -351,11 +338,7 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n
 
 
 def _source_passes(problem, rows):
-    """Return how many times data that are not in memory are read for a fit.
-
-    They are read for complete rows and for writing features, and possibly for functions that learn
-    and for means.
-    """
+    """Return how many times a fit reads data that are not in memory."""
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]
@@ -366,7 +349,7 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Return the bytes per Dask worker: its features, the model's arrays, a chunk of rows."""
+    """Return the bytes per Dask worker: its part of X, the model's arrays, a chunk of rows."""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

@@ -1,9 +1,7 @@
-"""Evaluation of predictions by sums over chunks of rows, which can be added.
+"""Sums over rows from which evaluate() computes its measures; sums of chunks can be added.
 
-The null deviance needs an intercept over all rows. For classes it follows from their counts. For
-numbers the null models of the chunks are merged, in the way that variances of chunks are merged
-(Chan, Golub and LeVeque 1979). For classes with an offset there are no such sums, so response,
-weight and offset of each row are kept. The AUC needs class, weight and scores of each row.
+Null models of chunks are merged like variances (Chan, Golub and LeVeque 1979). For the AUC, and for
+the null deviance of classes with an offset, sums do not suffice: some values per row are kept.
 """
 
 from dataclasses import dataclass
@@ -18,9 +16,8 @@ from lodim.classification import auc, macro_auc
 class NullPart:
     """Null model (intercept only) of some rows with positive weight w.
 
-    weight : sum of the weights
-    size : sum of w exp((2 - p) score), p the power of the variance; of the weights for gaussian
-    intercept, deviance : of the null model of these rows; the deviance is a sum
+    size : sum of w exp((2 - p) score), p the power of the variance; sum of w for gaussian
+    deviance : a sum over the rows, not a mean
     """
 
     weight: float
@@ -33,15 +30,12 @@ class NullPart:
 class Evaluation:
     """Sums over rows, from which evaluate() computes its measures; sums of chunks can be added.
 
-    family : of the fit
     n, weight : number of rows of positive weight, and the sum of their weights
     totals : dict name of a loss -> its weighted sum
-    classes : (K, 2) weight of all rows, and of correctly predicted rows, per class; None for
-        numbers
+    classes : (K, 2) weight of all, and of correctly predicted, rows per class; None for numbers
     squares : weighted sum of the squared response; reach : minimum and maximum of the response
-    offset_given : whether there is an offset
-    nulls : for numbers a NullPart (null model) per chunk; for classes with an offset, whose null
-        deviance cannot be computed from sums, (y, weights, offset) per chunk
+    nulls : a NullPart (null model) per chunk for numbers; (y, weights, offset) for classes with
+        offset
     ranked : (y, weights, scores) per chunk of classes, for the AUC
     """
 
@@ -58,11 +52,9 @@ class Evaluation:
 
     @classmethod
     def of_rows(cls, family, y, weights, offset, score, losses):
-        """Return the Evaluation of rows with known responses and predictions.
+        """Return the Evaluation of rows with known responses y (n,), coded for classes.
 
-        y : (n,), codes for classes; weights : (n,) as given; offset : (n, K), or None; score : (n,
-            K);
-        losses : dict of (n,) arrays
+        weights : (n,) as given; offset, score : (n, K); losses : dict of (n,) arrays
         """
         at = weights > 0
         has_classes = families.has_classes(family)
@@ -143,9 +135,7 @@ class Evaluation:
 def auc_of_classes(family, y, weight, score):
     """Return the AUC for two classes; for several the mean over each class against all others.
 
-    NaN if only one class occurs.
-
-    y : (n,) codes; weight : (n,); score : (n, n_scores)
+    NaN if only one class occurs. y : (n,) codes; score : (n, n_scores)
     """
     if score.shape[1] == 1:
         return auc(y == 1, score[:, 0], weight)
@@ -153,11 +143,9 @@ def auc_of_classes(family, y, weight, score):
 
 
 def share_explained(deviance, null_deviance, square, varies):
-    """Return the explained share of the mean null deviance; NaN for a constant response.
+    """Return the explained share of the null deviance; NaN for a constant response.
 
-    deviance, null_deviance : means per row; square : mean square of a numeric response, None for
-        classes
-    varies : False if all numbers are equal and there is no offset
+    deviance, null_deviance : means per row; square : mean square of a numeric response, else None
     """
     if not varies:
         return np.nan
@@ -174,10 +162,7 @@ def _needs_rows(family, offset_given):
 
 
 def _by_class(y, weights, score):
-    """Return (K, 2) per class: weight of all rows, and of correctly predicted rows.
-
-    y : (n,) codes of classes; score : (n, n_scores) link scores
-    """
+    """Return per class the weight of all rows, and of correctly predicted rows, (K, 2)."""
     code = y.astype(int)
     K = max(2, score.shape[1])
     right = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
@@ -198,9 +183,8 @@ def _null_of(family, y, weights, offset):
 def _null_deviance(family, parts):
     """Return the total deviance of the null model of all chunks, given a NullPart per chunk.
 
-    With a common intercept c, the deviance of chunk k exceeds that of its own null model. With d =
-    c_k - c, the excess is w d^2 for gaussian, else 2 s (g(2 - p, -d) + g(p - 1, d)), where p is the
-    power of the variance, s the size, and g(a, d) = (exp(a d) - 1) / a.
+    A common intercept c instead of c_k = c + d adds w d^2 to chunk k for gaussian, else 2 s (g(2 -
+    p, -d) + g(p - 1, d)), with g(a, d) = (exp(a d) - 1) / a, size s, and variance power p.
     """
     weight, size, own, deviance = (
         np.array([getattr(part, name) for part in parts])

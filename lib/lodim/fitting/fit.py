@@ -38,9 +38,9 @@ ROUNDING = 1e-12  # explained shares below this are rounding errors
 class Fit(Delegates):
     """Result of a model function: a fitted model.
 
-    predict(), augment() and evaluate() return frames of polars for polars data, of pyarrow for
-    pyarrow data, else of pandas. tidy() and glance() return frames of the same kind as the training
-    data. Other methods return pandas frames.
+    predict(), augment() and evaluate() return frames of the same package as their data (pandas,
+    polars or pyarrow). tidy() and glance() follow the training data. Other methods return pandas
+    frames.
     """
 
     name: str
@@ -642,7 +642,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Set the name of a module's function to that of the method which uses it, for messages."""
+    """Name a module's function like the method that uses it, for error messages."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -56,10 +56,7 @@ def fit_model(model, formula, data, options):
 
 
 def model_of(function):
-    """Return the Model (name, abilities, steps) of a public model function such as `lodim.gbmap`.
-
-    Raises ArgumentError for any other object.
-    """
+    """Return the Model (name, abilities, steps) of a public function such as `lodim.gbmap`."""
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
@@ -78,11 +75,9 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
     """Return the Problem (data as numbers, and settings) of a call of a model function.
 
-    It learns the design from the data, and checks the settings.
-
     which : index of the response, if the formula has several
     groups : groups for the folds of cv(), if the model has no argument `groups`
-    in_place : whether features may be computed from the frame's columns without a copy
+    in_place : whether X may be computed from the frame's columns without a copy
     """
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
@@ -177,11 +172,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a batch whose features are in memory, for the step named `what`, which needs them.
-
-    Features that are computed from columns, or on workers, are gathered if they fit into memory;
-    else ArgumentError is raised.
-    """
+    """Return a batch with X in memory, which the step named `what` needs; else ArgumentError."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]
@@ -197,10 +188,7 @@ def in_memory(what, batch):
 
 
 def _control(model, arguments, control):
-    """Return the checked entries of `control` as a dict, and its "scratch" folder.
-
-    The folder is not part of the model, so a fit does not keep it.
-    """
+    """Return the checked entries of `control`, and its "scratch" folder (not kept in the fit)."""
     if control is not None and not isinstance(control, dict):
         raise ArgumentError(f"control must be a dict, not {control!r}")
     names = {f.name for f in dataclasses.fields(model.settings)} - set(arguments)

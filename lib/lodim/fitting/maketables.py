@@ -17,10 +17,7 @@ INTERCEPT = "Intercept"  # name in other packages
 
 
 def coefficients(fit):
-    """Return the estimates of a fit by term, with standard errors etc. (NaN if unknown).
-
-    Columns are named as the package maketables expects: b, se, t, p.
-    """
+    """Return the estimates of a fit with the column names of maketables: b, se, t, p."""
     frame = fit._of_tables()
     keys = [c for c in ("level", "dimension") if c in frame]
     known = _references(fit.design) | {"(Intercept)": INTERCEPT}

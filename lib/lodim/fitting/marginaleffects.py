@@ -10,10 +10,7 @@ SCALES = ("response", "link")
 
 
 def wrap(fit, data, type):
-    """Return a fit and data as the ModelAbstract that the package marginaleffects expects.
-
-    type : scale of predictions, "response" or "link"
-    """
+    """Return a fit and data as the ModelAbstract that the package marginaleffects expects."""
     design = fit._reader
     frame = read_frame(data)
     needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
@@ -37,10 +34,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (dict text -> level), for levels that are neither text nor booleans.
-
-    read : dict of columns
-    """
+    """Return a dict column -> (dict text -> level), for levels that are neither text nor bool."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()

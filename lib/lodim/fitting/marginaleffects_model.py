@@ -17,7 +17,7 @@ SHIFT = 1e5
 class LodimModel(ModelAbstract):
     """A fit and data in the form that the package marginaleffects expects.
 
-    It predicts at the fit's coefficients, or at coefficients near them, for derivatives.
+    For derivatives, it also predicts at coefficients near those of the fit.
     """
 
     _n_offsets = 0  # columns in addition to the design matrix

@@ -27,7 +27,7 @@ LONG = 60  # largest number of characters of a dict in a printed call
 class Penalty:
     """Declaration of a setting that shrinks a model.
 
-    largest : callable(batch, family, settings) -> float, value at which the model is (nearly) null
+    largest : callable(batch, family, settings) -> value at which the model is (nearly) null
     ratio : smallest value to try, divided by the largest
     needed : whether a fit needs a value; if not, None is allowed
     """
@@ -39,7 +39,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """Option of the command line, passed as keyword argument `name` to the model function.
+    """Option of the command line, passed to the model function as the keyword argument `name`.
 
     file : whether the option names a CSV file that holds the argument's value
     """
@@ -54,10 +54,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Memory that a fit needs in bytes, without the features, and its number of passes over them.
+    """Memory that a fit needs without X, and its number of passes over X.
 
-    row : bytes per row, without the bytes of the Batch (response, weights etc.)
-    fixed : bytes independent of the number of rows
+    row : bytes per row, without response, weights etc.; fixed : bytes for any number of rows
     passes : usual range of the number of passes; None if unknown
     """
 
@@ -71,7 +70,7 @@ class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
     chosen : dict of settings chosen by cross-validation -> values chosen with each set of random
-        folds; empty for one set
+        folds
     """
 
     model: "Model"
@@ -85,10 +84,7 @@ class Problem:
 
     @property
     def call(self):
-        """Text of the call as a user would write it, without defaults; df stands for the data.
-
-        So fits to equal rows from different sources (files or frames) have equal bytes.
-        """
+        """Text of the call without defaults, such as glm("y ~ x", df) for data of any kind."""
         function = self.model.function
         parameters = inspect.signature(function).parameters
         parts = [
@@ -105,15 +101,12 @@ class Problem:
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
-        """Return the keyword arguments that the Fit classes of all models have in common.
-
-        selection : table of tried settings, or None
-        """
+        """Return keyword arguments of all Fit classes; selection : table of tried settings."""
         names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with fixed settings; settings in `given` become arguments of its call.
+        """Return the problem with fixed settings; those in `given` become arguments of its call.
 
         So the call stored in a fit of path() or cv() reproduces that fit.
         """
@@ -144,7 +137,7 @@ def _same(value, default):
 def lambda_grid(problem, penalty, n, ratio=None):
     """Return n decreasing values of a penalty, evenly spaced in log, from the largest down.
 
-    ratio : smallest value divided by the largest; default: `ratio` of the Penalty
+    ratio : smallest value divided by the largest; default: that of the Penalty
     """
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
@@ -155,50 +148,27 @@ def lambda_grid(problem, penalty, n, ratio=None):
 class Model:
     """A kind of model: its name, its abilities, and its steps from data to a fit.
 
-    A subclass must define the attributes without a value and the methods that raise
-    NotImplementedError; it overrides others if it differs.
+    A subclass defines the attributes without a value, and overrides the methods that raise
+    NotImplementedError.
 
-    Attributes
-    ----------
-    reference : str
-        BibTeX entry of the model's source.
-    settings : type
-        Frozen dataclass of the model's own arguments, which it checks.
-    families : tuple of str
-        Families that the model fits; "none" if a formula may have no response.
-    missing : tuple of str
-        Allowed values of the argument `missing`. With "keep", missing features and responses are
-        NaN in the batch.
-    learning : dict
-        Arguments of `Design.learn` that the model needs.
-    penalties : dict of str to Penalty
-        Settings that shrink the model, by name; path() and cv() vary the first one by default.
-    stage_setting : str or None
-        Name of the setting that is the number of stages, if one run also gives the fits with fewer
-        stages. The settings then have `max_stages` and `path_stages`.
-    shared_setting : str or None
-        Name of a setting whose values can share one run: `fit_stages` takes an increasing tuple of
-        values and yields one stage per value.
-    patience : int
-        Number of stages without a lower held-out loss after which a run stops.
-    warm_start : bool
-        Whether `fit_stages` accepts the estimates of a neighbouring setting as `warm_start`.
-    compiled_stages : bool
-        Whether threads are faster for several problems even if there are few rows.
-    streams : bool
-        Whether X may be larger than memory, since a fit copies only some of its rows.
-    in_place : bool
-        Whether a fit may read the columns of a data frame without a copy.
-    on_workers : bool
-        Whether a fit may run on the workers of a Dask cluster.
-    several_responses : bool
-        Whether a formula may have several responses, which `fit_together` fits.
-    many_rows : int or None
-        Number of rows above which a default call takes minutes.
-    options : tuple of Option
-        Options of the command line.
-    plots : tuple of str
-        Kinds of plots that the command line saves.
+    reference : BibTeX entry of the model's source
+    settings : dataclass of the model's arguments, which it checks
+    families : names of families; "none" if a formula may have no response
+    missing : allowed values of the argument `missing`; with "keep" missing values are NaN in X and
+        y
+    learning : arguments of `Design.learn` that the model needs
+    penalties : settings that shrink the model, by name; path() and cv() vary the first by default
+    stage_setting : name of the number of stages, if one run also gives the fits with fewer stages
+    shared_setting : name of a setting with values that share one run of `fit_stages`, a stage each
+    patience : number of stages without a lower held-out loss after which a run stops
+    warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
+    compiled_stages : whether threads are faster for several problems even with few rows
+    streams : whether X may be larger than memory
+    in_place : whether a fit may read the columns of a data frame without a copy
+    on_workers : whether a fit may run on the workers of a Dask cluster
+    several_responses : whether a formula may have several responses, which `fit_together` fits
+    many_rows : number of rows above which a default call takes minutes
+    options, plots : options, and kinds of plots, of the command line
     """
 
     name: ClassVar[str]
@@ -227,10 +197,7 @@ class Model:
         return model_function(self.name)
 
     def validate(self, problem: Problem) -> Problem:
-        """Return the problem with settings that depend on the data filled in.
-
-        Raises an error if the data do not suit the model.
-        """
+        """Return the problem with settings that depend on the data filled in, or raise."""
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(
@@ -249,7 +216,7 @@ class Model:
         raise NotImplementedError
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Return the fit of a problem whose settings are all fixed.
+        """Return the fit of a problem with all settings fixed.
 
         selection : table of tried settings; warm_start : estimates to start from
         for_path : whether to leave out slow results; found : (estimates, log) if already known
@@ -265,49 +232,39 @@ class Model:
         return self.assemble(problem, *found, selection, for_path)
 
     def counts_stages(self, settings: Any) -> bool:
-        """Return whether each stage of a fit, such as one learner added, is itself a smaller fit.
-
-        Otherwise a fit has one stage.
-        """
+        """Return whether each stage of a fit, such as a learner added, is itself a smaller fit."""
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part of estimates, log, scores of the rows of `eval_batch`) after each stage.
+        """Yield (part of the estimates, log, scores of the rows of `eval_batch`) after each stage.
 
         A stage is a step of the fit, such as one learner added; the log tells how it converged.
         """
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
-        """Return (estimates, log) of the whole fit from a list of (part, log), one per stage.
-
-        By default this is the last pair.
-        """
+        """Return (estimates, log) of the whole fit from a list of pairs, one per stage."""
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
-        """Return the Fit of a problem with given estimates.
+        """Return the Fit of a problem with given estimates, and the optimizer's log.
 
-        log : convergence of the optimizer; selection : table of tried settings, or None
-        for_path : whether to leave out slow results that a path does not show; "spread" if the
-            spread
-            of responses is needed only up to a factor common to all rows
+        selection : table of tried settings, or None; for_path : whether to leave out slow results,
+            with "spread" all but the relative spread of responses
         """
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return the (estimates, log) of a fit to the same rows with other weights.
+        """Return (estimates, log) for other weights, starting from the given fit to the same rows.
 
-        The computation starts from the given fit. None if the model must be fitted from the
-        beginning.
+        None if the model must be fitted from the beginning.
         """
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
         """Return the default grid of cv(), a dict, and (estimates, log) if already known, or None.
 
-        By default the grid has the given value of the first penalty, or n values if it is not
-        given.
+        The grid has the given value of the first penalty, or n values.
         """
         for penalty in self.penalties:
             value = problem.arguments[penalty]

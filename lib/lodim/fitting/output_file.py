@@ -13,22 +13,12 @@ from lodim.errors import ArgumentError, DataError, MissingExtraError
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Yield a function that appends frames to a file; the file appears when the block ends.
+    """Yield a function that appends frames to a file, which appears when the block ends.
 
-    An existing file is replaced, or unchanged after an error. Frames are of pandas, polars or
-    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex: as
-    first columns in CSV, in the format of pandas in Parquet and Arrow.
+    An existing file is replaced, but unchanged after an error. Frames are of pandas, polars or
+    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex.
 
-    other : writer for files with other suffixes; None means an error
-
-    Raises
-    ------
-    ArgumentError
-        If the suffix is unknown.
-    DataError
-        If the file cannot be written.
-    MissingExtraError
-        If pyarrow is needed and not installed.
+    other : writer for other suffixes than those of Parquet, Arrow and CSV; None means an error
     """
     kind = _kind(path, other)
     try:
@@ -118,7 +108,7 @@ KINDS = {
 def _tables(open_writer):
     """Yield a function that appends frames as pyarrow tables with a common schema.
 
-    The first tables are kept in memory as long as a column has no value, since its type is unknown.
+    The first tables are kept in memory while a column has no value, since its type is unknown.
     """
     import pyarrow as pa
 

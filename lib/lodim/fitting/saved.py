@@ -85,18 +85,14 @@ def load(path: FilePath) -> Any:
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
     """Return the object (such as a fit) that the contents of a file describe.
 
-    kind : kind of the file, such as "gbmap"; state : its contents; where : place for messages;
-    sizes : dict of known lengths
+    kind : such as "gbmap"; where : place for messages; sizes : dict of known lengths
     """
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file.
-
-    sizes : dict of lengths, to which the numbers of scores and classes (0 for numbers) are added
-    """
+    """Return the Design of a fit from a file, and add its numbers to the known lengths `sizes`."""
     design = forms.part(Design).read(value, where, sizes)
     sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
     return design
@@ -134,10 +130,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the form (rules for reading from a file) of a settings class that checks its fields.
-
-    others : forms of its fields that are not plain values
-    """
+    """Return the form (rules for reading) of a settings class; others : forms of some fields."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):

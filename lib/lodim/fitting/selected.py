@@ -9,11 +9,10 @@ MEASURE = "measure"  # column with the name of the loss, in tables whose losses 
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings that are nearest to `settings`.
+    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
 
-    selection : table of tried settings. Positive numbers are compared by ratio, other numbers by
-    difference; values of other types must be equal. Returns None if the table has no deviances or
-    no settings that match.
+    selection : table of tried settings. Positive numbers are compared by ratio, others by
+        difference.
     """
     if MEASURE in selection:
         return None

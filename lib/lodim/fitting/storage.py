@@ -1,8 +1,7 @@
 """Saving and loading without pickle: a zip file of JSON and plain arrays. Loading runs no code.
 
-SHA256SUMS in the zip file has the checksums of the other members, in the format of `sha256sum -c`.
-Damaged or edited files raise an error. This is not a signature: anyone who alters a file can also
-recompute its checksums, so load only files from sources that you trust.
+SHA256SUMS has the checksums of the zip file's members, so damaged files raise an error. This is no
+signature: anyone can recompute checksums, so load only files from sources that you trust.
 """
 
 import functools
@@ -48,24 +47,10 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save a state (nested dicts of values and arrays) in a file; errors change nothing.
+    """Save a state (nested dicts of values and arrays) in one step; errors change nothing.
 
-    Parameters
-    ----------
-    path : path
-        File to write. An existing file (or the target of a symbolic link) is replaced in one step
-        and keeps its mode. Temporary files of interrupted saves are removed.
-    kind : str
-        Kind of content, such as "gbmap".
-    state : dict
-        Nested dicts (keys are text), lists, tuples (read back as lists), text, int, float, bool,
-        None and arrays of bool, integers, floats up to 8 bytes or complex numbers up to 16 bytes.
-        Floats keep every bit. NumPy scalars are read back as Python values.
-
-    Raises
-    ------
-    StoreError
-        If the state holds another type (the message says where), or the file cannot be written.
+    kind : kind of content, such as "gbmap". Floats keep every bit; tuples are read back as lists,
+        and NumPy scalars as Python values.
     """
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
@@ -107,11 +92,7 @@ def _path(path):
 
 
 def read(path: str | os.PathLike, kind: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the state of a file that `write` saved.
-
-    kind : required kind of content, if given. Raises StoreError if the file does not exist, is
-        damaged, was not written by lodim, or has another kind or a newer format.
-    """
+    """Return the kind and the state of a file that `write` saved; else raise StoreError."""
     path = _path(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -172,8 +153,7 @@ def _sums(members):
 def _check_members(members, path):
     """Raise StoreError if the members of a zip file would not fit into memory when unpacked.
 
-    zipfile unpacks at most the declared size of deflated members, so declared sizes can be trusted.
-    Other compression methods have no such limit and are refused.
+    Only plain and deflated members are allowed, of which zipfile unpacks no more than declared.
     """
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
@@ -214,7 +194,7 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """Return the value as JSON data; arrays are appended to a list and replaced by their number."""
+    """Return the value as JSON data, with arrays moved to a list and replaced by their number."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}

@@ -1,8 +1,4 @@
-"""Predictions for data that are not in memory, chunk by chunk, optionally written to files.
-
-`streaming` makes predict() and augment() of every model accept sources and `output`; `evaluation`
-adds sums over chunks.
-"""
+"""predict() and augment() for data that are not in memory, chunk by chunk, also to files."""
 
 import functools
 import inspect
@@ -49,8 +45,7 @@ OUTPUT = """output : path, optional
 def streaming(method: F) -> F:
     """Decorate a method (fit, data, ...) -> frame to accept data not in memory, and `output`.
 
-    Data are then read and predicted in chunks, which are written to the file `output` if given. The
-    method has `output` in its signature, but does not receive it.
+    The data are read and predicted in chunks, which are written to the file `output` if given.
     """
 
     @functools.wraps(method)
@@ -107,10 +102,7 @@ class MethodCall:
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Yield (columns of data to include or None, result) per chunk of data not in memory.
-
-        If the method raises DataError, the chunk and the row are added to its message.
-        """
+        """Yield (columns of data to include or None, result) per chunk of data not in memory."""
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -145,19 +137,13 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the names of the columns that predictions of a fit use, and of the offset.
-
-    as_fitted : whether columns that the fitted model does not need are left out
-    """
+    """Return the columns that predictions use, and the offset; all of the formula if as_fitted."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
 
 class _Offsets:
-    """An offset that is given to the chunks of data one after the other.
-
-    Arrays are in the order of rows.
-    """
+    """An offset that is given to the chunks of data one after the other, in the order of rows."""
 
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):
@@ -170,10 +156,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}; {} if the offset is no array.
-
-        place : name of the chunk in messages
-        """
+        """Return {"offset": values of the next n rows}; {} if the offset is no array."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -194,11 +177,7 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return a chunk of rows, or its rows before `stop`, as a Frame for predictions.
-
-    Rows are labelled by their number in the file or other piece. A Dask partition keeps its row
-    labels.
-    """
+    """Return a chunk of rows, or its rows before `stop`, as a Frame labelled by row number."""
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
@@ -224,10 +203,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk that `answer` refuses, or None.
-
-    answer : function of a Frame, which raises DataError for invalid rows
-    """
+    """Return the position of the first row of a chunk for which `answer` raises DataError."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -257,10 +233,7 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """Yield results of predict() as pandas frames, one per chunk of rows.
-
-    Data in memory are one chunk.
-    """
+    """Yield results of predict() as pandas frames, one per chunk; data in memory are one chunk."""
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
@@ -311,10 +284,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def evaluation(fit, source, offset):
-    """Return the Evaluation (sums for evaluate()) of a fit on data not in memory.
-
-    Raises DataError if no row is complete and has positive weight.
-    """
+    """Return the Evaluation (sums for evaluate()) of a fit on data not in memory."""
     offsets, total = _Offsets(offset), None
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

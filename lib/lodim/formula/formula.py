@@ -1,8 +1,4 @@
-"""Formulas as text: their two sides, the columns named in them, and the expansion of dots.
-
-`parser` parses the text; `language` and `terms` define what is allowed. Only the names of the
-columns are used here, not the data.
-"""
+"""Formulas as text: their two sides, the columns named in them, and the expansion of dots."""
 
 import re
 from dataclasses import dataclass
@@ -23,8 +19,7 @@ ANSWERS = re.compile(
 class Formula:
     """A parsed formula, before data are read.
 
-    ``responses`` is empty for ``~ .``; otherwise each response is a column or a call. ``right`` is
-    the syntax tree of the right side, ``sides`` is the text of both sides.
+    responses : columns or calls; empty without; right : syntax tree; sides : text of both sides
     """
 
     text: str
@@ -42,9 +37,9 @@ class Formula:
 
 
 def parse(text):
-    """Return the Formula of a text such as ``"y ~ ."`` or ``"np.log(y) ~ a:b + I(x**2)"``.
+    """Return the Formula of a text such as "y ~ ." or "np.log(y) ~ a:b + I(x**2)".
 
-    Raises FormulaError that shows the formula with a caret under the error.
+    A FormulaError shows the formula with a caret under the error.
     """
     text, left, right, tilde = _cut(text)
     responses = side(text, left, 0)
@@ -116,14 +111,7 @@ def expand(formula, names, hidden=()):
     """Return the terms of the right side, given the names of the data's columns.
 
     A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied. A
-    dot stands for all columns except columns of the left side, columns in `hidden` (weights,
-    offset), and predictions of a model that augment() added.
-
-    Raises
-    ------
-    FormulaError
-        If a column is not in `names` (near matches are listed), is ambiguous or on both sides, or
-        if there are too many terms.
+    dot stands for all columns except the response, `hidden` ones, and predictions of a model.
     """
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
@@ -177,8 +165,7 @@ def _check_dots(formula):
 def update(old, new):
     """Return the formula `new` with each dot replaced by a side of `old`, as in R's update().
 
-    This needs a dot as the left side of ``new``, as in ``". ~ . - x"``. With another left side,
-    ``new`` is returned unchanged, and its dot means all columns.
+    Without a dot on the left side, `new` stays unchanged: its dot means all columns.
     """
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
@@ -195,10 +182,9 @@ def update(old, new):
 
 
 def leave_out(text, *given):
-    """Return a formula whose dot excludes columns that are used as weights or groups.
+    """Return a formula whose dot excludes the columns `given`: "y ~ . - id" for "y ~ ." and "id".
 
-    given : names of columns; arrays and None are ignored. For ``"y ~ ."`` and ``"id"`` the result
-        is ``"y ~ . - id"``.
+    Arrays and None among `given` are ignored.
     """
     for name in given:
         if isinstance(name, str):
@@ -220,10 +206,7 @@ class _Names:
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise FormulaError unless each column of a Leaf exists and its name is unambiguous.
-
-        A Leaf is a part of a formula without operators, such as a column or a call.
-        """
+        """Raise FormulaError unless all columns in a part of a formula exist, unambiguously."""
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:
@@ -234,10 +217,7 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return other columns whose bare names Python would read as the same name.
-
-        Python changes some Unicode characters of names.
-        """
+        """Return other columns whose names Python reads as this one: it changes some letters."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]

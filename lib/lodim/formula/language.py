@@ -1,8 +1,7 @@
 """The formula language: a fixed list of functions and operators.
 
-A formula consists of columns, the operators ``+ - * / : **``, and calls of listed functions. Other
-Python code (attributes, subscripts, variables, other calls) raises an error when the syntax tree is
-checked, before data are read. So a formula from a saved fit or a web form is safe to evaluate.
+All other Python code raises an error when the syntax tree is checked, before data are read. So a
+formula from a saved fit or a web form is safe to evaluate.
 """
 
 import ast
@@ -72,10 +71,7 @@ _OPERATORS = (
 
 
 class Refused(Exception):
-    """Error: an expression is not allowed in formulas.
-
-    It has the syntax node that caused it, whose position in the formula is added later.
-    """
+    """Error: an expression is not allowed in formulas; it has the syntax node."""
 
     def __init__(self, node, message):
         super().__init__(message)
@@ -85,8 +81,7 @@ class Refused(Exception):
 def read(code):
     """Return the syntax tree of an expression, with column names as they were written.
 
-    Python converts bare names to the Unicode form NFKC, which may be the name of another column;
-    names in other forms become Q('name'). Raises SyntaxError if Python cannot parse the code.
+    Python converts bare names to the Unicode form NFKC; names in other forms become Q('name').
     """
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
@@ -99,7 +94,7 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Syntax-tree transformer that gives column names the spelling of the formula.
+    """Syntax-tree transformer that restores the spelling of column names.
 
     Python changes some Unicode characters of names (NFKC). Q('') is kept only if needed.
     """
@@ -121,10 +116,7 @@ class _AsWritten(ast.NodeTransformer):
         return node if written == node.id else self.column(written, node, True)
 
     def column(self, name, node, bare):
-        """Return the syntax node of a column in place of `node`.
-
-        bare : whether the column was written without Q('')
-        """
+        """Return the syntax node of a column; bare : whether it was written without Q('')."""
         column = ast.parse(quote(name), mode="eval").body
         column.bare = bare
         return ast.copy_location(column, node)
@@ -154,10 +146,7 @@ def place(code, node):
 
 
 def canonical(name):
-    """Return the name that Python would read if this column name is written without Q('').
-
-    Python changes some Unicode characters of names.
-    """
+    """Return the name that Python reads for a bare column name; it changes some letters."""
     return unicodedata.normalize("NFKC", name)
 
 
@@ -233,10 +222,7 @@ def _unwelcome(node):
 
 
 def function_name(node):
-    """Return the name of a function in a syntax node, such as 'np.log' or 'bs'.
-
-    It is None for nodes that are not an allowed function.
-    """
+    """Return the name of an allowed function in a syntax node, such as 'np.log', or None."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
     else:
@@ -245,10 +231,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless a call and everything in it is allowed in formulas.
-
-    outermost : whether the call is not inside another call
-    """
+    """Raise Refused unless a call and everything in it is allowed in formulas."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -285,10 +268,7 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Raise Refused unless a date function has a column as argument, and days() a valid origin.
-
-    node : syntax tree of the call
-    """
+    """Raise Refused unless a date function has a column as argument, and days() a valid origin."""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
@@ -337,10 +317,7 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless a constant argument is allowed and small enough.
-
-    A large one would make a spline with too many columns.
-    """
+    """Raise Refused unless a constant argument is allowed, and small enough for a spline."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)
@@ -387,10 +364,7 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Raise Refused unless a call C(...) is allowed, as in C(x, Sum) or C(x, levels=['a', 'b']).
-
-    outermost : whether it is not inside another call
-    """
+    """Raise Refused unless a call C(...) is allowed, as C(x, Sum) or C(x, levels=['a', 'b'])."""
     if not outermost:
         raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])

@@ -1,7 +1,7 @@
 """Parser of formulas into trees of columns, dots, numbers and calls.
 
-As in R, ``**`` has the highest precedence, then ``:``, then ``*`` and ``/``, then ``+`` and ``-``.
-The arguments of calls are Python expressions, parsed by `language`.
+As in R, ** has the highest precedence, then :, then * and /, then + and -. Arguments of calls are
+Python expressions, parsed by `language`.
 """
 
 import ast
@@ -37,10 +37,9 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a formula: a text in quotes, a number, a name or a sign.
+    """A piece of a formula: a quoted text, a number, a name or a sign, at a position.
 
-    ``kind`` is 'text', 'number', 'name' or 'sign'; ``place`` is the position in the formula,
-    ``depth`` the number of brackets around the token.
+    depth : number of brackets around it
     """
 
     kind: str
@@ -66,9 +65,7 @@ class Named(NamedTuple):
 class Leaf:
     """A part of a formula without operators: a dot, column, call or number.
 
-    ``kind`` is 'dot', 'column', 'call' or 'number'; ``text`` is the column's name or the source.
-    The text of a call is in normal spelling, with standard blanks and quotes; ``tree`` is its
-    syntax tree.
+    text : name of the column, or code in normal spelling; tree : syntax tree of a call
     """
 
     kind: str
@@ -80,10 +77,9 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Joined:
-    """Parts of a formula joined by operators, such as a + b - c; an operator before each part.
+    """Parts of a formula joined by operators of equal precedence, such as a + b - c.
 
-    The first operator is '+', or '-' if the sum starts with it. All operators have the same
-    precedence and are applied from left to right.
+    Operators precede their parts: the first one is '+', or '-' if the sum starts with it.
     """
 
     parts: tuple
@@ -92,10 +88,7 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise FormulaError with the formula (or a part of it) and a caret under the position.
-
-    text : the formula; place : the position
-    """
+    """Raise FormulaError with a formula and a caret under the position."""
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
@@ -139,7 +132,7 @@ def _check_sign(text, string, place):
 def side(text, tokens, after):
     """Return the syntax tree of one side of a formula, or None if it is empty.
 
-    tokens : of the side; after : position of the first character of the side
+    after : position of the first character of the side
     """
     return _Reader(text, tokens, after).side() if tokens else None
 
@@ -324,10 +317,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the Leaf of a call such as bs(x), after checking that formulas allow it.
-
-        code : text of the call; place : its position in the formula
-        """
+        """Return the Leaf of a call such as bs(x), after checking that formulas allow it."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

@@ -1,8 +1,4 @@
-"""Splines that store their knots, and contrasts, computed by patsy.
-
-Only this module imports patsy. Arguments and results are text, numbers and arrays; no object of
-patsy leaves this module.
-"""
+"""Splines that store their knots, and contrasts, computed by patsy; the only user of patsy."""
 
 import ast
 
@@ -44,7 +40,7 @@ LEARNT = {  # transform -> form of its learned state
 def check(name, state):
     """Raise ValueError unless a state from a file can be what a transform has learned.
 
-    name : transform, such as "bs"; state : its knots or means. FITPACK does not check them.
+    name : such as "bs"; state : its knots or means, which FITPACK does not check
     """
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
@@ -56,10 +52,9 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return the columns of levels under a contrast such as Sum: (n_levels, n_columns), and labels.
+    """Return the columns of levels under a contrast such as Sum, (n_levels, n_columns), and labels.
 
-    The coding is patsy's for a model with intercept. code, node : text and syntax tree of the
-    contrast
+    code, node : text and syntax tree of the contrast
     """
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
@@ -82,7 +77,7 @@ def contrast(code, node, levels):
 def learn(name, data, settings, words, positive_weight):
     """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
 
-    settings, words : its other arguments; positive_weight : which rows count, or None
+    settings, words : its other arguments; positive_weight : rows that count, or None
     """
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
@@ -101,10 +96,7 @@ def learn(name, data, settings, words, positive_weight):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of a spline bs() with knots at quantiles of x.
-
-    All quantiles are computed together, so x is sorted only once.
-    """
+    """Return the arguments of bs() with knots at quantiles of x, computed in one sort."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -113,10 +105,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,) with values of rows of weight zero clipped to the training range of a spline.
-
-    state : what the spline has learned, with its knots
-    """
+    """Return x (n,) with values of rows of weight zero clipped to a spline's training range."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -133,9 +122,7 @@ def _plain(value):
 def apply(name, state, data, settings, words):
     """Return the columns of a transform such as bs() for new data, given what it has learned.
 
-    name, state : the transform, and the dict that it learned
-    data : list of arrays, (n,) or (n, k)
-    settings, words : other arguments in the formula, positional and by keyword
+    data : list of arrays, (n,) or (n, k); settings, words : its other arguments
     """
     out, n = None, len(data[0])
     for i in range(0, max(n, 1), ROWS):  # splines need several times the memory
@@ -161,8 +148,7 @@ def _transform(name, state, data, settings, words):
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
     """Return B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
-    patsy calls FITPACK for each column, which is slow, and it raises an error for values outside
-    the training range. Here an error is raised only outside bounds given in the formula.
+    patsy would be slow, and raises errors for values outside the training range.
     """
     from scipy.interpolate import BSpline
 

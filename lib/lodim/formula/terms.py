@@ -1,7 +1,7 @@
 """The algebra of terms: the terms that result from operators on columns, dots and calls.
 
 A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
-call). Terms with the same factors are equal and keep the name under which they occur first.
+call).
 """
 
 from lodim.formula.parser import Leaf, fail
@@ -13,20 +13,14 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 def expand(text, tree, dot):
     """Return the terms of a side of a formula as a tuple, in the order of the text.
 
-    A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied.
-    Raises FormulaError if there are too many terms.
-
-    text : the formula, for messages; tree : parsed side; dot : columns for which a dot stands
+    A term is a tuple of (column, None) or (None, code of a call). tree : parsed side; dot : columns
+    for which a dot stands
     """
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
 class _Algebra:
-    """Operators of formulas on sets of terms.
-
-    A set is a dict from a frozenset of factors (columns or calls) to the term, a tuple of the
-    factors.
-    """
+    """Operators of formulas on sets of terms, which are dicts frozenset of factors -> term."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -52,10 +46,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return the result of an operator such as * on two sets of terms; `left` may be changed.
-
-        node : the operator's place in the formula, for messages
-        """
+        """Return the result of an operator such as * on two sets of terms; may change `left`."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -70,10 +61,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of the terms of two sets, except for terms in `known`.
-
-        node : the operator's place in the formula, for messages
-        """
+        """Return the products of the terms of two sets, except for terms in `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)

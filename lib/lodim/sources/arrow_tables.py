@@ -1,7 +1,4 @@
-"""Sources of pyarrow tables: Parquet and Arrow (Feather) files, and datasets of them.
-
-A piece is a run of row groups or record batches of one file, or of a fragment of a dataset.
-"""
+"""Parquet and Arrow (Feather) files, and datasets of them, as data that are read in chunks."""
 
 from abc import abstractmethod
 from base64 import b64decode
@@ -17,13 +14,10 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Return a dict column -> levels of a categorical column over all pieces of the data.
+    """Return a dict column -> levels of a categorical column over all files.
 
-    Levels are in order of appearance, and declared categories keep their order, including unused
-    ones. If a file stores only values, as Parquet does for numbers, the levels are sorted, with a
-    DataWarning if an order was declared.
-
-    pieces : runs of rows with a method `tables(names)`; schema : pyarrow Schema over all files
+    Declared categories keep their order, other levels the order of appearance. Levels that a file
+    stores as values, as Parquet does for numbers, are sorted.
     """
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
@@ -52,10 +46,7 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
-    """Return a pyarrow table as a DataFrame.
-
-    levels : dict column -> levels of a categorical column, as in all files together
-    """
+    """Return a pyarrow table as a DataFrame; levels : dict column -> levels over all files."""
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
     for name in levels.keys() & set(frame.columns):
         frame[name] = frame[name].cat.set_categories(levels[name])
@@ -64,10 +55,8 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class TablePiece(Piece):
-    """Consecutive row groups or record batches of a file.
+    """Consecutive row groups or record batches of a file, with numbers first to last.
 
-    first, last : numbers of the first and the last batch, from 0
-    schema : pyarrow Schema over all files
     levels : dict column -> categories over all files
     """
 
@@ -100,11 +89,8 @@ def read_tables(
 ) -> Source:
     """Return a Source (data read in chunks) of table files of one kind, such as Parquet.
 
-    files : in the order of rows
-    outline : function of a file that returns its pyarrow Schema and the number of rows of each
-        batch
-    piece : class that reads some batches
-    batch : name of a batch for messages, such as "row group"
+    outline : function of a file that returns its schema and the number of rows of each batch
+    piece : class that reads some batches; batch : name of a batch, such as "row group"
     """
     arrow()
     outlines = list(map(outline, files))
@@ -123,9 +109,9 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Group consecutive batches (counts: rows of each) into runs of about 65,536 rows.
+    """Yield (first batch, last batch, rows) of runs of batches with about 65,536 rows.
 
-    Yields (first batch, last batch, number of rows) per run.
+    counts : rows per batch
     """
     first, n = 0, 0
     for k, count in enumerate(counts):
@@ -136,10 +122,7 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """Return text for messages that names a file and its batches, such as "a.parquet, row group 2".
-
-    batch : name of a batch; first, last : numbers of the batches, from 0
-    """
+    """Return a file and its batches for messages, such as "a.parquet, row group 2"."""
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 
@@ -172,10 +155,7 @@ def open_parquet(file: FileState) -> Any:
 
 
 def read_parquet(files: Sequence[FileState]) -> Source:
-    """Return a Source (data read in chunks) of Parquet files.
-
-    Their footers and categorical columns are read at once.
-    """
+    """Return a Source (data read in chunks) of Parquet files."""
     return read_tables(files, _parquet_outline, RowGroups, "row group")
 
 
@@ -188,10 +168,9 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return the schema of a Parquet file with the original categorical types.
+    """Return the schema of a Parquet file with the original categorical types, from `notes`.
 
-    Parquet stores only the values of categories, and pyarrow restores categories of text only. The
-    original types are in `notes`, the metadata of the file.
+    Parquet stores only the values of categories; pyarrow's metadata `notes` have the types.
     """
     pa = arrow()
     if b"ARROW:schema" not in notes:
@@ -229,10 +208,7 @@ def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[An
 
 
 def read_arrow(files: Sequence[FileState]) -> Source:
-    """Return a Source (data read in chunks) of Arrow files.
-
-    Their footers and categorical columns are read at once.
-    """
+    """Return a Source (data read in chunks) of Arrow files."""
     return read_tables(files, _arrow_outline, RecordBatches, "record batch")
 
 
@@ -253,9 +229,7 @@ AHEAD = 2  # number of batches that pyarrow reads ahead
 class FragmentPiece(Piece):
     """A fragment of a pyarrow dataset (usually one file), or some of its row groups.
 
-    n : number of rows; None if rows are filtered or the number is unknown
-    file : FileState, or None for a fragment in memory; schema : of the dataset
-    filter : expression that selects rows, or None
+    n : number of rows; None if unknown; filter : expression that selects rows, or None
     levels : dict categorical column -> dictionary Array, for columns that `schema` stores as values
     """
 
@@ -303,11 +277,7 @@ def _reading_fragment(file: FileState | None) -> Iterator[None]:
 
 
 def read_dataset(dataset: Any) -> Source:
-    """Return a Source (data read in chunks) of a pyarrow Dataset, with its filter and partitions.
-
-    The fragments keep their order. Raises DataError if two columns have the same name, a file
-    cannot be read, or there are no rows.
-    """
+    """Return a Source (data read in chunks) of a pyarrow Dataset, with filter and partitions."""
     check_names("the Dataset", dataset.schema.names)
     rows = getattr(dataset, "_scan_options", {}).get("filter")
     if rows is not None:  # pyarrow lists fragments only for a dataset without a filter
@@ -327,9 +297,9 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield the pieces (runs of rows that are read separately) of a fragment of a dataset.
+    """Yield the parts of a dataset's fragment that are read separately.
 
-    place : name of the fragment in messages; rows : expression that selects rows, or None
+    rows : expression that selects rows, or None
     """
     file = None
     if path := getattr(fragment, "path", None):
@@ -348,11 +318,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of the columns that are categorical in all files, but not in `schema`.
-
-    Parquet stores only the values of numeric, boolean and date categories; the files' metadata have
-    their original types.
-    """
+    """Return a schema of the columns that are categorical in all Parquet files, by metadata."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -1,8 +1,7 @@
-"""Sources of CSV files, read as on the command line: a piece is a file or a part of it.
+"""CSV files as data that are read in chunks.
 
-The kinds of the columns depend on all rows of all files, so a first pass reads everything. Files
-are split at line ends into pieces of PART rows. Compressed files, and files with quotes (which may
-contain line ends), are not split.
+A first pass finds the kinds of the columns, which depend on all rows. Files are split at line ends
+into pieces of 65,536 rows, except compressed files, and files with quotes.
 """
 
 import csv
@@ -78,8 +77,7 @@ class Rows(Piece):
     """Consecutive rows of a CSV file.
 
     start, stop : range of bytes in the file; None for all rows
-    names : names of all columns of the file
-    dtypes : dict column -> dtype over all files, for pandas' reader
+    names : of all columns of the file; dtypes : dict column -> dtype over all files
     """
 
     place: str
@@ -111,13 +109,9 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Return a Source (data read in chunks) of CSV files.
+    """Return a Source (data read in chunks) of CSV files, which are read once at this point.
 
-    The files are read once at this point to find the kinds of the columns.
-
-    files : in the order of rows
     sep : separator of cells; a tab for files named *.tsv
-    decimal : decimal sign
     """
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
@@ -142,10 +136,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return the pieces of 65,536 rows into which a CSV file of n rows is divided.
-
-    Each piece is (first row, number of rows, first byte, end byte).
-    """
+    """Return pieces (first row, number of rows, first byte, end byte) of 65,536 rows of a file."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
@@ -161,9 +152,9 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return the byte positions of every 65,536th data line, the number of lines, the end of file.
+    """Return the byte positions of every 65,536th data line, the number of lines, the file's end.
 
-    None if the file has a quote, since then a line end may be inside a cell.
+    None if the file has a quote, since a line end may then be inside a cell.
     """
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
@@ -181,9 +172,9 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return the names of all columns of a CSV file, and the names without an unnamed first column.
+    """Return the names of all columns of a CSV file, and those without a column of row labels.
 
-    An unnamed first column holds row labels.
+    Row labels are an unnamed first column.
     """
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
@@ -203,11 +194,7 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield a CSV text in chunks, with dtypes as given or as inferred for each chunk.
-
-    dtypes : dict of the columns to read; None means all. Only if all columns are read does pandas
-        raise an error for rows with too many cells.
-    """
+    """Yield a CSV text in chunks, with given dtypes (of the columns to read) or inferred ones."""
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:
@@ -238,8 +225,7 @@ class _Text:
 def _text(source: Any) -> Iterator[Any]:
     """Open a file or bytes as uncompressed text, such that Ctrl-C raises KeyboardInterrupt.
 
-    pandas' C reader reports only that `read` failed. If `read` itself had no error, the user
-    pressed Ctrl-C.
+    pandas' C reader reports Ctrl-C only as a failed `read`.
     """
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)
@@ -252,10 +238,7 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`.
-
-    Kinds of values are numbers, text etc. names : of the columns
-    """
+    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`."""
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:
@@ -268,10 +251,7 @@ def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str
 
 
 def _check_lengths(file: FileState, dialect: Dialect) -> None:
-    """Raise DataError if a row has fewer cells than the header; pandas would add missing values.
-
-    This is called only if the last column has missing values.
-    """
+    """Raise DataError if a row has fewer cells than the header; pandas would add missing values."""
     with (
         reading(file, CSV),
         get_handle(file.path, "r", encoding=ENCODING, compression="infer") as opened,

@@ -1,4 +1,4 @@
-"""Sources of Dask DataFrames: a piece is a partition with its own part of the task graph."""
+"""Dask DataFrames as data that are read partition by partition."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,11 +13,10 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition of a Dask DataFrame, which is read as a piece of the data.
+    """A partition of a Dask DataFrame.
 
     delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
-    levels : dict column -> categories over all partitions, for columns with categories unknown to
-        Dask
+    levels : dict column -> categories over all partitions, if unknown to Dask
     seen : fingerprint of its rows in earlier passes, to detect changes
     """
 

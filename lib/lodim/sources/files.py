@@ -24,12 +24,11 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True)
 class FileState:
-    """State of a file when reading of the data was prepared, to detect later changes.
+    """State of a file when the data were opened, to detect later changes.
 
-    name : as given by the user; path : absolute; size : bytes; modified : time in nanoseconds
-    filesystem : pyarrow's file system of a Dataset that is not on local disks; else None
-    noted : ctime in nanoseconds, at which the system recorded a change; unlike `modified`, programs
-        cannot set it back. None in another process, which may read a copy of the file
+    modified : time of the last change in nanoseconds, which programs can set back
+    noted : ctime, which they cannot set back; None in another process
+    filesystem : pyarrow's file system of a file that is not on local disks; else None
     """
 
     name: str
@@ -107,10 +106,9 @@ def is_path(data: object) -> bool:
 
 
 def find_files(data: Any) -> list[FileState]:
-    """Return the files that a path, a pattern, a folder, or a list of these stands for, in order.
+    """Return the files that a path, a pattern, a folder, or a list of these stands for.
 
-    Files of a pattern or a folder are sorted by name; a list keeps its order. Raises DataError if
-    there is no file, a file is given twice, or a path is a URL.
+    Files of a pattern or a folder are sorted by name; a list keeps its order.
     """
     given = data if isinstance(data, (list, tuple)) else [data]
     names = [name for one in given for name in _expand(os.fspath(one))]

@@ -1,4 +1,4 @@
-"""Sources of polars LazyFrames: one piece, computed in each pass; changes of rows are detected."""
+"""polars LazyFrames as data that are computed in each pass; changes of rows are detected."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,7 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 class Fingerprint:
-    """Hashed values of each column, summed with weights that depend on the row, to detect changes.
-
-    Two passes over the same rows in the same order give equal sums.
-    """
+    """Sums of hashed values per column, weighted by row, to detect changes between two passes."""
 
     def __init__(self) -> None:
         self.sums: dict[str, int] = {}
@@ -28,10 +25,7 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Add the sums of a further pass; raise DataError if values or their order have changed.
-
-        place : name of the data in the message
-        """
+        """Add the sums of a further pass; raise DataError if values or their order have changed."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(
@@ -59,7 +53,7 @@ DESCRIPTION = "the LazyFrame"
 class Query(Piece):
     """A polars LazyFrame that is computed again in each pass over the data.
 
-    `seen` is the fingerprint of its rows in earlier passes, to detect changes.
+    seen : fingerprint of its rows in earlier passes, to detect changes
     """
 
     place: str

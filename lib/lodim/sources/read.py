@@ -1,4 +1,4 @@
-"""Recognition of data that must be read in chunks, and creation of their source."""
+"""Recognition of data that must be read in chunks."""
 
 import sys
 from typing import Any
@@ -10,29 +10,9 @@ from lodim.sources.source import Source
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     """Return a Source of data that are not in memory, to read in chunks; None for other data.
 
-    Parameters
-    ----------
-    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
-        Data to read. Files may be Parquet, Arrow (Feather) or CSV; files of a pattern or folder are
-        sorted by name. Other objects are frames in memory.
-    sep, decimal : str
-        Separator and decimal sign of CSV files.
-
-    Returns
-    -------
-    Source or None
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, files are inconsistent, or there are no rows.
-    MissingExtraError
-        If the package that reads such data is not installed.
-
-    Notes
-    -----
-    CSV files are read once to find the kinds of their columns. Of other files, the footers and the
-    categorical columns are read. Of lazy frames, only the categories are computed.
+    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame or Dask
+        DataFrame. Files are Parquet, Arrow (Feather) or CSV. sep, decimal : separator and decimal
+        sign of CSV files
     """
     if is_path(data):
         return _read_files(data, sep, decimal)
@@ -58,10 +38,7 @@ def _is(data: object, module: str, name: str) -> bool:
 
 
 def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """Return a Source (data read in chunks) of the files that `data` stands for.
-
-    data : path, pattern, folder, or a list of these
-    """
+    """Return a Source (data read in chunks) of a path, pattern, folder, or list of these."""
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:

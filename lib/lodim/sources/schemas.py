@@ -21,11 +21,7 @@ def arrow() -> Any:
 
 
 def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
-    """Return the common schema of several files, given pairs (file name, pyarrow Schema).
-
-    An index written by pandas is not included. Raises DataError if two columns of a file have the
-    same name, a file has other columns than the first file, or types cannot be merged.
-    """
+    """Return the common schema of several files, given pairs (file name, pyarrow Schema)."""
     pa, first, head = arrow(), "", arrow().schema([])
     fields: dict[str, tuple[Any, str]] = {}  # name -> (field, name of the file with its type)
     for name, schema in schemas:
@@ -69,10 +65,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return the common pyarrow field of a column in two files; DataError if types do not fit.
-
-    field, other : the column in the two files; origin, name : names of the files
-    """
+    """Return the common pyarrow field of a column in two files; DataError if types do not fit."""
     if field.type == other.type:
         return field
     pa = arrow()
@@ -88,10 +81,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return the pyarrow field, as plain values unless `other` is a dictionary as well.
-
-    The two dictionaries must both be ordered, or both be unordered.
-    """
+    """Return the pyarrow field as plain values, unless `other` is a dictionary of the same kind."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field

@@ -1,4 +1,4 @@
-"""Sources: data that are not in memory, in ordered pieces that are read in chunks."""
+"""Data that are not in memory, in ordered pieces (such as files) that are read in chunks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,6 @@ ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096
 class Chunk:
     """At most 65,536 consecutive rows of the data, with the same column types in all chunks.
 
-    frame : DataFrame of pandas or polars, or Table of pyarrow
     first : position of the chunk's first row in its piece (such as a file)
     place : name of the piece, for messages
     """
@@ -26,18 +25,14 @@ class Chunk:
 class Piece:
     """A run of rows that any process can read, such as a file or a part of it; can be pickled.
 
-    place : name in messages, such as "part-3.parquet, row group 2"
-    n : number of rows if known without reading, else None
+    place : name in messages, such as "part-3.parquet, row group 2"; n : number of rows if known
     """
 
     place: str
     n: int | None
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:
-        """Yield the rows in order, in chunks with the given columns.
-
-        Raises DataError that names the file if the file cannot be read or has changed.
-        """
+        """Yield the rows in order, in chunks with the given columns."""
         raise NotImplementedError
 
 
@@ -45,10 +40,9 @@ class Piece:
 class Source:
     """Data that are not in memory: named columns, read piece by piece; can be pickled.
 
-    names : names of the columns, without an index written by pandas
-    pieces : pieces (runs of rows, such as files) in the order of the rows
-    kind : package of the frames of predictions: "pandas" for files, else the package of the data
-    files : states of the files when the source was created; empty for a lazy frame
+    pieces : runs of rows, such as files, in order
+    kind : package of the frames of predictions: "pandas" for files, else that of the data
+    files : states of the files when the source was created
     """
 
     names: tuple[str, ...]
