@@ -1,4 +1,4 @@
-"""Build a GbmapFit from learned boosts."""
+"""Build a GbmapFit from the fitted weak learners."""
 
 from dataclasses import replace
 
@@ -13,10 +13,9 @@ from lodim.models.gbmap.learners import Effects
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of the weak learners and log (results per learner) of a finished fit.
+    """Return the GbmapFit of fitted weak learners; `log` holds the optimizer's results per learner.
 
-    `problem` holds data and settings. If `for_path` is True, the fit belongs to a path (fits for a
-    range of penalties) and keeps no training rows.
+    With `for_path` (a fit within a range of penalties), no training rows are kept.
     """
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
@@ -53,10 +52,9 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Return the smallest and largest training response, less its offset: array (2,).
+    """Return the smallest and largest training response less the offset, (2,), or None.
 
-    Only rows with positive weight count. Return None if the fit must keep no rows, since the two
-    numbers are responses of two rows.
+    None if the fit must store no training rows (privacy): the range is two rows' responses.
     """
     if settings.reference_rows == 0:
         return None

@@ -56,14 +56,12 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit boosts one by one; after each, yield (learners, log, scores of the rows of `eval_batch`).
+    """Fit weak learners one by one; after each, yield (learners, log, scores of `eval_batch`).
 
-    A boost adds one learner a + b g(w'x~) to the sum. Boost j minimizes Eq. 3 of Patron et al.
-    (2024) for b = -1 and for b = +1 and keeps the learner with the lower objective. With K > 2
-    classes a boost has one learner per class, fitted in turn: given the scores of the other
-    classes, the softmax likelihood in one score is a logistic likelihood with an offset. The
-    WeakLearners `warm_start` are additional starting points: each is tried in its own boost. The
-    log contains the deviance of the training rows only if `eval_batch` is None.
+    Step j adds a + b g(w'x~) to the sum and minimizes Eq. 3 of Patron et al. (2024) for b = -1 and
+    b = 1. With K > 2 classes it adds one learner per class, in turn: given the other scores, the
+    softmax likelihood in one score is a logistic likelihood with an offset. Learners of
+    `warm_start` (another fit) are extra starting points.
     """
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -85,9 +83,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def with_scores(score, learners, batch, threads):
-    """Return the scores (n, K) of the rows of a batch plus what further learners add to them.
+    """Return score (n, K) plus the values of `learners` for the rows of a batch.
 
-    If the batch counts only some blocks of rows, the learners are added only in these blocks.
+    A batch can count only some blocks of rows; other rows keep their score.
     """
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
@@ -100,18 +98,14 @@ def with_scores(score, learners, batch, threads):
 
 
 def _scores(learners, X):
-    """Return the scores that learners give all rows of X, stored as tiles (blocks of 64 rows).
-
-    Rows that only fill up the last tile are included.
-    """
+    """Return the sum of learners for all rows of X, in blocks of 64 rows with padding."""
     return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
 def combine(parts):
-    """Join the (learners, log) of several boosts into one set of learners and one log.
+    """Join the (learners, log) of several boosting steps into one pair.
 
-    The log has an entry per learner. Learners that add nothing are dropped, except those of the
-    first boost.
+    Learners that add nothing are dropped, except those of the first step.
     """
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
@@ -121,10 +115,7 @@ def combine(parts):
 
 
 class _SmallData:
-    """Data, settings and work arrays that all boosts of a fit with few rows share.
-
-    A boost adds one learner (per class) to the sum.
-    """
+    """Data, settings and work arrays shared by all boosting steps of a fit with few rows."""
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
@@ -145,7 +136,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return starting learners for score k, their signs b, and the loss without a new learner.
 
-        waves are random numbers that mix the rows; n_starts is the number of starts per sign.
+        `waves` are random numbers that mix the rows.
         """
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
@@ -153,11 +144,10 @@ class _SmallData:
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """Fit the learners of one boost by Newton's method; return them and a log of the fits.
+    """Fit one boosting step by Newton's method, for few rows and columns; return (learners, log).
 
-    For data with few rows and columns. Newton's method is used because rounding differences in a
-    starting point hardly change its result; L-BFGS can end in different minima after dozens of
-    steps.
+    Rounding errors in a starting point hardly change Newton's result. L-BFGS could end in another
+    minimum.
     """
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
@@ -187,10 +177,10 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
-    """Fit the learners of one boost, one score (class) after the other; return them and a log.
+    """Fit the learners of one boosting step, one class after the other; return (learners, log).
 
-    other_signs holds, for each score, the best learner of the opposite sign in the previous boost,
-    which is tried as a starting point.
+    `other_signs` holds the previous step's best learner of the opposite sign per class, an extra
+    starting point.
     """
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.starts.class_order:
@@ -203,10 +193,9 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """Fit the learner of score k in one boost (one learner per score added to the sum).
+    """Fit the learner of class or score k in one boosting step.
 
-    Returns the learner, its log entry (results of the optimizer), and the best learner that has the
-    other sign b.
+    Returns the learner, its optimizer results, and the best learner with the opposite sign b.
     """
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
@@ -223,19 +212,15 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return the learners theta (r, d) of one boost as WeakLearners with signs and scores `target`.
-
-    A row of theta holds the constant a, the intercept and the weights of one learner.
-    """
+    """Return parameters theta (r, 2 + p), rows (a, intercept, w), as WeakLearners."""
     shape = *state.settings.shape, state.scale, state.family.n_scores
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Return the learners of `warm_start` for the same boost and score: theta (r, d), signs (r,).
+    """Return theta (r, d) and signs (r,) of the learners of `warm_start` for one step and score.
 
-    `warm_start` holds the learners of a fit with another penalty. Both arrays are empty if it is
-    None.
+    `warm_start` is a fit with another penalty; both arrays are empty if it is None.
     """
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
@@ -246,7 +231,7 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Return the solver's limits that do not depend on the value of the loss."""
+    """Return the stopping limits of the optimizer that do not depend on the loss."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -254,9 +239,9 @@ def _stop(state):
 
 
 def _preconditioned(state):
-    """Return whether L-BFGS is preconditioned by the Hessian of a row sample.
+    """Return whether the Hessian of a row sample preconditions L-BFGS.
 
-    This pays only up to a number of parameters, which is higher if the fit must be accurate.
+    This saves time only for few parameters; the limit is higher if the fit must be accurate.
     """
     settings = state.settings
     if settings.monotone is not None:
@@ -266,12 +251,10 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the objective over all rows from the starts of both signs and keep the better sign.
+    """Minimize the loss of a new learner for both signs b; return the better result.
 
-    Returns the learner's parameters theta (1, d), its sign b, a log entry, and the result for the
-    other sign: theta (1, d) and b (1,). The other sign can be almost as good, so the next boost may
-    start from it. If no result lowers the loss, as can happen under a large penalty, the learner
-    that adds nothing is returned.
+    Returns theta (1, d), its sign, a log entry, and the other sign's (theta, sign), from which the
+    next boosting step may start. If no learner lowers the loss, returns one that adds nothing.
     """
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
@@ -304,7 +287,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return solver tolerances that depend on the loss: a share of it or its standard error."""
+    """Return optimizer tolerances relative to the current loss or its standard error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -316,10 +299,7 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the objective of one learner on a sample of rows, or None.
-
-    The Hessian of this objective preconditions L-BFGS; with None, L-BFGS is not preconditioned.
-    """
+    """Return the loss of one learner on a row sample, as a source of Hessians, or None."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -329,11 +309,10 @@ def _curved(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """Minimize the objective over all rows from theta, preconditioned by the Hessian of `sampled`.
+    """Minimize the loss of one learner over all rows, starting from theta.
 
-    `sampled` is the same objective on a sample of rows; if it is None, the solver is not
-    preconditioned. A fit to few rows is minimized in several rounds, each with the Hessian at the
-    start of the round.
+    The Hessian of `sampled` (the loss on a row sample, or None) preconditions L-BFGS. With few rows
+    L-BFGS runs several times, each time with the Hessian at its start.
     """
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
@@ -356,11 +335,9 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Remove rounding noise from the result of one learner of a fit with few rows.
+    """Remove rounding errors from a learner fitted to few rows, so that later learners are stable.
 
-    The last digits of an L-BFGS result depend on rounding, and the next boosts would amplify them.
-    So Newton steps follow up to the last digit; under loose tolerances theta is rounded instead.
-    `curved` is the learner's objective on the host, or None. Other fits are returned unchanged.
+    Newton steps find the last digits; under loose tolerances theta is rounded instead.
     """
     settings = state.settings
     if not (state.exact and settings.softplus):
@@ -374,8 +351,8 @@ def _settled(end, curved, state):
 def _steepest(state, k):
     """Return a bound for each feature, (p,), on how fast the loss falls as its weight grows.
 
-    The bound for feature k is sum_i weight_i l'_i x_ik, where l'_i is the derivative of row i's
-    loss with respect to its score; for the softplus activation it is the sum of absolute values.
+    The bound is sum_i weight_i |l'_i x_ik|, or |sum_i weight_i l'_i x_ik| for the identity
+    activation; l'_i is the loss derivative of row i with respect to its score.
     """
     shape = state.loss, state.settings.softplus
     if state.on_workers:
@@ -404,14 +381,12 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 
 
 def lambda_max(batch, family, settings):
-    """Return a penalty so large that the fit is (nearly) the null model.
+    """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    The loss is convex in the score and the activation's slope g' is at most 1. So a boost lowers
-    the null loss by at most sum_k s_k |w_k|, where w_k is the weight of feature k of p, s_k = sum_i
-    weight_i |l'_i x_ik|, and l'_i is the slope of row i's loss (without absolute values for the
-    identity activation). With an L1 share, all weights are therefore zero from lambda = max_k s_k p
-    / l1_ratio on. Under a ridge alone a boost lowers the loss by at most p sum_k s_k^2 / (4
-    lambda); lambda_max makes this bound, summed over the boosts, 1% of the null loss.
+    A boost lowers the loss by at most sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik|, where l'_i
+    is the loss derivative of row i. With an L1 share, all weights are zero from max_k s_k p /
+    l1_ratio on. For a ridge, the bound is p sum_k s_k^2 / (4 lambda); lambda_max makes it 1% of the
+    null loss over all boosts.
     """
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept

@@ -1,7 +1,7 @@
-"""Fit learners whose weights are bounded so that effects are monotone.
+"""Fit learners with monotone effects.
 
-Since g is increasing, f is monotone in x_k at every row if b_j w_jk has the same sign for all j.
-Given b_j, this is a bound of zero on each w_jk.
+Since g is increasing, f is monotone in x_k if b_j w_jk has the same sign for all learners j. Given
+b_j, each w_jk is therefore bounded by zero.
 """
 
 from dataclasses import replace
@@ -12,10 +12,9 @@ from lodim.solve.lbfgs import Minimum, bounded
 
 
 def minimize_bounded(objective, theta, sign, way, **stop):
-    """Minimize the objective of each of q learners so that its effects have the required signs.
+    """Minimize the loss of q learners, starting from theta (q, d), with required signs of effects.
 
-    theta (q, d) are the starting parameters and sign (q,) the signs b. way (p,) is 1, -1 or 0 for
-    each feature: increasing, decreasing or free. **stop are the solver's stopping rules.
+    `way` (p,) is 1, -1 or 0 per feature: increasing, decreasing or free; `sign` (q,) is b.
     """
     ends = [
         _minimize_learner(objective, theta, c, np.r_[0, 0, b * np.asarray(way)], **stop)
@@ -27,10 +26,10 @@ def minimize_bounded(objective, theta, sign, way, **stop):
 
 
 def minimize_joint(objective, theta, sign, way, **stop):
-    """Minimize the objective of all M learners together so that effects have the required signs.
+    """Minimize the loss of all M learners together, with required signs of effects.
 
-    theta (1, M (2 + p)) holds a constant, an intercept and p weights per learner; sign (M,) holds
-    the sign b of each. way (p,) is 1, -1 or 0 for each feature: increasing, decreasing or free.
+    theta (1, M (2 + p)) holds a, intercept and weights of each learner. `way` (p,) is 1, -1 or 0
+    per feature: increasing, decreasing or free.
     """
     each = [np.r_[0, 0, b * np.asarray(way)] for b in sign]
     return _minimize_learner(objective, theta, 0, np.concatenate(each), **stop)

@@ -1,4 +1,4 @@
-"""Distribution of the drift indicators on held-out rows, from fits to folds."""
+"""Distribution of the drift indicators on held-out rows, from cross-validation fits."""
 
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +14,7 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 @dataclass(frozen=True)
 class Fold:
-    """Training batch, held-out batch and fitted WeakLearners of one fold."""
+    """Training rows, held-out rows and fitted learners of one cross-validation fold."""
 
     train: Any
     test: Any
@@ -22,7 +22,7 @@ class Fold:
 
 
 def _fit_folds(problem):
-    """Fit gbmap to the training rows of a few cross-validation splits; return the Folds."""
+    """Fit gbmap on a few cross-validation folds; return the Folds."""
     run = Parallel(n_jobs=side_by_side(problem), backend="threading")
     return run(delayed(_fit_fold)(problem, *split) for split in quick_splits(problem))
 
@@ -36,11 +36,10 @@ def _fit_fold(problem, train, test):
 
 
 def calibrate(problem):
-    """Return percentiles 0, 1, ..., 100 of each drift indicator over held-out training rows.
+    """Return the percentiles (101,) of each drift indicator over held-out training rows, as a dict.
 
-    A drift indicator measures how far a row is from the training rows. The result is a dict of
-    arrays (101,) with the names of the indicators as keys. It is None if a fold has too few
-    training rows for the nearest neighbours, or no held-out weight.
+    A drift indicator measures how far a row is from the training rows. None if a fold has too few
+    training rows for the nearest neighbours.
     """
     folds, most = _fit_folds(problem), problem.settings.reference_rows
     if any(min(len(fold.train.positive_weight), most) < NEIGHBOURS for fold in folds):
@@ -55,10 +54,7 @@ def calibrate(problem):
 
 
 def _held_out_drift(problem, fold):
-    """Return the two drift indicators of a fold's held-out rows: {"difference", "distance"}.
-
-    Both are arrays that measure how far a row is from the training rows.
-    """
+    """Return both drift indicators of a fold's held-out rows: {"difference", "distance"}."""
     learners = fold.learners
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     reference = Reference.from_batch(learners, fold.train, numeric, settings)

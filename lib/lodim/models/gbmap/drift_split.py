@@ -1,4 +1,4 @@
-"""Split data so that train and test differ: a hidden feature decides which rows are shifted."""
+"""Split data into a training part and a test part from a shifted distribution."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,12 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Data split by one feature, which is dropped, so that one part drifts.
+    """Data split along one feature, which is then dropped, so that one part drifts.
 
     feature : name of the dropped feature
-    train : DataFrame (a1) of the rows to fit
-    same : DataFrame (a2) of held-out rows from the distribution of `train`
-    shifted : DataFrame (b) of rows from a shifted distribution
-    loss_same, loss_shifted : mean deviance on `same` and on `shifted` of a gbmap fit to `train`
+    train, same : rows to fit and held-out rows, from one distribution
+    shifted : rows from a shifted distribution
+    loss_same, loss_shifted : mean deviance on `same` and `shifted` of a gbmap fit to `train`
     """
 
     feature: str
@@ -43,13 +42,13 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     Parameters
     ----------
     formula : str
-        For example "y ~ ."; it must not name a numeric feature, since each of them is dropped once.
+        Such as "y ~ ."; it must not name numeric features, since each of them is dropped once.
     data : DataFrame (pandas), or a dict of columns
     seed : int
         Seed of the random halves.
     **arguments
-        Arguments of `gbmap`. By default m=20, lambda_=1e-3 and beta=5, as in the paper. Weights and
-        offset must be names of columns.
+        Arguments of `gbmap`; by default m=20, lambda_=1e-3, beta=5 (as in the paper). Weights and
+        offset must be column names.
 
     Returns
     -------
@@ -58,9 +57,9 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
     Raises
     ------
     ArgumentError
-        If weights or offset is not the name of a column.
+        If weights or offset is not a column name.
     DataError
-        If no feature is a numeric column.
+        If no feature is numeric.
 
     See Also
     --------
@@ -102,10 +101,10 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _split_frames(data, feature, rng):
-    """Return three frames of a split by one feature, without that feature.
+    """Return the frames a1, a2 and b of a split along one feature, without that feature.
 
-    Rows are sorted by the feature and halved; the lower half is split at random into a1 (to fit)
-    and a2 (held out), and the upper half is b.
+    b has the rows with the larger half of the feature's values; a1 and a2 split the others at
+    random.
     """
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2

@@ -1,4 +1,4 @@
-"""Distances in a gbmap embedding (Eqs. 6 and 7), nearest neighbours and drift indicators."""
+"""Distances between rows in a gbmap embedding (Eqs. 6, 7), nearest neighbours, drift indicators."""
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -16,9 +16,9 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 
 @forms.record
 class Reference:
-    """Training rows kept for nearest-neighbour searches, with their embedding (learners' values).
+    """Training rows kept for nearest-neighbour searches, with the learners' values as embedding.
 
-    `score` and a numeric response `y` are stored without the offset.
+    `score` and a numeric `y` are stored without the offset.
     """
 
     embedding: np.ndarray = forms.real("r", "M")
@@ -26,16 +26,15 @@ class Reference:
     y: np.ndarray = forms.responses("r")
 
     def _check_fields(self):
-        """Raise a ValueError if the reference has no rows."""
+        """Raise a ValueError if there are no rows."""
         if not len(self.y):
             raise ValueError("reference has no rows")
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Keep a random sample of at most `reference_rows` rows with positive weight.
+        """Return a random sample of at most settings.reference_rows rows with positive weight.
 
-        `settings` holds `reference_rows`, and the learners give the rows' embedding. If `numeric`
-        is True, the response is a number and is stored less its offset.
+        If `numeric`, the response is a number and is stored less its offset.
         """
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
@@ -54,20 +53,18 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Return distances (n, k) and positions (n, k) of the k nearest of the kept training rows.
+        """Return distances and positions, both (n, k), of the k stored rows nearest to rows of E.
 
-        E (n, M) holds the values of the M learners for the query rows; the distance is the sum of
-        absolute differences of these values.
+        E (n, M) holds the values of the M learners for n rows; the distance is L1.
         """
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return both drift indicators of each row of a batch, as a dict of arrays (n,).
+    """Return two measures of how far each row is from its k nearest training rows, arrays (n,).
 
-    The indicators measure how far a row is from the k nearest kept training rows. "difference" is
-    |f(x) - their mean|, the largest over the scores; the mean is that of the response if it is
-    numeric, otherwise that of the scores. "distance" is the mean distance to these k rows.
+    "difference" is |f(x) - mean of these rows|: of their responses if `numeric`, else of their
+    scores (the largest over the scores). "distance" is the mean distance to these rows.
     """
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -78,19 +75,15 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def embedding_distances(E, F):
-    """Return the distances sum_j |f_j(x) - f_j(x')| between two sets of rows, (n, r).
-
-    E (n, M) and F (r, M) hold the values of the M learners f_j for the two sets.
-    """
+    """Return L1 distances (n, r) between two sets of rows with learners' values E and F."""
     return cdist(E, F, "cityblock")
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return the path distances of Eq. 6 between two sets of rows, as an array (n, r).
+    """Return the path distances (Eq. 6) between two sets of rows, (n, r), up to `tolerance`.
 
-    A path distance is integral_0^1 |df/dt| dt along the segment between two rows, summed over the
-    scores. Z (n, M) and W (r, M) are the projections w_j'x~ of the rows for M learners; the error
-    is at most `tolerance`.
+    A path distance is the integral of |df/dt| along the segment between two rows, summed over the
+    scores. Z (n, M) and W (r, M) are the rows' projections w_j'x~.
     """
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
@@ -113,11 +106,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, forceinline=True)
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f on the part [s, t] of a segment, and a lower and upper bound of df/dt.
+    """Return the change of f between positions s and t of a segment, and bounds of df/dt there.
 
-    The segment goes from a row with projections z0 (one per learner) to one with projections z1,
-    and s, t in [0, 1] are positions on it. Each g' is monotone along the segment, so its range on
-    [s, t] is given by the end points.
+    z0 and z1 are the projections w_j'x~ at the segment's ends. Each g' is monotone along the
+    segment, so the ends of [s, t] give its range.
     """
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
@@ -134,9 +126,8 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between two rows, and a bound on its error.
 
-    z0 and z1 are the projections w_j'x~ of the two rows, one per learner. If both bounds of df/dt
-    on a piece have the same sign, f is monotone and |change| is exact (Lemma 3). Otherwise the
-    piece is halved until its possible error is within its share of `tolerance`.
+    z0 and z1 are the rows' projections w_j'x~. Where bounds of df/dt show that f is monotone,
+    |change| is exact (Lemma 3); other parts are halved until the error is within `tolerance`.
     """
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
@@ -163,11 +154,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the path length between each of n rows and each of r rows.
-
-    A path length is the total change of f on the segment between two rows. Z (n, M) and W (r, M)
-    hold the rows' projections for M learners.
-    """
+    """Add to out (n, r) the variation of f between rows with projections Z (n, M) and W (r, M)."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

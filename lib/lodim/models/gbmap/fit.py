@@ -34,10 +34,9 @@ class GbmapFit(Fit):
     estimates : WeakLearners
         Weak learners, for standardized features.
     log : dict of arrays (M,)
-        For each learner: objective, deviance after its boost (before a joint fit), grad_norm,
-        n_iter, n_eval, converged, newton (True for Newton's method, False for L-BFGS). Fits to many
-        rows add resolution: the boost stopped when ten further steps were expected to lower the
-        objective by less.
+        Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
+        newton (False for L-BFGS). Fits to many rows add resolution: a boost stops if ten further
+        steps are expected to gain less.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -50,9 +49,8 @@ class GbmapFit(Fit):
     response_range : array (2,) or None
         Smallest and largest training response, less its offset; None for classes and `first(m)`.
     refit_log : dict or None
-        Result of the joint fit, if any: value of the objective, deviance, grad_norm, n_iter,
-        n_eval, converged, and gain, the relative decrease of the held-out deviance (NaN if not
-        measured).
+        Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
+        relative decrease of the held-out deviance (NaN if not measured).
     selection : DataFrame or None
         The cross-validation that chose m or lambda_.
 
@@ -135,20 +133,19 @@ class GbmapFit(Fit):
         ----------
         data : frame
             Rows to predict, with the columns of the formula's right side.
-        offset : array (n,) or column name, optional
-            Known part of the score of these rows.
         type : str
             "response", "link", "class", "prob": as for all models. "embedding": the learners'
-            values f_1(x), ..., f_m(x), whose L1 distance is the distance of Eq. 7. "local": the
-            gradient of the score at x, per unit of each feature.
+            values f_1(x), ..., f_m(x). "local": the gradient of the score at x, per unit of each
+            feature.
+        offset : array (n,) or column name, optional
+            Known part of the score.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+            missed case costs c times a false alarm, use 1 / (1 + c).
         clip : bool, default=False
-            Limit predictions of a numeric response (less its offset) to the range of the training
-            response.
+            Limit predictions of a number (less its offset) to the range of the training response.
 
         Returns
         -------
@@ -162,8 +159,8 @@ class GbmapFit(Fit):
         Warns
         -----
         ExtrapolationWarning
-            If a numeric prediction is outside the training range by more than a quarter of this
-            range, and by more than the drift threshold if it is known: f extrapolates linearly.
+            If a predicted number is outside the training range by more than a quarter of the
+            range, and by more than the drift threshold, if known: f extrapolates linearly.
 
         See Also
         --------
@@ -217,10 +214,10 @@ class GbmapFit(Fit):
         return super()._predict(batch, type)
 
     def tidy(self) -> pd.DataFrame:
-        """Return mean and mean absolute local coefficient of each feature (and class) as rows.
+        """Return a row per feature (and class): its slope averaged over the training rows.
 
-        estimate, estimate_abs are in units of the link per unit of the feature; std_estimate,
-        std_estimate_abs per standard deviation of the feature.
+        estimate and estimate_abs (mean of absolute slopes) are in units of the link per unit of the
+        feature; std_estimate and std_estimate_abs per standard deviation of the feature.
 
         See Also
         --------
@@ -246,13 +243,11 @@ class GbmapFit(Fit):
         return frame
 
     def learners(self) -> pd.DataFrame:
-        """Return a table of the weak learners, with one row per learner.
+        """Return a table with one row per weak learner a + b g(w'x).
 
         Columns: boost, (level), a, b, norm |w|, active (share of rows with w'x > 0), n_iter,
-        converged, deviance and dev_ratio.
-
-        deviance and dev_ratio are measured after each boost, before a joint fit. a and |w| are in
-        units of the link, |w| for features in standard deviations.
+        converged, deviance and dev_ratio (both after this boost, before a joint fit). a and |w| are
+        in units of the link, |w| for features in standard deviations.
 
         See Also
         --------
@@ -282,11 +277,11 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """Return the weights w_j, in units of the link per unit of each feature, as rows.
+        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), one row per learner.
 
-        The frame is (M, 1 + p); `(Intercept)` is the weight of the constant. The learners are
-        f_j(x) = a_j + b_j g(w_j'x~), with a_j and b_j from `learners()`. In g, beta is divided by
-        the standard deviation of a numeric response.
+        The frame is (M, 1 + p), in units of the link per unit of each feature; `(Intercept)` is the
+        weight of the constant. For a numeric response, beta in g is divided by its standard
+        deviation.
 
         See Also
         --------
@@ -402,22 +397,21 @@ class GbmapFit(Fit):
     def staged(
         self, data: Data, type: Prediction = "response", *, offset: Offset | None = None
     ) -> dict[int, pd.Series | pd.DataFrame]:
-        """Return the predictions after each boost.
+        """Return the predictions after each boost, as a dict {number of boosts: predictions}.
 
-        After a joint fit: predictions of the sum of the jointly fitted learners up to each boost.
+        After a joint fit: of the sum of the jointly fitted learners up to each boost.
 
         Parameters
         ----------
         data : frame
             Rows to predict, with the columns of the formula's right side.
-        offset : array (n,) or column name, optional
-            Known part of the score of these rows.
         type : {"response", "link", "class", "prob"}
+        offset : array (n,) or column name, optional
+            Known part of the score.
 
         Returns
         -------
         dict
-            Keys are numbers of boosts, values the predictions of the model with that many boosts.
 
         See Also
         --------
@@ -438,8 +432,7 @@ class GbmapFit(Fit):
     def first(self, m: int) -> "GbmapFit":
         """Return the fit of the first m boosts, which do not depend on later boosts.
 
-        After a joint fit they do depend on them: the result is then a partial sum that was not
-        fitted by itself.
+        After a joint fit they do: the result is then a partial sum that was not fitted by itself.
 
         Parameters
         ----------
@@ -449,7 +442,7 @@ class GbmapFit(Fit):
         Returns
         -------
         GbmapFit
-            A fit without effects and training rows, so its `neighbours` and `drift` raise an error.
+            Without effects and training rows, so its `neighbours` and `drift` raise an error.
 
         See Also
         --------
@@ -480,6 +473,8 @@ class GbmapFit(Fit):
     def regions(self, data: Data) -> pd.DataFrame:
         """Return the linear regions that contain rows of `data`, most populated first.
 
+        In a region, the learners with w_j'x~ > 0 are the same for all rows (`active`).
+
         Parameters
         ----------
         data : frame
@@ -488,10 +483,8 @@ class GbmapFit(Fit):
         Returns
         -------
         DataFrame
-            One row per region; a region is an activation pattern {j : w_j'x~ > 0}. `active` lists
-            its learners; `n` and `share` are number and share of rows. The other columns are the
-            linear coefficients sum_j b_j w_j of the region (for beta -> infinity), in units of the
-            link per unit of each feature.
+            One row per region: active learners, n and share of rows, and the linear coefficients
+            sum_j b_j w_j (for beta -> infinity), in units of the link per unit of each feature.
 
         See Also
         --------
@@ -554,7 +547,7 @@ class GbmapFit(Fit):
 
     @property
     def _coordinates(self):
-        """Names of the learners' values: f1, f2, ...; with several classes f1[level], ...."""
+        """Names of the learners: f1, f2, ...; with several classes f1[level], ...."""
         e = self.estimates
         if self.family.n_scores == 1:
             return [f"f{j}" for j in e.stage]
@@ -570,7 +563,7 @@ class GbmapFit(Fit):
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
-        """Return new data as a Batch (rows as they were in training) with an offset of zero."""
+        """Return new data as a numeric Batch, coded as in training, with an offset of zero."""
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):

@@ -1,4 +1,4 @@
-"""Weak learners and effects, the estimates of gbmap, with their values for rows."""
+"""Weak learners and effects (averaged slopes), the estimates of gbmap."""
 
 from dataclasses import replace
 
@@ -49,11 +49,9 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), for standardized features.
 
-    theta (M, 2 + p) holds (a, intercept of w, w) and sign (M,) the b of each learner; target is the
-    score that it adds to; stage is its boost, from 1. beta and activation define g. scale is the
-    standard deviation of a numeric response, otherwise 1.
-
-    Methods take features as tiles (n_tiles, p, 64) of n rows.
+    theta (M, 2 + p) is (a, intercept, w) and sign (M,) is b. target is the class or score that a
+    learner adds to, stage its boosting step from 1, scale the standard deviation of a numeric
+    response (else 1). `tiles` of methods are the features, (n_tiles, p, 64) in blocks of 64 rows.
     """
 
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -93,28 +91,24 @@ class WeakLearners:
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
-        """Return the embedding f_j(x) of each row, (n, M) (Eq. 5)."""
+        """Return the learners' values f_j(x) for each row, (n, M) (Eq. 5)."""
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return the slopes b_j g'(w_j'x~) of each learner in its projection, (n, M).
-
-        They are in units of the response. Features are tiles (blocks of 64 rows).
-        """
+        """Return slopes b_j g'(w_j'x~) of each learner at each row, (n, M), in response units."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether w_j'x~ > 0 for each row and learner, bool (n, M).
+        """Return whether w_j'x~ > 0 for each row and learner, (n, M), given their slopes.
 
-        slopes (n, M) are the learners' slopes b_j g'(w_j'x~). Every learner is active in all rows
-        if g is the identity.
+        If g is the identity, every learner is active at all rows.
         """
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return the gradients in the standardized features, a list of K arrays (n, p).
+        """Return K arrays (n, p): gradients of each score by the standardized features.
 
-        slopes (n, M) are the learners' slopes b_j g'(w_j'x~).
+        slopes (n, M) are b_j g'(w_j'x~).
         """
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
@@ -125,10 +119,9 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add the learners' values, or their derivatives, to the columns `into` of out, in place.
+        """Add learners' values (or derivatives) to columns `into` of out (n_tiles, width, 64).
 
-        out (n_tiles, width, 64) is in units of `scale`. If `runs` is given, they are added only in
-        these runs of consecutive blocks of rows.
+        out is in units of `scale`. `runs` limits this to some runs of consecutive blocks of rows.
         """
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
@@ -154,8 +147,8 @@ class WeakLearners:
 class Effects:
     """Averages over the training rows, for standardized features; NaN in the fit of first(m).
 
-    mean, mean_abs: local coefficient and its absolute value; active: share of rows with
-    w_j'x~ > 0.
+    mean, mean_abs : slope of each feature and its absolute value
+    active : share of rows with w_j'x~ > 0
     """
 
     mean: np.ndarray = forms.real("K", "p", nan=True)
@@ -186,7 +179,7 @@ class Effects:
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, as WorkerTiles (n_tiles, 64) on X's cluster workers."""
+    """Return row weights that sum to one, stored with X on the workers of a cluster."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
@@ -202,11 +195,7 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: slopes (M,), active (M,), absolute gradients (K, p).
-
-    slopes are those of M learners in their projections; active counts rows with w_j'x~ > 0;
-    gradients are of K scores with respect to p features.
-    """
+    """Return weighted row sums: slopes b g' (M,), active rows (M,), absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -220,11 +209,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def effect_sums_of_many(learners, tiles, weight):
-    """Return weighted sums over many rows: slopes (M,), active (M,), absolute gradients (K, p).
-
-    Uses a compiled kernel, which pays for many rows. slopes are those of M learners, active counts
-    rows with w_j'x~ > 0, and gradients are of K scores with respect to p features.
-    """
+    """Return the sums of `effect_sums` by a compiled loop, which is faster for many rows."""
     M, K, p = len(learners), learners.n_scores, tiles.shape[1]
     shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
     rows = pad(weight, len(tiles)), *shape
@@ -233,9 +218,9 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, tiles of these rows) in chunks that bound temporary memory.
+    """Yield (slice of rows, X of these rows) in chunks that bound temporary memory.
 
-    A tile is a block of 64 rows; width is the number of temporary values per row.
+    `width` is the number of temporary values per row.
     """
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
@@ -243,10 +228,7 @@ def _chunks(tiles, n, width=1):
 
 
 def score_nodes(learners, features, offset):
-    """Return the K link scores as expressions of the standardized features, for export.
-
-    Nodes are the parts of an expression that can be written as SQL or other code.
-    """
+    """Return the K link scores as symbolic expressions of the standardized features, for export."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

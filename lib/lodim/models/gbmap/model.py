@@ -1,4 +1,4 @@
-"""The public function gbmap() and the model's declaration."""
+"""The public function gbmap() and the declaration of the model."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -29,7 +29,7 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 
 class Gbmap(Model):
-    """Declaration of the model gbmap for the shared fitting code; chooses m and lambda_ by CV."""
+    """Declaration of the model gbmap; chooses m and lambda_ by cross-validation."""
 
     name = "gbmap"
     reference = REFERENCE
@@ -55,10 +55,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; fill in `monotone` and m of a joint fit.
-
-        `monotone` becomes one sign per column; a joint fit optimizes all learners together.
-        """
+        """Raise if the data do not suit the model; fill in `monotone` (a sign per column) and m."""
         problem = super().validate(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
@@ -74,10 +71,7 @@ class Gbmap(Model):
         return not settings.joint
 
     def fit(self, problem):
-        """Choose m, lambda_ and refit if they are not given, and return the fit of a problem.
-
-        The problem holds data and settings.
-        """
+        """Return the fit of a problem (data, settings); choose m, lambda_, refit if not given."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -96,10 +90,10 @@ MODEL = Gbmap()
 
 
 def _choose(problem):
-    """Return the problem with m, lambda_ and refit chosen, a table of settings tried, and a gain.
+    """Choose m, lambda_ and refit by held-out deviance; return problem, table of results and gain.
 
-    m and lambda_ are chosen by held-out deviance, separately for boosts and joint fits. The gain is
-    the relative decrease of the held-out deviance by joint fits; NaN if only one kind was tried.
+    The gain is the relative decrease of the deviance by fitting all learners jointly instead of one
+    by one; NaN if only one way was tried.
     """
     settings, K, losses, found = problem.settings, problem.family.n_scores, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
@@ -117,9 +111,8 @@ def _choose(problem):
 def _search(problem, near):
     """Choose m and lambda_ by held-out deviance; return the problem and the table of results.
 
-    If lambda_ is open, penalties close to `near` are tried first; without `near`, all penalties
-    except the largest and smallest. More are tried as long as the best penalty is the first or last
-    one.
+    Penalties close to `near` are tried first (without it, the middle of the grid), then more as
+    long as the best penalty is at an end.
     """
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
@@ -176,8 +169,8 @@ def gbmap(
     """Fit a gradient boosting mapping (Patron et al. 2024): a sum of boosted bends.
 
     Each learner is flat on one side of a hyperplane and linear on the other, with a rounded bend.
-    At every row the model has a slope for each feature, and the learners' values are an embedding
-    whose L1 distance ignores features irrelevant to the response (Eqs. 5-8).
+    So every row has a slope for each feature. The learners' values are an embedding whose L1
+    distance ignores features irrelevant to the response (Eqs. 5-8).
 
     f(x) = offset + sum_{j=1..m} f_j(x), f_j(x) = a_j + b_j g(w_j'x~), x~ = (1, x),
     b_j in {-1, 1}, g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j minimizes the mean loss
@@ -193,65 +186,59 @@ def gbmap(
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : str, optional
-        "gaussian", "binomial" or "multinomial", by default by the response: squared error; log-loss
-        of two classes; softmax log-loss of K classes, with one learner per class in each boost.
-        "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
-        zero, with a log link (for counts per exposure the offset is the log of the exposure).
-        "quantile": a quantile of a number. "huber": a number with outliers; residuals over 1.345
-        robust standard deviations enter the loss linearly instead of squared.
+        "gaussian", "binomial" or "multinomial" (one learner per class in each boost), by default
+        by the response. "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of
+        which some are zero, with a log link (for counts per exposure, give the log exposure as
+        offset). "quantile": a quantile of a number. "huber": a number with outliers; the loss is
+        linear in residuals above 1.345 robust standard deviations.
     power : float, optional
-        For family="tweedie": the variance is proportional to this power of the mean, between 1
-        (Poisson) and 2 (gamma).
+        For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
     quantile : float, optional
-        For family="quantile": the quantile to predict, such as 0.9.
+        For "quantile": the quantile to predict, such as 0.9.
     m : int, optional
         Number of boosts; by default chosen with lambda_ by cross-validation.
     lambda_ : float, optional
-        Penalty on the weights, for features (and a numeric response) in standard deviations; larger
-        values give a flatter model. By default chosen by cross-validation.
+        Penalty on the weights, for features (and a numeric response) in standard deviations. By
+        default chosen by cross-validation.
     beta : float, default=10
-        Sharpness of the bends, for a response in standard deviations: 1 is smooth, 10 is nearly
-        max(0, z). No effect with the identity activation.
+        Sharpness of the bends: 1 is smooth, 10 is nearly max(0, z).
     l1_ratio : float in [0, 1], default=0
         Share of the L1 penalty, which sets some weights to zero. The ridge has no factor 1/2, so
         l1_ratio=r corresponds to alpha = r / (2 - r) in glmnet.
     activation : {"softplus", "identity"}, default="softplus"
-        With "identity" the first boost is ridge or logistic regression, and later ones vanish
-        (Lemma 1).
+        With "identity" the first boost is ridge or logistic regression, and later ones vanish.
     n_starts : int, default=2
         Number of data-based starting points optimized for each sign.
     refit : {"none", "joint"}, optional
-        "joint" optimizes all learners together after the last boost, by L-BFGS. By default the
-        better one on held-out rows if m or lambda_ is omitted, else "none".
+        "joint" optimizes all learners together after the last boost. By default the better one on
+        held-out rows if m or lambda_ is omitted, else "none".
     monotone : dict, optional
-        Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
-        for every row, with the other columns fixed. A column must be a term of its own, a number
-        or an ordered category, and in no other term; needs l1_ratio=0 and at most two classes.
+        Columns with a monotone effect for every row, such as {"age": "increasing"}. A column must
+        be a number or an ordered category, and in no other term; needs l1_ratio=0 and at most two
+        classes.
     weights : column name, array (n,) or "balanced", optional
-        Row weights.
-        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+        Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
         Known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` if training had missing values; a missing
-        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped.
+        Treatment of missing features. "indicator": a missing number becomes the training mean, and
+        a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the
+        row, predicted as NaN.
     groups : column name or array (n,), optional
-        Rows with equal values are held out together in cross-validation.
+        Rows with equal values stay together in cross-validation.
     standardize : bool, default=True
         Scale features to unit standard deviation; they are always centred.
     dtype : {"float64", "float32"}, default="float64"
-        Precision of the stored features; sums always use float64.
+        Precision of the stored features.
     seed : int, default=0
-        Seed of the folds and of row samples. Results are identical for any number of threads, and
-        do not depend on the order of rows or columns or the names of classes.
+        Seed of the folds and of row samples. Results do not depend on the number of threads, the
+        order of rows or columns, or the names of classes.
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its kernels
-        have only been tested in Numba's simulator. "auto" uses a GPU for fits with at least 256 MB
-        of features if one is usable and has room.
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its code has
+        only been tested in Numba's simulator. "auto" uses a GPU if one is usable and features take
+        at least 256 MB.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -259,9 +246,7 @@ def gbmap(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "How gbmap works": `max_iter`,
-        `tol`, `ftol`, `penalize_intercept`, `max_stages`, `path_stages`, `reference_rows`,
-        `scratch`.
+        Settings of the algorithm, explained on the page "How gbmap works".
 
     Returns
     -------
@@ -279,16 +264,13 @@ def gbmap(
 
     Notes
     -----
-    There are no standard errors or p-values; use `bootstrap` to assess stability. A numeric
-    response is standardized internally, so that lambda_ and beta do not depend on units; results
-    are in the units of the data. Far from the training rows f is linear, and `predict` warns (see
-    `clip`).
+    There are no standard errors or p-values; use `bootstrap` to assess stability. lambda_ and beta
+    do not depend on units, since a numeric response is standardized internally. Far from the
+    training rows f is linear, and `predict` warns (see `clip`). `fit.selection` shows how omitted
+    settings were chosen.
 
-    Settings that are not given are chosen by the deviance of held-out rows, see `fit.selection`.
-    The page "How gbmap works" tells how, with all entries of `control`.
-
-    A saved fit holds the response and embedding of up to `reference_rows` training rows, which
-    neighbours and drift need; with as many learners as features these determine the features.
+    A saved fit holds the response and embedding of up to 10,000 training rows, for neighbours and
+    drift; with as many learners as features these determine the features.
     control={"reference_rows": 0} keeps none.
 
     References

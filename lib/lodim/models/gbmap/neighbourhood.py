@@ -31,12 +31,11 @@ def distance(
     data, other : frame
         With the columns of the formula's right side.
     kind : {"embedding", "path"}
-        "embedding": sum_j |f_j(x) - f_j(x')|, Eq. 7 of Patron et al. (2024). "path": Eq. 6, the
-        total change of f on the segment from x to x'. Both bound |f(x) - f(x')| from above, and
-        path <= embedding (Eq. 8).
+        "embedding": sum_j |f_j(x) - f_j(x')| (Eq. 7 of Patron et al. 2024). "path": the total
+        change of f on the segment from x to x' (Eq. 6). |f(x) - f(x')| <= path <= embedding.
     tolerance : float, optional
-        Largest error of a path distance, in units of the link; by default 1e-6 of the standard
-        deviation of a numeric response, else 1e-6.
+        Largest error of a path distance, in units of the link; by default 1e-6 (standard
+        deviations of a numeric response).
 
     Returns
     -------
@@ -71,8 +70,8 @@ def distance(
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     """Return the mean response of the k nearest training rows in the embedding (metric of Eq. 7).
 
-    A numeric response (less its offset, if one was used) is averaged; for classes, each column is
-    the share of a class. Each training row counts once, whatever its weight.
+    A numeric response is averaged less its offset; for classes, columns are shares of the classes.
+    Each training row counts once, whatever its weight.
 
     Parameters
     ----------
@@ -116,14 +115,11 @@ def drift(
 ) -> pd.Series:
     """Return a drift indicator of each row: large values where the fit extrapolates.
 
-    "difference": |f(x) - f_kNN(x)|. Near the training data, a row's score and the mean of its k
-    nearest training rows agree; far away, f grows linearly while the neighbours' mean does not
-    (Patron et al. 2024, Sect. 4.5).
-    f_kNN averages the neighbours' y for a numeric response and their scores f(x_i) for classes;
-    with several scores the largest difference counts. The offset is left out of f and y.
-    "distance": mean distance to these rows in the embedding (Eq. 7), which finds rows of high loss
-    about as well (16 splits of four data sets: mean AUC 0.85 and 0.83, a difference of 1.2 standard
-    errors). Each training row counts once, whatever its weight.
+    "difference" is |f(x) - mean of the k nearest training rows|: of their responses, or of their
+    scores f(x_i) for classes (the largest over the scores). Far away, f grows linearly while the
+    neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean distance to
+    these rows in the embedding (Eq. 7); it finds rows of high loss about as well. The offset is
+    left out of f and y, and each training row counts once.
 
     Parameters
     ----------
@@ -171,7 +167,7 @@ def drift_threshold(
 ) -> float:
     """Return a quantile of the drift indicator over rows that were not used in the fit.
 
-    Rows with a larger indicator are far from the training rows, so their predictions are doubtful.
+    Rows with a larger indicator are far from the training rows; their predictions are doubtful.
 
     Parameters
     ----------
@@ -182,8 +178,7 @@ def drift_threshold(
         Number of nearest training rows.
     quantile : float in (0, 1)
     kind : {"difference", "distance"}
-        "difference" between a row's score and the mean of its nearest training rows, or "distance"
-        to these rows.
+        As for `drift`.
 
     Returns
     -------

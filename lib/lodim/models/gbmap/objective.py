@@ -16,19 +16,11 @@ SHARED = 2**16  # size of X from which one thread per learner pays
 
 
 class BoostObjective:
-    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q weak learners with shared passes.
+    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q weak learners in shared passes.
 
-    Parameters
-    ----------
-    X : tiles (n_tiles, p, 64)
-    y, score, weight : tiles (n_tiles, 64)
-        Response; score of the earlier learners including the offset; weights that sum to one.
-    sign : array (q,)
-        b of each learner.
-    form : Form
-    penalty : ElasticNet over theta = (a, intercept of w, w)
-    runs : list or None
-        Runs of consecutive blocks of rows that count; None if all blocks count.
+    X (n_tiles, p, 64), y, score and weight (n_tiles, 64) are blocks of 64 rows; score is the sum of
+    the earlier learners, weights sum to one. sign (q,) is b; penalty is an ElasticNet over theta =
+    (a, intercept, w). `runs` lists the blocks of rows that count; None for all.
     """
 
     scaled = False
@@ -52,10 +44,7 @@ class BoostObjective:
         return value, gradient
 
     def null_value(self, theta):
-        """Return the objective of a learner theta (1, d) with zero weights; reads no features.
-
-        Only features in host memory can be left unread.
-        """
+        """Return the objective of a learner theta (1, d) with w = 0, without reading features."""
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
@@ -77,10 +66,9 @@ class BoostObjective:
         return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta, convex=True):
-        """Return each learner's Hessian, (q, d, d), at parameters theta (q, d).
+        """Return the Hessians (q, d, d) of q learners at theta (q, d).
 
-        If `convex` is True, return a positive semidefinite matrix close to the Hessian. The
-        features must be in host memory, not on a GPU.
+        If `convex`, return positive semidefinite matrices close to them. Not for features on a GPU.
         """
         q, d = theta.shape
 
@@ -117,10 +105,7 @@ class OneLearner:
         return value[0], gradient[0]
 
     def hessian(self, theta, convex):
-        """Return the Hessian (d, d) at theta (d,).
-
-        If `convex` is True, return a positive semidefinite matrix close to it.
-        """
+        """Return the Hessian (d, d) at theta (d,), or a positive semidefinite one close to it."""
         return self._objective.hessian(theta[None], convex)[0]
 
 
@@ -130,9 +115,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty of a learner's theta = (a, intercept of w, w).
+    """Return the ElasticNet penalty of theta = (a, intercept, w), where w has `width` entries.
 
-    w has `width` entries; p, the number of features that vary, divides the penalty.
+    The number p of features that vary divides the penalty.
     """
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
@@ -142,10 +127,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that maps signs b (q,) of learners to their objective on some rows.
+    """Return a function from signs b (q,) of learners to their objective on some rows.
 
-    rows are X and tiles (blocks of 64 rows) of response, score and weight; `state` holds the
-    training rows and settings.
+    `rows` are X, response, score and weight in blocks of 64 rows.
     """
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
@@ -153,10 +137,7 @@ def stage_objective(state, rows, penalty):
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners that add nothing, for signs b (q,).
-
-    All weights are zero, and the constant a cancels b g(0).
-    """
+    """Return parameters (q, d) of learners that add nothing: w = 0 and a = -b g(0)."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta
@@ -164,6 +145,6 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return slope and bounded curvature of each row's weighted loss in its score, (n,) each."""
+    """Return first and bounded second derivative of each row's weighted loss by its score, (n,)."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

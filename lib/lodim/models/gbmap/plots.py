@@ -17,10 +17,7 @@ from lodim.text import shorten
 
 
 def loss(fit, ax):
-    """Draw training loss after each boost (learner added), with a line at a joint fit's loss.
-
-    A joint fit optimizes all learners together after the last boost.
-    """
+    """Draw the training loss after each boost, with a line at the loss of a joint fit."""
     last = fit.learners().groupby("boost").last()
     deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
     ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
@@ -31,7 +28,7 @@ def loss(fit, ax):
 
 
 def effects(fit, ax, *, top=15):
-    """Draw the mean local coefficient of each feature per standard deviation, largest first."""
+    """Draw the mean slope of each feature, per standard deviation, largest first."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
@@ -40,10 +37,7 @@ def effects(fit, ax, *, top=15):
 
 
 def local(fit, ax, *, data, row=0, top=15):
-    """Draw the gradient of f at one row of `data`, per standard deviation of each feature.
-
-    row is its position.
-    """
+    """Draw the gradient of f at row number `row`, per standard deviation of each feature."""
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
@@ -65,9 +59,9 @@ def local(fit, ax, *, data, row=0, top=15):
 
 
 def embedding(fit, ax, *, data=None):
-    """Draw the first two principal components of the embedding, coloured by the response.
+    """Draw the first two principal components of the learners' values, coloured by the response.
 
-    Rows: the training rows that the fit keeps, or the rows of `data`, with known responses.
+    Rows are those of `data`, by default the training rows that the fit keeps.
     """
     if data is None:
         reference = fit._reference_rows()
@@ -88,9 +82,8 @@ def embedding(fit, ax, *, data=None):
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Draw the drift indicator against the loss of the rows of `data`, with an ROC curve.
 
-    `limit` is the loss above which a row counts as badly predicted; by default the 95% quantile of
-    the losses. `threshold` is a value of the indicator; by default that of the fit, if known. The
-    responses in `data` must be known.
+    Losses above `limit` (by default the 95% quantile) count as bad predictions; `threshold` is a
+    value of the indicator, by default the fit's own.
     """
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])
@@ -114,10 +107,7 @@ def _response(fit):
 
 
 def _loss_by_stage(stages, loss, share, ylabel, ax=None):
-    """Draw training loss after each boost (learner added) against the number of boosts.
-
-    The right axis shows the share of explained deviance.
-    """
+    """Draw training loss, and share of explained deviance, against the number of boosts."""
     ax = ensure_axes(ax)
     ax.plot(stages, loss, "o-", ms=3, color=BLUE)
     ax.set_xlabel("boost")
@@ -130,9 +120,9 @@ def _loss_by_stage(stages, loss, share, ylabel, ax=None):
 
 
 def _linear(x0, y0, x1, y1):
-    """Return the line through the points (x0, y0) and (x1, y1), and its inverse, as functions.
+    """Return the line through (x0, y0) and (x1, y1), and its inverse, as functions.
 
-    If the line has no inverse, both are the identity.
+    Without an inverse, both are the identity.
     """
     if x0 == x1 or y0 == y1:
         return (lambda x: x), (lambda y: y)
@@ -141,7 +131,7 @@ def _linear(x0, y0, x1, y1):
 
 
 def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
-    """Draw points in the plane, coloured by a number, or by class if `labels` are given."""
+    """Draw points coloured by a number, or by class if `labels` are given."""
     ax = ensure_axes(ax, (6.2, 5.0))
     if labels is None:
         points = ax.scatter(*xy.T, c=colour, s=12, cmap=SCALE, alpha=0.8, lw=0)
@@ -158,10 +148,7 @@ def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
 
 
 def _drift_against_loss(indicator, loss, threshold, limit, ax=None):
-    """Draw drift indicator against loss on log scales, with an inset ROC curve for large losses.
-
-    `limit` is the loss above which a row counts as badly predicted.
-    """
+    """Draw drift indicator against loss on log scales, and an ROC curve of losses above `limit`."""
     ax = ensure_axes(ax, (6.5, 5.0))
     x, y = (np.maximum(v, 1e-12 * max(v.max(), 1e-300)) for v in (indicator, loss))
     bad = loss > limit

@@ -23,18 +23,10 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Mean loss of the sum of all learners plus their penalties, as a function of all parameters.
+    """Loss of the sum of M learners plus penalties, as a function of all parameters (M (2 + p),).
 
-    Eq. 3 of Patron et al. (2024) for M learners at once, a function of theta (M (2 + p),).
-
-    Parameters
-    ----------
-    state : BoostState
-        Training rows before the first boost.
-    learners : WeakLearners
-        Learners with softplus activation, from which signs, targets and beta are taken.
-    ridge : array (2 + p,)
-        Penalty weights of the squared parameters of each learner.
+    This is Eq. 3 of Patron et al. (2024) for all learners at once. `state` holds the training rows
+    before the first boost; `learners` gives signs b and beta; ridge (2 + p,) are penalty weights.
     """
 
     scaled = False
@@ -66,11 +58,10 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield the boosts one by one; with refit="joint", yield only the joint fit after m boosts.
+    """Yield (learners, log, scores of `eval_batch`) after each boost, or once after a joint fit.
 
-    A boost adds one learner to the sum; the joint fit optimizes all learners together. Each result
-    is (learners, log, scores of the rows of `eval_batch`). The log of a joint fit contains its
-    results under "refit". Learners of `warm_start` are additional starting points.
+    With refit="joint", m boosts are followed by one optimization of all learners, recorded in
+    log["refit"]. Learners of `warm_start` are extra starting points.
     """
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
@@ -88,24 +79,16 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Join the (learners, log) of several boosts, or one joint fit, into one set and one log."""
+    """Join the (learners, log) of several boosts, or of one joint fit, into one pair."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
 def joint_refit(batch, family, settings, learners, log):
-    """Optimize all learners together, starting from their values; return learners and log.
+    """Optimize all (a_j, w_j) together with signs b_j fixed; return learners and log.
 
-    Minimizes the mean loss of f_1 + ... + f_m plus the sum of the learners' penalties over all
-    (a_j, w_j), with fixed signs b_j. One evaluation takes one pass over the rows.
-
-    Returns
-    -------
-    WeakLearners
-        Every learner except the first of each score has mean 0 over the rows, as boosts of a
-        numeric response have, since f determines only the sum of the learners' constants.
-    dict
-        The log of the learners, with "refit": value of the objective, deviance of the rows,
-        grad_norm, n_iter, n_eval, converged.
+    Minimizes the mean loss plus all penalties from the values of `learners`. Only the sum of the
+    constants a_j is determined, so all learners but the first of each score get mean 0 over the
+    rows. log["refit"] gets the optimizer's results.
     """
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
@@ -146,10 +129,9 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit of `fit` with the row weights of `problem`; return learners and log.
+    """Repeat the joint fit of `fit` with new row weights (`problem`); return learners and log.
 
-    Starts from the learners of `fit`, since other boosts would lead to another minimum. Returns
-    None if `fit` is not a joint fit.
+    Starts from the learners of `fit`; None if `fit` is not a joint fit.
     """
     if not fit.settings.joint:
         return None
@@ -157,11 +139,9 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners with constants shifted so that all but the first of each score have mean 0.
+    """Return learners with constants shifted so that all but the `first` of each score have mean 0.
 
-    `first` marks the first learner of each score; it takes up the shifts. With several classes the
-    mean of all scores becomes 0 too: the softmax does not change if a constant is added to all
-    scores.
+    With several classes the mean of all scores becomes 0 too, which the softmax ignores.
     """
 
     work = partial(_weighted_embedding, learners, threads)
@@ -182,9 +162,9 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of a joint fit; 0 if there are too few rows.
+    """Return the default number of boosts of a joint fit; 0 if rows are too few.
 
-    There must be at least one row per parameter, and enough rows for a minimal number of boosts.
+    There must be at least one row per parameter.
     """
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))

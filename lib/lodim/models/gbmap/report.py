@@ -84,7 +84,7 @@ def _before(fit):
 
 
 def _refitted(fit):
-    """Return a list with one line about the joint fit; an empty list without a joint fit."""
+    """Return a list with one line about the joint fit of all learners, or an empty list."""
     if fit.refit_log is None:
         return []
     gain = fit.refit_log["gain"]
@@ -164,10 +164,7 @@ def _optimizer(fit):
 
 
 def _boosts(fit, some):
-    """Return the boosts of the learners where `some` (bool per learner) is True, as text.
-
-    With several classes the boosts are listed per class.
-    """
+    """Return the numbers of the boosts of some learners (bool per learner) as text, per class."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])
@@ -184,10 +181,7 @@ def _ended(refit_log):
 
 
 def _edges(fit):
-    """Return notes if the chosen m or lambda_ is the smallest or largest value tried.
-
-    Each note suggests what to try next.
-    """
+    """Return notes if the chosen m or lambda_ is the smallest or largest value tried."""
     notes, s = [], fit.settings
     tried = fit.selection if fit.chosen else None
     if tried is not None and "weight" in tried and len(tried) > 1:

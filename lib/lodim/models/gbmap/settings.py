@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def is_wide(n, p):
-    """Return whether precise boosts of n rows and p columns are too slow for cross-validation."""
+    """Return whether n rows and p columns are too many for exact fits in cross-validation."""
     return min(n, p) >= WIDE
 
 
@@ -40,8 +40,8 @@ def is_wide(n, p):
 class Settings:
     """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
-    m, lambda_ and refit may be None (not chosen yet). monotone is the dict of the call; once the
-    columns of X are known, it is a tuple with 1, -1 or 0 per column.
+    m, lambda_ and refit are None until chosen. monotone is the dict of the call, later a tuple with
+    1, -1 or 0 per column.
     """
 
     m: int | None
@@ -114,11 +114,7 @@ class Settings:
 
     @property
     def refittable(self):
-        """Whether all learners can be fitted together: this needs the softplus and no L1 penalty.
-
-        With the identity, all learners would share one ridge penalty; with L1, weights would not be
-        zero.
-        """
+        """Whether all learners can be fitted jointly: with the softplus and without L1 penalty."""
         return self.softplus and self.l1_ratio == 0.0
 
     @property
@@ -137,10 +133,10 @@ class Settings:
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return cheaper settings for cross-validation fits, with n rows and p columns.
+        """Return cheaper settings for cross-validation fits to n rows and p columns.
 
-        More starting points improve single boosts but hardly change the held-out loss of the whole
-        fit; with many columns, the same holds for precise boosts.
+        Held-out losses hardly change with one starting point or, for many columns, looser
+        tolerances.
         """
         if not self.softplus:
             return self
@@ -154,17 +150,17 @@ class Settings:
     def stop_at_noise(self, exact):
         """Return whether a boost stops once further gains are below the noise of the data.
 
-        Fits to many rows (`exact` is False) do, unless tolerances are given or the learners have an
-        L1 penalty, bounds or the identity activation: these need more accurate estimates.
+        Only fits to many rows do (not `exact`), without given tolerances, L1 penalty or monotone
+        effects, and with the softplus.
         """
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
-        """Return the solver's stopping tolerances tol and ftol, given or by default, as a dict.
+        """Return the optimizer's tolerances tol and ftol, given or by default, as a dict.
 
-        The defaults of an `exact` fit, with few rows, are strict: the fit is then a smooth function
-        of the data, and rounding errors in a boost do not decide where the next boost ends.
+        Defaults for few rows (`exact`) are strict, so that rounding errors in one boost do not
+        change the next.
         """
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
@@ -176,11 +172,9 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes (readings of all rows) of a fit to n rows.
+    """Estimate memory and number of passes over all rows of a fit to n rows.
 
-    The memory includes scores, gradients, a fixed range of rows and a row sample. A learner takes 4
-    to 14 passes (measured: 3 to 10 evaluations, 4 to 5 if m was chosen, and one to add its score).
-    If m is chosen by cross-validation, a score has 1 to `max_stages` learners.
+    A learner takes 4 to 14 passes (measured). If m is open, a score has 1 to `max_stages` learners.
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize

@@ -1,8 +1,7 @@
-"""Starting learners of a boost, found in the data, and the best of them for each sign.
+"""Starting points of a boost: hinges max(u'x - knot, 0) that lower the loss most.
 
-Starting learners are hinges along directions in which the loss has a slope. They do not depend on
-the order of rows or columns and are rounded, so that fits that differ by rounding only start from
-the same learners.
+They do not depend on the order of rows or columns and are rounded, so that rounding errors do not
+change them.
 """
 
 from dataclasses import dataclass, replace
@@ -38,10 +37,10 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Best starting learner for each sign b.
+    """Best starting learner for each sign b, with theta (q, d) and value (q,) on the rows used.
 
-    sign (q,), theta (q, d), value (q,): objective on the rows that were used to choose it; n_eval:
-    passes over all rows so far; null_value: objective of all rows without a learner, or None.
+    n_eval counts passes over all rows; null_value is the loss of all rows without a learner, or
+    None.
     """
 
     sign: np.ndarray
@@ -52,10 +51,9 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize an objective of learners by L-BFGS, with parameters scaled to the columns' units.
+    """Minimize the loss of q learners by L-BFGS from theta (q, d); `how` are stopping rules.
 
-    theta (q, d) are the starting points. If effects must be monotone, the weights are bounded.
-    **how are stopping rules.
+    Parameters are scaled to the columns' units, and bounded if effects must be monotone.
     """
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
@@ -70,9 +68,7 @@ def minimize(objective, theta, state, **how):
 def rounded(theta, unit):
     """Round learners theta (r, 2 + p) to few digits, relative to the sizes `unit` (2 + p,).
 
-    A row of theta holds a constant, an intercept and p weights. Rounding differences in a starting
-    point can lead L-BFGS to different minima. After rounding to few digits, nearly all such
-    starting points are equal again.
+    Otherwise rounding errors in a starting point could lead L-BFGS to another minimum.
     """
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
@@ -81,21 +77,9 @@ def rounded(theta, unit):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Minimize starting learners on a row sample (all rows if few); return the best of each sign.
+    """Minimize starting learners on a row sample (all rows if few); return the best of each sign b.
 
-    Parameters
-    ----------
-    objective : callable
-        Objective of the boost on all rows, from `stage_objective`.
-    penalty : ElasticNet
-    state : BoostState
-    k : int
-        Index of the score.
-    rng : Generator
-    stop : dict
-        Stopping rules of the solver.
-    near, near_sign : arrays (r, d), (r,)
-        Learners of a neighbouring fit, used as additional starts.
+    `near`, `near_sign` are learners of a fit with another penalty, used as additional starts.
     """
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -113,13 +97,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """Minimize the objective with weights w in the span of a few directions; return the best ones.
+    """Minimize the loss with w in the span of a few directions; return the best Start per sign b.
 
-    The span contains directions in which the loss has a slope (principal Hessian directions), the w
-    of `near` (learners of a fit with another penalty), and the w of `other_sign`: theta (r, d) and
-    b (r,) with the other sign in the previous boost, or None. Rows projected on the span take a
-    fraction of a pass. All rows are used if a sample is too small to estimate the directions.
-    Returns None if the loss has no slope in any direction.
+    Projected rows take a fraction of a full pass. Directions are those in which the loss has a
+    slope, and the w of `near` and `other_sign`: learners of a fit with another penalty and of the
+    previous boost. None if the loss has no slope.
     """
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else None
@@ -157,10 +139,7 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start (starting learners) with the lowest objective for each sign.
-
-    `end` holds the minimum reached from each start theta with sign b.
-    """
+    """Return the Start with the lowest loss for each sign b among the minima `end`."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -169,8 +148,7 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 def _slope_weighted_gram(state, X, y, score, weight):
     """Return the function v -> X' diag(slope) X v, where slope is each row's loss derivative.
 
-    Its eigenvectors are directions in which the slope of the loss changes most. y and score are the
-    rows' response and score.
+    The slope of the loss changes most along the eigenvectors of this matrix.
     """
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
@@ -200,10 +178,7 @@ def _extended(V, w):
 
 
 def _projected(X, V, threads):
-    """Return X V as tiles (blocks of 64 rows) with the precision of X.
-
-    V (p, r) holds directions. The result is on the host, or on the cluster workers that hold X.
-    """
+    """Return X V, in blocks of 64 rows, for directions V (p, r) and the precision of X."""
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
@@ -218,10 +193,9 @@ def _projected(X, V, threads):
 
 
 def _starts(state, k, Z, U, ridge, n_starts):
-    """Return the best starting learners along k directions U, and their signs b.
+    """Return the best starting learners along directions U (k, r), and their signs b.
 
-    U (k, r) refers to r coordinates of the sampled rows Z (n, r); k is the score that the learners
-    add to.
+    U refers to the coordinates Z (n, r) of sampled rows; k is the class or score.
     """
     y, score, weight = state.sample_margin(k)
     by_row = derivatives(state.loss, y, score, weight)
@@ -232,54 +206,31 @@ def _starts(state, k, Z, U, ridge, n_starts):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return the most promising starting learners of each sign, (2 n_starts, 2 + p), and signs b.
+    """Return the best starting learners of each sign, (2 n_starts, 2 + p), and signs b.
 
-    Along each direction u a hinge h = max(u'x - knot, 0), or the line u'x, is one column of a
-    regression: a Newton step for its coefficient c, next to a constant, lowers the loss by
-    fall^2 / (2 bend), and b is the sign of c.
-
-    Parameters
-    ----------
-    X : array (n, p)
-        Centred features of some rows.
-    slope, curvature : arrays (n,)
-        First and second derivative of the mean loss with respect to each row's score.
-    key : array (n,)
-        Key of each row, computed from its content by `lodim.engine.row_keys`.
-    ridge : float
-        Penalty of w_k^2.
-    hinges : bool
-        True if g bends (softplus), False for lines only.
-    rng : Generator
-        Generator of the random combinations of rows.
+    X (n, p) are centred rows; slope and curvature (n,) their loss derivatives; key (n,) numbers
+    computed from their content. A hinge (or u'x if `hinges` is False) is rated by a Newton step for
+    its coefficient next to a constant; b is the coefficient's sign.
     """
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the most promising starting learners along directions U (k, p), and their signs b.
+    """Return the best starting hinges along directions U (k, p) for rows X (n, p), and signs b.
 
-    A starting learner is a hinge max(u'x - knot, 0). slope and curvature (n,) are the derivatives
-    of the loss of the rows X (n, p); ridge is the penalty on squared weights.
+    slope and curvature (n,) are the rows' loss derivatives; ridge penalizes squared weights.
     """
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def krylov(product, first):
-    """Compute principal Hessian directions by Lanczos' method: V (p, r) orthonormal, V'HV (r, r).
+    """Compute principal Hessian directions by Lanczos: V (p, r) orthonormal and V'HV (r, r).
 
-    H = X' diag(slope) X. The columns of V span first, H first, ..., H^(r-1) first: the direction in
-    which the loss falls fastest, and approximately those in which its slope changes most (Li 1992).
-    Each product takes one pass over the rows.
-
-    Parameters
-    ----------
-    product : callable
-        Function v (p,) -> H v (p,).
-    first : array (p,)
-        X' slope, not zero.
+    H = X' diag(slope) X is given by product(v) = H v, a pass over the rows; first (p,) is X' slope.
+    V spans `first`, along which the loss falls fastest, and approximately the directions in which
+    its slope changes most (Li 1992).
     """
     basis, images = [first / np.linalg.norm(first)], []
     while True:

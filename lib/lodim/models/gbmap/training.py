@@ -20,11 +20,10 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 
 @dataclass(frozen=True)
 class Rotation:
-    """Orthonormal basis V (p, r) of the space that the rows of X span, and X V as tiles.
+    """Orthonormal basis V (p, r) of the row space of X, and X V in blocks of 64 rows.
 
-    Tiles are blocks of 64 rows. With a ridge penalty, the optimal weights lie in this space, and |V
-    u| = |u|. So learners can be fitted to the r columns of X V instead. n rows span at most n
-    directions.
+    With a ridge penalty the optimal weights lie in this space, so wide data (p > n) are fitted as
+    the r <= n columns of X V.
     """
 
     basis: np.ndarray
@@ -32,7 +31,7 @@ class Rotation:
 
     @classmethod
     def from_batch(cls, batch):
-        """Compute the rotation of a batch from the eigenvectors of X X', once per batch."""
+        """Compute the rotation from the eigenvectors of X X', once per batch."""
         return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
     @classmethod
@@ -44,23 +43,21 @@ class Rotation:
         return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
-        """Map the rows (a, intercept, w) of theta to (a, intercept, V'w)."""
+        """Map rows (a, intercept, w) of theta to (a, intercept, V'w)."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Map the rows (a, intercept, u) of theta to (a, intercept, V u)."""
+        """Map rows (a, intercept, u) of theta to (a, intercept, V u)."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
 @dataclass(frozen=True, eq=False)
 class StartRows:
-    """Rows from which starting learners are drawn, the same for all settings of a search.
+    """Rows from which starting learners are drawn, equal for all settings of a search.
 
-    at : positions of the rows, within the sample if there is one, else among all rows
+    at : positions in `tiles`, the blocks of 64 rows of the sample, or of all rows without a sample
     key : a number per row that depends only on the row's content
-    class_order : (K,), order in which the learners of a boost are fitted; independent of class
-        names
-    tiles : tiles of the sample, or of all rows
+    class_order : (K,), order in which classes are fitted; independent of their names
     """
 
     at: np.ndarray
@@ -70,10 +67,7 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose the rows, once per batch and seed, among those with positive weight.
-
-        X : tiles of all rows, possibly rotated; sample, sample_X : as in BoostState
-        """
+        """Choose the rows, once per batch and seed, among those with positive weight."""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -90,23 +84,18 @@ class StartRows:
 class BoostState:
     """Training rows of a fit and their scores under the learners fitted so far.
 
-    loss : loss of one score, from `family.losses`
-    X : tiles of the features, or of the rotated features, on the device that makes the passes
-    y, weight : (n,); y is the class, or a numeric response less its offset and the null model,
-        divided by scale (close to zero, so that no digits are lost); weights sum to one
-    score : tiles (n_tiles, K, 64) of the sum of the learners so far, in units of scale; for classes
-        including offset and null model; updated in place. If X is on a GPU, it keeps its initial
-        values and `device` has the current scores; None for rows on workers
+    Tiles are blocks of 64 rows; `device` and `runs` are None for rows in memory that all count.
+
+    X : tiles of the (rotated) features, in memory, on a GPU or on workers
+    y, weight : (n,); y is the class, or the response less offset and null model, divided by scale
+    score : tiles (n_tiles, K, 64) of the current scores, in units of scale, updated in place; if X
+        is on a GPU or on workers, `device` has them
     intercept : (K,), intercepts of the null model, in units of scale
     scale : standard deviation of a numeric response less its offset, otherwise 1
     p : number of features that vary
-    sample, sample_X : positions of the sampled rows and their tiles, always on the host; all rows
-        if there are few and X is on a GPU; None if there are few and X is on the host
-    starts : StartRows, from which starting learners are drawn
+    sample, sample_X : positions of the sampled rows and their tiles in memory; None if all are used
     rotation : Rotation that made X from wide data, or None
-    device : DeviceRows or WorkerRows if X is on a GPU or on workers, or None
-    unit : (2 + p,), sizes by which parameters are divided; powers of four, so that scaling is exact
-    runs : runs of consecutive blocks of rows that count; None for all rows
+    unit : (2 + p,), sizes of the parameters; powers of four, so that dividing by them is exact
     """
 
     family: Any
@@ -181,11 +170,7 @@ class BoostState:
 
     @cached_property
     def small_data_rows(self):
-        """Arrays of the compiled Newton's method for few rows.
-
-        Tiles (blocks of 64 rows) of response, score and weight; positions, features and keys of the
-        rows from which starting learners are drawn.
-        """
+        """Response, score and weight (blocks of 64 rows), and the rows of starts, for few rows."""
         y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
         columns = np.ascontiguousarray(self.starts.X.T)
         return y, self.score, weight, self.starts.at, columns, self.starts.key
@@ -198,10 +183,9 @@ class BoostState:
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return the data for a learner of score k: X, and tiles of response, score and weight.
+        """Return X, response, score and weight for a learner of score k, in blocks of 64 rows.
 
-        Tiles are blocks of 64 rows. With several classes the data are those of the two-class
-        problem of class k against the others.
+        With several classes: for the two-class problem of class k against the others.
         """
         if self.on_workers:
             return self.X, *self.device.problem(k)
@@ -215,7 +199,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X and tiles (64 rows each) of response, all K scores and weight, on X's device."""
+        """Return X, response, all K scores and weight, in blocks of 64 rows, where X is."""
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
@@ -225,7 +209,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def sample_rows(self, k, most=SAMPLE):
-        """Return X, response, score and weight of score k for `most` sampled rows, on the host."""
+        """Return X, response, score k and weight of at most `most` sampled rows, in memory."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -235,9 +219,9 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return X, and tiles (64 rows each) of response, score and weight of score k on the host.
+        """Return X, response, score k and weight, in blocks of 64 rows, from a GPU to memory.
 
-        For rows on the workers of a cluster, these tiles stay on the workers.
+        Rows on the workers of a cluster stay there.
         """
         if self.device is None or self.on_workers:
             return self.rows(k)
@@ -245,7 +229,7 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Return tiles `columns` (n_tiles, 64) on the device (host, GPU, workers) that holds X."""
+        """Return arrays (n_tiles, 64) where X is: in memory, on a GPU or on workers."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learners):
@@ -258,10 +242,9 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return the rows from which starting learners of score k are drawn.
+        """Return features, loss derivatives and keys of the rows from which starts are drawn.
 
-        They are features, first and second derivative of the loss, and keys (numbers that depend
-        only on a row's content).
+        A key is a number that depends only on a row's content.
         """
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
@@ -269,15 +252,15 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return response and current score of score k for a slice of rows.
+        """Return response and score k for a slice of rows.
 
-        With several classes they are those of the two-class problem of class k against the others.
+        With several classes: for the two-class problem of class k against the others.
         """
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
-        """Return response, score and weights of score k for the sampled rows (all if no sample)."""
+        """Return response, score k and weights of the sampled rows, or of all rows."""
         i = self.sample
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
@@ -285,7 +268,7 @@ class BoostState:
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
-        """Add a learner to the scores, in place; X holds the original features as tiles."""
+        """Add a learner to the scores, in place; X holds the original features."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
             learner.add_to(self.score, X, learner.target, **how)
@@ -309,14 +292,14 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """Return X and the arrays `columns` (n,) as tiles (blocks of 64 rows) with the dtype of X."""
+    """Return X and the arrays `columns` (n,) in blocks of 64 rows, with the dtype of X."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
 def _margin(family, y, score, k):
-    """Return response and score of score k, given the scores (n, K) of all classes.
+    """Return response and logit of class k against the others, given scores (n, K).
 
-    With several classes they are those of the two-class problem of class k against the others.
+    With a single score, return y and score unchanged.
     """
     if family.n_scores == 1:
         return y, score[:, 0]
@@ -324,7 +307,7 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Return sizes (2 + p,) by which a learner's parameters are divided to be of similar size.
+    """Return the sizes (2 + p,) by which a learner's parameters are divided to be comparable.
 
     size (p,) is the typical size of each column.
     """
@@ -332,11 +315,7 @@ def _unit(size):
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions and tiles (blocks of 64 rows) of a random sample of rows.
-
-    Rows have positive weight. Returns (None, None) if there are too few rows for a sample to save
-    time.
-    """
+    """Return positions and blocks of 64 rows of a random sample; (None, None) if rows are few."""
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -345,10 +324,9 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose some rows for starting learners; return their positions, keys, and a class order.
+    """Choose rows for starting learners; return their positions, keys, and a class order.
 
-    Positions are within the sample, or among all rows if `sample` is None. Only rows with positive
-    weight are chosen. Keys are numbers that depend only on a row's content.
+    Keys are numbers that depend only on a row's content.
     """
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
@@ -367,22 +345,22 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return the classes ordered by the mean key of their rows, (K,).
+    """Return the classes ordered by the mean key (number computed from a row's content), (K,).
 
-    A key is a number that depends only on a row's content, so the order does not depend on names.
+    So the order does not depend on the classes' names.
     """
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Return the standard deviation of a response less the null model (`rest`); 1 if it is zero."""
+    """Return the standard deviation of a response less the null model; 1 if it is zero."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Return the initial scores of the rows, offset plus null model, as tiles (n_tiles, K, 64)."""
+    """Return initial scores (offset plus null model), (n_tiles, K, 64) in blocks of 64 rows."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -15,15 +15,10 @@ from lodim.models.gbmap.learners import divided, row_weights
 
 @dataclass
 class WorkerRows:
-    """Response, weights and scores of the training rows on workers of a cluster.
+    """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    Numbers are in units of the response's standard deviation; arrays are tiles (64 rows each).
-
-    family
-    loss : compiled loss of one score
-    X, y, weight : WorkerTiles; y and weight (n_tiles, 64)
-    score : WorkerTiles (n_tiles, K, 64); replaced after each learner
-    sample : positions of the sampled rows
+    y is in units of the standard deviation of a numeric response; score (n_tiles, K, 64) is
+    replaced after each learner; sample holds the positions of sampled rows.
     """
 
     family: Any
@@ -36,7 +31,7 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale, sample):
-        """Return the rows of a batch on workers, with the null model's scores `null` (K,)."""
+        """Return the rows of a batch on workers; null (K,) are the scores of the null model."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -47,9 +42,9 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return response and current score of score k, as WorkerTiles.
+        """Return response and current score k on the workers.
 
-        With several classes they are those of the two-class problem of class k against the others.
+        With several classes: for the two-class problem of class k against the others.
         """
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
@@ -60,17 +55,17 @@ class WorkerRows:
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return two columns of zeros and half the derivative of each row's loss, as WorkerTiles.
+        """Return zero, zero and half the loss derivative of each row, on the workers.
 
-        They serve as response, score and weight of a squared loss, whose gradient is then a Gram
-        matrix times a vector.
+        As response, score and weight of a squared loss they give X' diag(slope) X v as its
+        gradient.
         """
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
     def add(self, learners):
-        """Add learners to the scores."""
+        """Add the values of learners to the scores."""
         theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
@@ -79,10 +74,7 @@ class WorkerRows:
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """Apply function(X, y, score, weight, *args) to each range of rows; list the results.
-
-        y and score are those of score k; each range is summed by one worker.
-        """
+        """Apply function(X, y, score k, weight, *args) to each range of rows; list the results."""
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
@@ -92,10 +84,7 @@ class WorkerRows:
 
 
 def _null_score(offset, null):
-    """Return the scores of the null model plus the offset as tiles (n_tiles, K, 64).
-
-    offset is (n_tiles, 64) or (n_tiles, K, 64); null (K,) are the null model's scores.
-    """
+    """Return the scores of the null model plus the offset, (n_tiles, K, 64)."""
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
@@ -121,7 +110,7 @@ def margin_score(score, k):
 
 
 def loss_slope(score, y, weight, loss):
-    """Return the derivative of each row's weighted loss with respect to its score."""
+    """Return the derivative of each row's weighted loss by its score."""
     columns = (v.astype(np.float64) for v in (y, score, weight))
     return losses.rows(loss, *columns)[1]
 

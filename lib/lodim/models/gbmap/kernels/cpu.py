@@ -1,13 +1,9 @@
-"""CPU kernels of gbmap: one pass over X gives loss and gradient of several weak learners.
+"""Compiled loops of gbmap for the CPU: one pass over X gives loss and gradient of several learners.
 
-Each kernel works on the blocks [lo, hi) of TILES_PER_BLOCK tiles and writes one partial sum per
-block. `lodim.engine.blocks` distributes the blocks among threads and adds the partial sums in
-block order. Numbers within a tile have the precision of X; sums over tiles use float64.
-
-Functions of one tile are always inlined. Otherwise a process that compiles a kernel could use
-another compilation of them than a process that loads the kernel from the cache, and round
-differently. Functions that call other functions are inlined before compilation, so that each is
-compiled only as part of its kernels.
+X is stored in tiles: blocks of 64 rows, column by column. A kernel sums its tiles per block of
+TILES_PER_BLOCK tiles, in float64; `lodim.engine.blocks` runs blocks in threads and adds them in
+order. Functions of one tile are always inlined: otherwise they could round differently when
+compiled alone than when loaded from the cache.
 """
 
 from typing import NamedTuple
@@ -25,7 +21,7 @@ SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """Form of learners: sharpness of the softplus, activation code, compiled loss of a row."""
+    """Shape of learners: sharpness beta of the softplus, code of the activation, loss of a row."""
 
     beta: float
     activation: int
@@ -33,7 +29,7 @@ class Form(NamedTuple):
 
 
 class TileRows(NamedTuple):
-    """Arrays (64,) for the rows of a tile (block of 64 rows).
+    """Work arrays for 64 rows.
 
     z : projections w'x~ of a learner
     score : sum of the learners
@@ -56,7 +52,7 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_rows(like):
-    """Return new work arrays for the 64 rows of a tile, with the dtype of an array."""
+    """Return new work arrays for 64 rows, with the dtype of an array."""
     z, score, slope = (
         np.empty(TILE, like.dtype),
         np.empty(TILE, like.dtype),
@@ -68,7 +64,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add tile' v to z (64,), in place: the weights v (p,) applied to 64 rows; tile is (p, 64)."""
+    """Add tile' v to z (64,), in place, for a tile (p, 64) of 64 rows and weights v (p,)."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -87,11 +83,10 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Add tile' v to z (64,), in place, and prefetch the next tile (64 rows) from memory.
+    """Add tile' v to z (64,), in place, and load the next 64 rows from memory ahead of their use.
 
-    tile is (p, 64) and v (p,) holds weights. With many rows, tiles come from main memory and
-    waiting for them would take a third of the time. For large tiles the processor's own prefetching
-    suffices.
+    tile is (p, 64). With many rows, waiting for memory would take a third of the time; processors
+    load large tiles ahead by themselves.
     """
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
@@ -106,10 +101,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add tile r to out (p,), in place: sums over 64 rows of each feature times r (64,).
-
-    tile is (p, 64).
-    """
+    """Add tile r to out (p,), in place, for a tile (p, 64) of 64 rows and a number r per row."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -135,10 +127,7 @@ def back_project(tile, r, out):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
-    """Return the sum of 64 numbers.
-
-    A separate function, because only here may the compiler reorder additions.
-    """
+    """Return the sum of 64 numbers; a separate function, so that only sums may be reordered."""
     s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
@@ -149,7 +138,7 @@ def tile_sum(v):
 def activate(z, beta, activation, g, slope):
     """Fill g and slope (64,) with the activation of z and its derivative.
 
-    The activation is the softplus log(1 + exp(beta z)) / beta, or the identity.
+    The activation is log(1 + exp(beta z)) / beta (softplus) or the identity.
     """
     one, zero = z.dtype.type(1), z.dtype.type(0)
     if activation == IDENTITY:
@@ -166,10 +155,9 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Evaluate the score with one more learner, f + a + b g(w'x~), for the 64 rows of a tile.
+    """Compute f + a + b g(w'x~) and g'(w'x~) for 64 rows, into rows.score and rows.slope.
 
-    Fills score and slope g'(w'x~) of the work arrays `rows`. The learner is v = (a, intercept, w)
-    with sign b; f (64,) is the score of the earlier learners.
+    v = (a, intercept, w) is a learner and f (64,) the sum of the earlier learners.
     """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
@@ -178,10 +166,9 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Evaluate the score with one more learner, f + a + b g(z), given its projections z = w'x~.
+    """Compute f + a + b g(z) and g'(z) for 64 rows, into rows.score and rows.slope.
 
-    Fills score and slope g'(z) of the work arrays `rows` of a tile (64 rows). The learner is v =
-    (a, intercept, w) with sign b; f (64,) is the score of the earlier learners.
+    rows.z holds the projections w'x~, v[0] is a, and f (64,) the sum of the earlier learners.
     """
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
@@ -191,10 +178,9 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of a tile (64 rows) and its gradient with respect to a learner to out (3 + p,).
+    """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    The learner is v = (a, intercept, w) with sign b; f (64,) is the score of the earlier learners
-    and y the response. `rows` are work arrays.
+    v = (a, intercept, w) is the learner with sign b and f (64,) the sum of the earlier learners.
     """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
@@ -203,10 +189,9 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add a tile's loss and gradient to out (3 + p,), given the projections w'x~ in rows.z.
+    """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    The gradient is with respect to the learner v = (a, intercept, w) with sign b; f (64,) is the
-    score of the earlier learners and y the response.
+    As `add_loss_gradient`, with the projections w'x~ already in rows.z.
     """
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
@@ -221,12 +206,11 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Fill partials with the loss and its gradient, summed per block of rows, for several learners.
+    """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of rows.
 
-    Only the learners at positions `active` are evaluated. X is (n_tiles, p, 64); response y, score
-    f of the earlier learners and weight are (n_tiles, 64) of the same dtype, with weight zero on
-    padding. theta (q, 2 + p) holds (a, intercept of w, w) and sign (q,) the b of each learner; form
-    is a Form; partials is (n_blocks, q, 3 + p).
+    Only the learners `active` are evaluated, with theta (q, 2 + p) = (a, intercept, w) and signs b
+    (q,). X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles, 64) are
+    blocks of 64 rows; weight is zero on padding.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -245,10 +229,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], (2 + p, 2 + p).
-
-    tile is (p, 64) and c (64,); scaled (64,) is a work array.
-    """
+    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], for a tile (p, 64), c (64,)."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -277,12 +258,10 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add the Hessian of a tile's loss with respect to a learner to the lower triangle of H (d, d).
+    """Add the Hessian of 64 rows' loss, in one learner's parameters, to the lower triangle of H.
 
-    A tile is a block of 64 rows. The work arrays `rows` hold the learner's slope g' and, as r, the
-    derivative of the loss with respect to w'x~. If `convex` is True, the term from the activation's
-    second derivative is only added if it is positive (Gauss-Newton plus a convex part), otherwise
-    always. column (p,) is a work array.
+    On entry rows.slope is g' and rows.r the loss derivative by w'x~. If `convex`, negative terms
+    from g'' are left out (Gauss-Newton plus the convex part).
     """
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
@@ -306,10 +285,10 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Fill partials (n_blocks, q, d, d) with the Hessians of q learners, summed per block of rows.
+    """Fill partials (n_blocks, q, d, d) with lower triangles of the Hessians of q learners.
 
-    Only the lower triangles are filled; d = 2 + p. theta (q, d) holds (a, intercept, w) of each
-    learner. With `convex`, terms that could make a Hessian indefinite are left out.
+    theta (q, d) is (a, intercept, w). If `convex`, terms are left out that could make a Hessian
+    indefinite.
     """
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
@@ -329,11 +308,9 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values a_j + b_j g(w_j'x~) (Eq. 2) of learner j for all rows to row into[j] of out.
+    """Add a_j + b_j g(w_j'x~) of all rows to row into[j] of out; b_j g'(w_j'x~) if `derivative`.
 
-    If `derivative` is True, add b_j g'(w_j'x~) instead. X and out are tiles (blocks of 64 rows);
-    out is (n_tiles, width, 64). With into = 0, ..., M - 1 the learners stay separate; with into =
-    the learners' scores they are summed.
+    out is (n_tiles, width, 64), in blocks of 64 rows; learners with equal into[j] are summed.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -356,10 +333,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill value (64,) with the weighted log-losses of rows of K classes.
-
-    slope (K, 64) is filled with the derivatives with respect to the K scores.
-    """
+    """Fill value (64,) and slope (K, 64) with log-losses of 64 rows and their score derivatives."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):
@@ -368,13 +342,11 @@ def tile_classes(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Fill partials with the loss of the sum of all M learners and its gradient, summed per block.
+    """Fill partials (n_blocks, M, 4 + p) with the loss of the sum of M learners, and its gradient.
 
-    X (n_tiles, p, 64), y and weight (n_tiles, 64) are tiles of the rows. theta (M, 2 + p) holds (a,
-    intercept, w) and sign (M,) the b of each learner. offset (n_tiles, K, 64) holds the scores
-    without the learners, target (M,) the score that each learner adds to. partials is (n_blocks, M,
-    4 + p): row j holds the gradient of learner j from column 2 on. The first two columns of row 0
-    hold the loss and the sum of the squared weighted losses.
+    Columns 2 on of row j are the gradient of learner j = (a, intercept, w); columns 0 and 1 of row
+    0 are the loss and the sum of squared losses. offset (n_tiles, K, 64) are scores without
+    learners, target (M,) the score that each learner adds to.
     """
     room = room_for(X)
     dtype = room.dtype
@@ -415,11 +387,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
-    """Fill partials with the sums per block from which the effects of M learners are averaged.
+    """Fill partials (n_blocks, 2 M + K p) with sums from which effects of M learners are averaged.
 
-    partials (n_blocks, 2 M + K p) holds weighted slopes b_j g', weights of the rows where learner j
-    is active, and weighted absolute gradients of each score with respect to each feature. Each of
-    the 64 positions in a tile has its own sum, so that no addition waits for another.
+    These are weighted slopes b_j g', weights of the rows where learner j is active, and weighted
+    absolute gradients of K scores by p features.
     """
     M, p = theta.shape[0], X.shape[1]
     room = room_for(X)

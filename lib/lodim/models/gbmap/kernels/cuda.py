@@ -1,7 +1,6 @@
-"""CUDA versions of the kernels in `cpu`, for tiles that stay on the GPU.
+"""GPU versions of the loops in `cpu`; rows stay on the GPU in blocks of 64, called tiles.
 
-X is read once per pass if the chunks of a tile stay in the caches between their two uses. Sums
-are in float64, in an order that depends only on the shape of X; there are no atomic operations.
+Sums are in float64, without atomic operations, so results do not depend on timing.
 """
 
 import math
@@ -31,9 +30,9 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks that share tiles (64 rows each) of a given shape.
+    """Return the number of GPU thread blocks for X of a given shape, (n_tiles, p, 64).
 
-    Wide tiles get fewer blocks, so that the tiles in use stay in the cache.
+    Wide data get fewer blocks, so that the rows in use stay in the GPU's cache.
     """
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
@@ -43,11 +42,9 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of several learners on the GPU, an array (q, 1 + d).
+    """Return loss and gradient of several learners on the GPU, (q, 1 + d).
 
-    Only learners at positions `active` of theta (q, d) = (a, intercept, w) are evaluated; sign (q,)
-    holds their b. X, y, f (score of the earlier learners) and weight are tiles (64 rows each) on
-    the GPU.
+    As `cpu.loss_gradient`, summed over all rows.
     """
     q, d = theta.shape
     groups = -(-active.size // GROUP)
@@ -68,10 +65,9 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of all M learners on the GPU, an array (M, 2 + d).
+    """Return loss and gradient of the sum of all M learners on the GPU, (M, 2 + d).
 
-    theta (M, d) holds (a, intercept, w) and sign (M,) the b of each learner; offset holds the
-    scores without the learners, target the score that each learner adds to.
+    As `cpu.joint_gradient`, summed over all rows.
     """
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
@@ -86,9 +82,9 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the learners' values, or their derivatives, to the host array out (n_tiles, width, 64).
+    """Add learners' values, or derivatives, of rows X on the GPU to the host array out.
 
-    Learner j is added to row into[j] of each tile (64 rows) of out. X is on the GPU.
+    As `cpu.forward`: learner j is added to row into[j] of out (n_tiles, width, 64).
     """
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
@@ -96,9 +92,9 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the learners' values, or their derivatives, to the GPU array out (n_tiles, width, 64).
+    """Add learners' values, or derivatives, of rows X on the GPU to the GPU array out.
 
-    Learner j is added to row into[j] of each tile (64 rows) of out. X is on the GPU.
+    As `cpu.forward`: learner j is added to row into[j] of out (n_tiles, width, 64).
     """
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
@@ -107,19 +103,15 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y and base (n_tiles, 64) for the two-class problem of class k against the others.
+    """Fill y and base (n_tiles, 64) with a two-class problem: class k against the others.
 
-    code holds the rows' classes and score their K scores. y is 1 for rows of class k and 0
-    otherwise; base is the logit of class k.
+    y is 1 for rows of class k, else 0; base is the logit of class k given the rows' K scores.
     """
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def take(score, positions):
-    """Return the scores (r, K) of the rows at positions (r,), on the host.
-
-    score (n_tiles, K, 64) is on the GPU.
-    """
+    """Copy the scores (r, K) of the rows at `positions` from the GPU."""
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
     launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
     return out.copy_to_host()
@@ -144,11 +136,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy a chunk of features of a tile to shared memory and add its part of w'x to low and high.
+    """Load some features of 64 rows to shared memory and add their part of w'x to low and high.
 
-    A tile has 64 rows: low and high are the sums of this thread's rows i and i + 32, so that loads
-    are coalesced and each weight is used for two rows. Each warp (32 threads) takes some of the
-    features.
+    low and high are the sums of rows i and i + 32, so that memory is read in order and each weight
+    is used twice.
     """
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
@@ -161,7 +152,7 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Copy a chunk of features of tile t (64 rows) to shared memory, for a second use in a pass."""
+    """Load some features of 64 rows (tile t) to shared memory again, for their second use."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -170,10 +161,9 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the part of X'r of a chunk of features to the partial sums, r being a number per row.
+    """Add X'r over 64 rows, for some features and a number r per row, to the partial sums.
 
-    Each thread sums one feature over its rows. The rows of a narrow tile are split among threads,
-    so that every thread has work.
+    Rows of narrow data are split among threads, so that every thread has work.
     """
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
@@ -193,10 +183,10 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Compute the partial sums of loss and gradient of one thread block for a group of learners.
+    """Compute partial sums of loss and gradient of several learners, one per thread block.
 
-    learners (slots, 3 + p) holds (b, a, intercept of w, w). partials is (blocks * segments, slots,
-    3 + p); a segment is the part of a tile's 64 rows that one thread sums.
+    learners (slots, 3 + p) holds (b, a, intercept, w); partials is (blocks * segments, slots, 3 +
+    p), with several row segments per block.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
@@ -258,10 +248,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Compute sums[j, k] as the sum of partials[:, j, k].
-
-    Each warp of a block adds every ADDERS-th partial sum.
-    """
+    """Compute sums[j, k] = sum of partials[:, j, k]."""
     parts = cuda.shared.array((ADDERS, LANES), np.float64)
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     j, k = cuda.blockIdx.x, cuda.blockIdx.y * LANES + lane
@@ -279,10 +266,9 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute partial sums of loss and gradient of the sum of all M learners, a thread per row.
+    """Compute partial sums of loss and gradient of the sum of M learners, with a thread per row.
 
-    room (blocks, M + 2 K, 64) holds the learners' slopes, the K scores, and the derivatives of the
-    loss with respect to the scores. target is the score that each learner adds to.
+    room (blocks, M + 2 K, 64) is work space; target is the score that each learner adds to.
     """
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
@@ -332,10 +318,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add the learners' values or their derivatives to out, with one thread per row.
-
-    Learner j is added to row into[j] of each tile (64 rows) of out.
-    """
+    """Add learner values or derivatives to out[:, into[j]], with a thread per row."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -351,9 +334,9 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y and base for class k against the other classes, with one thread per row.
+    """Fill y and base for class k against the other classes, with a thread per row.
 
-    base is score k minus the log of the sum of the exponentials of the other scores.
+    base = score k - log(sum of exp(other scores)).
     """
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
@@ -371,7 +354,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _take(score, positions, out):
-    """Copy the scores of the rows at `positions` to out, with one thread per position."""
+    """Copy the scores of the rows at `positions` to out, with a thread per row."""
     e = cuda.grid(1)
     if e < positions.size:
         at = positions[e]

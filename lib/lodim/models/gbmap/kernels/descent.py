@@ -1,6 +1,6 @@
-"""Compiled minimization by L-BFGS for few rows: `solve.lbfgs` together with its passes.
+"""L-BFGS compiled together with the loss, for few rows.
 
-With some hundred rows a pass takes microseconds, and Python between two passes ten times as long.
+With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
 """
 
 from typing import NamedTuple
@@ -14,9 +14,10 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 
 class Scale(NamedTuple):
-    """Units in which L-BFGS works: unit (d,), and a factor (q, d, d) if `scaled` is True.
+    """Units of the parameters in L-BFGS.
 
-    Parameters are divided by `unit`, or multiplied by the transposed factor of a Hessian.
+    Parameters are divided by `unit` (d,) or, if `scaled`, multiplied by the transposed Cholesky
+    `factor` (q, d, d) of a Hessian.
     """
 
     unit: np.ndarray
@@ -25,12 +26,10 @@ class Scale(NamedTuple):
 
 
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
-    """Minimize q learners on one block of rows by L-BFGS; return the fields of a Minimum.
+    """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a Minimum.
 
-    X, y, f (score of the earlier learners) and weight are tiles (64 rows each); sign (q,) holds the
-    learners' b. penalty (ridge and l1, (d,)) and precision are those of the objective. theta (q, d)
-    holds the starting parameters as `scale` transforms them; limits are max_iter, tol, ftol and
-    memory.
+    X, y, weight and the sum f of earlier learners are blocks of 64 rows; theta (q, d) holds
+    starting parameters in the units of `scale`; limits are (max_iter, tol, ftol, memory).
     """
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
@@ -41,7 +40,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
-    """Minimize q learners by L-BFGS; return the final Search and the number of evaluations."""
+    """Minimize q learners by L-BFGS; return the final search state and number of evaluations."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

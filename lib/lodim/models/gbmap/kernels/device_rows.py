@@ -10,15 +10,11 @@ from lodim.models.gbmap.kernels import cuda
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """Response, weight and scores of the training rows on the GPU, in units of the response.
+    """Training rows on the GPU, in blocks of 64; numeric responses in standard deviations.
 
-    Numeric responses are divided by the standard deviation `scale` of a BoostState.
-
-    X : DeviceTiles
     y, weight : device arrays (n_tiles, 64); classes are coded from 0
     score : device array (n_tiles, K, 64), updated in place
-    problem : work space for y and logit of one class against the others, two device arrays
-        (n_tiles, 64); None for a single score
+    problem : two work arrays (n_tiles, 64) for y and logit of one class against the others, or None
     sample : device array of the positions of the sampled rows, or None
     """
 
@@ -31,16 +27,16 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, sample):
-        """Upload y, weight (n,), tiles score (n_tiles, K, 64), and sample (r,) or None."""
+        """Copy y, weight (n,), scores (n_tiles, K, 64) and sample positions to the GPU."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if score.shape[1] > 1 else None
         sample = None if sample is None else upload(sample)
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return response and current score of score k on the GPU, device arrays (n_tiles, 64).
+        """Return response and current score of score k, device arrays (n_tiles, 64).
 
-        With several classes they are those of the two-class problem of class k against the others.
+        With several classes: those of the two-class problem of class k against the others.
         """
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
@@ -48,11 +44,11 @@ class DeviceRows:
         return self.problem
 
     def beside(self, *columns):
-        """Upload host arrays (n_tiles, 64) to the GPU; return them as device arrays."""
+        """Copy host arrays (n_tiles, 64) to the GPU."""
         return tuple(upload(v.astype(float)) for v in columns)
 
     def add(self, learners):
-        """Add learners to the scores, in place."""
+        """Add the values of learners to the scores, in place."""
         shape = learners.beta, learners.activation, False
         theta, sign, into = learners.theta, learners.sign, learners.target
         cuda.add_learners(self.X, theta, sign, *shape, into, self.score)

@@ -1,9 +1,7 @@
-"""Compiled search for starting learners, along directions in which the loss has a slope.
+"""Compiled search for starting points: hinges max(u'x - knot, 0) that lower the loss most.
 
-A starting learner is a hinge max(u'x - knot, 0) with direction u. Functions that are used once are
-inlined before compilation, which saves compiling them alone; the others are always inlined, as in
-`kernels.cpu`. Work arrays are allocated outside, since each kind of allocation adds a function to
-compile.
+Functions that are used once are inlined before compilation, which saves compiling them alone. Work
+arrays are allocated outside, since each kind of allocation adds a function to compile.
 """
 
 import math
@@ -45,11 +43,9 @@ def _add(out, a, u):
 
 @inlined(cache=True, fastmath=False, error_model="numpy")
 def _cosine(x):
-    """Return cos(x), computed without branches.
+    """Return cos(x) without branches, by a Taylor polynomial on (-pi/2, pi/2).
 
-    cos(k pi + r) = (-1)^k cos(r), with the Taylor polynomial of cos(r) up to r^20. Numbers are
-    rounded by adding a large number and subtracting it, so operations must not be reordered:
-    without `fastmath=False` the caller's setting would be used.
+    Additions must not be reordered, since adding a large number and subtracting it rounds.
     """
     x = x if abs(x) < FAR else 0.0
     k = (x / math.pi + LARGE) - LARGE
@@ -64,7 +60,7 @@ def _cosine(x):
 
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
-    """Make the first k rows of Q orthonormal, in place and in order; return how many remain.
+    """Make the first k rows of Q orthonormal, in place; return how many remain.
 
     Rows that depend linearly on earlier rows are dropped.
     """
@@ -87,10 +83,7 @@ def _orthonormal(Q, k):
 
 @njit(**OPTIONS, inline="always")
 def _eigenvectors(A, k):
-    """Compute the eigenvectors of the symmetric A[:k, :k] by Jacobi's method.
-
-    They are stored as columns of A[k : 2 k].
-    """
+    """Write eigenvectors of symmetric A[:k, :k] to columns of A[k : 2 k], by Jacobi's method."""
     for i in range(k):
         for j in range(k):
             A[k + i, j] = 1.0 if i == j else 0.0
@@ -121,7 +114,7 @@ def _eigenvectors(A, k):
 
 @inlined(**OPTIONS)
 def _project(X, Q, k, Z):
-    """Fill the first k rows of Z with Q X: k directions Q (k, p) applied to columns X (p, n)."""
+    """Compute Z[:k] = Q X for k directions Q (k, p) and data X (p, n)."""
     for j in range(k):
         for i in range(Z.shape[1]):
             Z[j, i] = 0.0
@@ -131,7 +124,7 @@ def _project(X, Q, k, Z):
 
 @njit(**OPTIONS, inline="always")
 def _combine(X, Z, k, Q):
-    """Fill the first k rows of Q with Z X': sums of the rows of data, weighted by Z (k, n)."""
+    """Compute Q[:k] = Z X' for row weights Z (k, n) and data X (p, n)."""
     for j in range(k):
         for c in range(X.shape[0]):
             Q[j, c] = _dot(Z[j], X[c])
@@ -139,12 +132,11 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
-    """Fill U (2 f, p) with search directions, f = 1 + MIXTURES; return how many there are.
+    """Fill U (2 f, p) with directions in which the loss has a slope; return how many there are.
 
-    The loss falls fastest along X slope, where X is (p, n). Its slope changes most along
-    eigenvectors of X diag(slope) X' (Li 1992). These are approximated by subspace iteration from X
-    slope and from random combinations of rows, given by the row keys (n,) and by phase and speed
-    (MIXTURES,). U is zero on entry; P (f, n), Q (f, p) and A (2 f, f) are work arrays.
+    They are X slope, along which the loss falls fastest, random combinations of rows, and
+    approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992). X is (p,
+    n); f = 1 + MIXTURES; P, Q and A are work arrays.
     """
     first = Q.shape[0]
     for j in range(first):
@@ -181,10 +173,9 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale directions U (k, p) and projections Z (k, n) so that projections have unit variance.
+    """Scale directions U (k, p) and projections Z (k, n) to unit variance; return their number.
 
-    Constant projections are dropped, unless all are constant. Returns the number that remain;
-    deviation (k,) is a work array, zero on entry.
+    Constant projections are dropped, unless all are constant.
     """
     total = 0.0
     for i in range(curvature.size):
@@ -207,11 +198,11 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Compute a Newton step for the coefficient of h = max(side z - knot, 0), next to a constant.
+    """Return decrease of the loss, coefficient and mean of h = max(side z - knot, 0), by a Newton
+    step.
 
-    z (n,) are projections of the rows; slope and curvature (n,) are the derivatives of their loss.
-    Returns the decrease of the loss, the step and the mean of h. level is the mean slope in units
-    of curvature, which the constant removes.
+    z (n,) are projections of the rows; slope and curvature (n,) are their loss derivatives. level
+    is the mean slope, which the constant next to h removes.
     """
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -230,10 +221,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the n_starts hinges of largest gain for each sign b.
-
-    A hinge is max(u'x - knot, 0) along a direction u of U (k, p). Returns the number of hinges.
-    """
+    """Fill theta and sign with the n_starts best hinges of each sign b; return their number."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -255,11 +243,10 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Find the best hinges along k directions of room.U and -U; write them to room.theta and sign.
+    """Find the best hinges max(u'x - knot, 0) along k directions u of room.U; return their number.
 
-    A hinge max(u'x - knot, 0) is a starting learner. Returns the number of hinges. X (p, n) holds
-    the rows from which starts are drawn, slope and curvature (n,) the derivatives of their loss;
-    ridge is the penalty on w_k^2. U is scaled in place.
+    Results are in room.theta and room.sign. X is (p, n); slope and curvature (n,) are the rows'
+    loss derivatives; ridge penalizes w_k^2. room.U is scaled in place.
     """
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
@@ -288,12 +275,10 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 
 
 class HingeArrays(NamedTuple):
-    """Work arrays of the search for starting learners, for up to `most` directions of p features.
+    """Work arrays and results (theta, sign) of the search for starting hinges.
 
-    U (most, p), deviation (most,) and rest (3, 2, 2 most) are parts of `zeros`; Z is (most, n). Q
-    (f, p) and A (2 f, f) have f = 1 + the number of random combinations of rows. gain (2, 2 most)
-    is for b = 1 and -1. theta (2 n_starts, 2 + p) and sign (2 n_starts,) are the starting learners
-    found.
+    `most` directions U (most, p) with projections Z (most, n) are searched; U, deviation and rest
+    are parts of `zeros`.
     """
 
     zeros: np.ndarray
@@ -309,7 +294,7 @@ class HingeArrays(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Return work arrays for n rows with p features."""
+        """Return work arrays for n rows, p features and at most `most` directions."""
         first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
         ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
         zeros = np.zeros(ends[-1])
@@ -320,16 +305,16 @@ class HingeArrays(NamedTuple):
         return cls(zeros, *own, *map(np.empty, shapes), *ends)
 
     def clear(self):
-        """Set the work arrays to the values that the kernels expect on entry."""
+        """Set the arrays to the values that the search expects on entry."""
         self.zeros.fill(0.0)
         self.gain.fill(-np.inf)
 
 
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
-    """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for rows X (p, n).
+    """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for data X (p, n).
 
-    slope and curvature (n,) are the derivatives of the rows' loss; key, phase and speed give random
-    combinations of rows. Both results share memory with `room`; if it is None, it is new.
+    slope and curvature (n,) are the rows' loss derivatives; key, phase and speed give random
+    combinations of rows. Results share memory with `room`.
     """
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
@@ -339,9 +324,9 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners and their signs b along the given directions U (k, p).
+    """Return the best starting learners and their signs b along given directions U (k, p).
 
-    slope and curvature (n,) are the derivatives of the loss of the rows X (p, n).
+    slope and curvature (n,) are the loss derivatives of the rows of X (p, n).
     """
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()

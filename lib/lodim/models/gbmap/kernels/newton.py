@@ -24,7 +24,7 @@ EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 
 
 
 class Problem(NamedTuple):
-    """Settings of `newton`: sharpness, loss and ridge (d,) of learners, and stopping limits."""
+    """Settings of `newton`: sharpness beta, loss, ridge (d,), rounding error, stopping limits."""
 
     beta: float
     loss: tuple
@@ -37,8 +37,7 @@ class Problem(NamedTuple):
 class NewtonArrays(NamedTuple):
     """Work arrays of Newton's method for learners with d parameters.
 
-    kept (3, n_tiles, 64), tiles (3, 64) and v (d,) have X's dtype; vectors (3, d), column (d - 2,),
-    sums (1 + d,) and matrices (2, d, d).
+    kept (3, n_tiles, 64) holds score, g' and loss derivative of all rows for the Hessian.
     """
 
     kept: np.ndarray
@@ -80,8 +79,7 @@ def _factor(H, damping, L):
 def _promised(H, damping, slope, L, step):
     """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    The decrease is that of the quadratic model; -1 means that the matrix is not positive definite.
-    L is a work array.
+    Returns -1 if the matrix is not positive definite. L is a work array.
     """
     if not _factor(H, damping, L):
         return -1.0
@@ -97,11 +95,9 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
-    """Change the Hessian H and the gradient `slope` from parameter a to c = a + b g(intercept).
+    """Change Hessian H and gradient `slope`, in place, from a to c = a + b g(intercept).
 
-    Both are changed in place; c is the learner's value at the features' mean. H is the lower
-    triangle of the Hessian in (a, intercept, w); `at` is the value of the intercept. If `convex` is
-    True, only positive second derivatives of g are added.
+    `at` is the intercept. If `convex`, negative second derivatives of g are left out.
     """
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
@@ -121,33 +117,26 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
-    """Return the work arrays of tile t (64 rows); score, slope and r are kept for the Hessian."""
+    """Return the work arrays of block t of 64 rows; score, slope and r are kept for the Hessian."""
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
-    """Minimize learners theta (r, d) on one block of tiles by damped Newton steps, in place.
+    """Minimize the loss of learners theta (r, d) for few rows by damped Newton steps, in place.
 
-    As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient. mu falls if the
-    quadratic model predicts the decrease well; it rises if not, or if the matrix is not positive
-    definite (Nocedal & Wright 2006, Sects. 3.4 and 10.3). H is the Gauss-Newton matrix plus the
-    convex part of the remaining terms, until a step lowers the value by less than a thousandth;
-    then H is the Hessian. After a rejected step the next step has at most half its length.
+    As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright
+    2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well and rises
+    otherwise. H is the convex part of the Hessian until steps gain less than CONVEX_UNTIL.
 
-    Steps use c = a + b g(intercept), the score at the features' mean, instead of a. Changes of a
-    can offset changes of the intercept, so that the minimum lies in a valley; it is curved in a and
-    straight in c. A learner whose rows all lie on the linear side of the bend approaches a line
-    like exp(-beta intercept): there each Newton step changes the intercept by 1 / beta, and one
-    longer step replaces them.
+    Steps use c = a + b g(intercept), the score at the features' mean, instead of a, since the
+    minimum lies in a valley that is curved in a and straight in c. If all rows lie on the linear
+    side of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
 
-    X, y, f, weight are as in `kernels.cpu.loss_gradient`, sign (r,) as theta; problem is a Problem
-    and room its work arrays. A learner is finished if (1) no gradient exceeds tol, (2) two
-    successive steps lower its value by a share of at most ftol (with `of_one`, by at most ftol if
-    the value is below one), or (3) three successive steps predict a decrease within rounding, or
-    one such step does not reduce the gradient either. max_iter limits the passes, including passes
-    for Hessians. ends (r, 5) is filled with the columns of LOG.
+    A learner is finished if (1) no gradient exceeds tol, (2) two successive steps gain a share of
+    at most ftol (an amount of at most ftol with `of_one` and values below 1), or (3) steps predict
+    gains within rounding. ends (r, 5) gets the results named in LOG.
     """
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
     # A literal activation would compile the called functions again.

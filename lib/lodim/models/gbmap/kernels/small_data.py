@@ -1,9 +1,7 @@
-"""Learners for data with few rows and columns: compiled one-score problems and Newton's method.
+"""Fit one learner to few rows: from starting points to the better sign b, by Newton's method.
 
-With some hundred rows a pass takes microseconds, and Python between two passes ten times as long.
-Starts are found, and scores added, by the same kernels as for many rows, because a kernel called
-within a kernel is compiled twice. Work arrays are allocated outside, since each kind of allocation
-adds a function to compile.
+With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
+Work arrays are allocated outside, since each kind of allocation adds a function to compile.
 """
 
 import math
@@ -31,11 +29,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill slope and bend (s,) with first and second derivatives of the loss of some rows.
-
-    The second derivatives are bounded from below. `at` (s,) holds the positions of the rows; own
-    and rest (n_tiles, 64) are response and score.
-    """
+    """Fill slope and bend with first and (bounded) second loss derivatives at some rows."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -48,12 +42,11 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill own and rest (n_tiles, 64) with response and score to which a learner is fitted.
+    """Fill own and rest (n_tiles, 64) with the response and score to which a learner is fitted.
 
-    With several classes, own is 1 for class `target` and rest its logit against the other classes.
-    slope and curvature (s,) are filled with the loss derivatives of the rows at positions start_at.
-    Returns the loss if no learner is added. y, weight (n_tiles, 64) and score (n_tiles, K, 64) are
-    float64.
+    With several classes, own is 1 for class `target` and rest its logit against the others. Also
+    fills slope and curvature with loss derivatives of the rows `start_at`; returns the loss without
+    a learner.
     """
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
@@ -75,16 +68,11 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 
 
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
-    """Fit one learner by Newton's method from several starts; fill `learner` (2 + p,) with it.
+    """Fit one learner from several starts into `learner` (2 + p,); return its sign b and results.
 
-    Returns its sign b and numbers for the log (objective, gradient, iterations and others). The
-    starts (r, 2 + p) of both signs are minimized until they can be compared, the best start of each
-    sign to the end, and the better result is kept. If it does not lower the loss, the learner adds
-    nothing. If `compare` is False, all starts are minimized to the end. Starts are changed in
-    place.
-
-    follow is the function that minimizes; own, rest and null_value are the response, the score and
-    the loss without the learner; on entry `learner` holds the learner for b = 1 that adds nothing.
+    Starts of both signs are minimized until they can be compared, then the best start of each sign
+    to the end (all starts if `compare` is False). The learner adds nothing if the loss does not
+    fall. `follow` minimizes; own and rest are response and score.
     """
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
@@ -114,10 +102,9 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that fits learners to X.
+    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs Newton's method.
 
-    It changes learners theta in place by Newton's method, given response `own` and score `rest`,
-    and reuses its work arrays.
+    It changes learners theta in place, given response `own` and score `rest`.
     """
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
@@ -135,10 +122,7 @@ def follower(X, weight, problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the position of the start with the lowest objective for each sign, b = 1 first.
-
-    `ends` has one row of results per start.
-    """
+    """Return the positions of the starts with the lowest loss for each sign, b = 1 first."""
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
@@ -151,9 +135,9 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position of the best result in `ends` (a row per start), given the lowest value.
+    """Return the position of the best row of results `ends`; `lowest` is the lowest value.
 
-    Among results within rounding of `lowest`, converged results are preferred, then b = 1.
+    Among results within rounding of `lowest`, converged ones are preferred, then b = 1.
     """
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
