@@ -6,22 +6,11 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return, per row, the weight of its correctly ordered pairs, and of all its pairs.
+    """Return, per row, the weight of its correctly ordered pairs, and of all its pairs, both (n,).
 
-    A pair consists of the row and a row of the other class; it is ordered correctly if the row of
-    the positive class has the higher score. Its weight is the product of the rows' weights; pairs
-    with equal scores count half.
-
-    Parameters
-    ----------
-    positive : (n,) bool
-        Which rows are of the positive class.
-    score, weight : (n,)
-
-    Returns
-    -------
-    array (n,), array (n,)
-    """
+    A pair is a row of the positive class and a row of the other class. It is ordered correctly if
+    the positive row has the higher score; equal scores count half. A pair weighs the product of its
+    rows' weights."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -35,21 +24,17 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve; NaN if one of the two classes has no rows.
-
-    positive (n,) bool : which rows are of the positive class; score, weight (n,).
-    """
+    """Return the area under the ROC curve; NaN if one of the two classes has no rows."""
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
     return float(in_order[positive].sum() / total) if total > 0 else np.nan
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean AUC over classes, each class against all others.
+    """Return the mean over classes of the AUC of each class against all others.
 
-    Classes without rows are skipped; the result is NaN if only one class occurs. code (n,) : class
-    of each row; probability : (n, K), of each class; weight : (n,).
-    """
+    code (n,) holds the classes of the rows. Classes without rows are skipped; NaN if only one
+    occurs."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan
@@ -64,13 +49,10 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return mean probabilities and observed shares of a class in groups of rows.
+    """Return the mean predicted probability and the observed share of a class in groups of rows.
 
-    Groups are cut at quantiles of the probability. Rows of equal probability stay together, so
-    there may be fewer groups than `bins`. probability (n,); hit (n,) bool, whether the row is of
-    the class; weight (n,) above 0. The result is a dict of arrays: predicted, observed, low and
-    high (Wilson's 95% interval of observed), rows (their number).
-    """
+    The at most `bins` groups are cut at quantiles of the probability. `hit` (n,) says which rows
+    are of the class; low and high are Wilson's 95% limits of the observed share."""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

@@ -17,16 +17,11 @@ def top(score, n, rng):
 
 
 def diverse(score, X, known, n, rng):
-    """Return positions of n randomly chosen rows, with high scores and far apart, (n,).
+    """Return positions of n randomly chosen rows with high scores that are far apart, (n,).
 
-    As for centres of k-means++, the chance of a row is proportional to (its score + 0.02) times its
-    squared distance to the nearest labelled or already chosen row. Distances are capped at their
-    median, since outliers would otherwise be chosen most.
-
-    score : (N,) array, zero or above; rows with NaN are chosen last
-    X, known : (N, p) features of the rows and (m, p) features of the labelled rows, NaN if
-        missing
-    """
+    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
+    labelled (`known`) or chosen row, as in k-means++. Distances are capped at their median, since
+    outliers would be chosen most. Rows without a score come last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf
@@ -52,9 +47,8 @@ def nearest(X, known):
 def squared(X, Z):
     """Return mean squared differences between rows of X and rows of Z, (N, m).
 
-    The mean is over the features that both rows have. Without common features it is 2, the typical
-    value for two standardized rows.
-    """
+    The mean is over the features that both rows have; without any, it is 2, the typical value for
+    two standardized rows."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

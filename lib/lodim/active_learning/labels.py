@@ -10,9 +10,7 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise DataError unless rows of the frames are distinct and all test rows have labels.
-
-    response : name of the column of labels; pool : rows that can be labelled"""
+    """Raise DataError unless rows are distinct and all rows of `test` have a response."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -35,9 +33,7 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise DataError if a labelled row is also in the pool of rows to label.
-
-    It is if a row of the pool has the same row label (index) and the same values."""
+    """Raise DataError if a row of the pool has the index label and the values of a labelled row."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -56,10 +52,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return the frames with categorical columns that declare the levels of all frames.
 
-    Models refuse unknown levels, but the levels of the pool and test rows are known from the start.
-    Until a row with such a level is labelled, the level is treated as a missing value. Frames may
-    be None.
-    """
+    Models refuse unknown levels. Until a row with such a level is labelled, the level now counts as
+    a missing value. Frames may be None."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -122,11 +116,9 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return new labels as a Series indexed by row label, or raise DataError if they are invalid.
+    """Return new labels as a Series by row label; raise DataError unless they suit the pool.
 
-    All rows must be in the learner's pool of rows to label. Classes that no labelled row has are
-    accepted only if `new` is true.
-    """
+    Classes that no labelled row has are accepted only if `new` is true."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

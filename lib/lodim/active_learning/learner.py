@@ -69,14 +69,14 @@ def active(
         of the pool. Rows with the largest values are suggested, NaN last.
     test : DataFrame, optional
         Rows with known responses for the learning curve, never used in fits.
-    committee : int
-        Number of bootstrap fits in the committee; unused by models with views.
+    committee : int, default=10
+        Number of bootstrap fits in the committee; not used by `ripr`.
     agreement, rounds : float, int
         Thresholds of the stopping rule, see Notes.
     target : float, optional
         Error rate on `test` at which to stop: epsilon of Algorithm 3.2.1.
-    seed : int
-        Seed of random choices, ties and bootstraps, and of the model if it takes a seed.
+    seed : int, default=0
+        Seed of all random choices, and of the model if it takes a seed.
     **arguments
         Arguments of the model.
 
@@ -101,32 +101,26 @@ def active(
 
     Notes
     -----
-    Scores of a row x with class probabilities p(c | x); the largest are suggested (the thesis
-    prints arg min, evidently a misprint):
+    Scores of a row with class probabilities p(c | x):
 
-    - "uncertainty" (Eq. 3.2): entropy of p(. | x); for ripr, in the view that predicts the row.
-    - "margin": one minus the difference of the two largest probabilities. With two classes, rows
-      are in the same order as by "uncertainty".
-    - "entropy": negative entropy, the most confident rows first.
-    - "committee" (Eq. 3.3): entropy of the votes of a committee: the views of ripr, or else
-      `committee` bootstrap fits. Rows with fewer than two votes get the entropy of the class
-      probabilities.
-    - "diverse": rows on which the committee disagrees and that are far apart. They are chosen one
-      by one at random, with a chance proportional to (committee score + 0.02) times the squared
-      distance to the nearest labelled or chosen row. Distances are capped at their median (Zhdanov
-      2019, Ash et al. 2020).
-    - "infogain": expected decrease of the pool's total entropy once the label is known. ripr keeps
-      its views fixed; other models are refitted, for the 20 most uncertain rows.
+    - "uncertainty" (Eq. 3.2): entropy of the probabilities.
+    - "margin": one minus the difference of the two largest probabilities.
+    - "entropy": negative entropy, so the most confident rows come first.
+    - "committee" (Eq. 3.3): entropy of the classes that several fits predict: the feature sets of
+      `ripr`, or else `committee` bootstrap fits.
+    - "diverse": rows of high committee score that are far apart, chosen at random one by one as
+      in k-means++ (Zhdanov 2019, Ash et al. 2020).
+    - "infogain": expected decrease of the pool's total entropy once the label is known; only the
+      20 most uncertain rows are tried if the model must be refitted.
     - "random": random scores.
 
-    Measured gains of the scores are in the vignette on active learning and in
-    benchmarks/results/active_*.txt. In short: use proset or gbmap with "committee", or with
+    The thesis prints arg min, evidently a misprint: the largest scores are suggested. The vignette
+    on active learning compares the scores. In short: use proset or gbmap with "committee", or with
     "diverse" if labels are noisy.
 
     Stopping rule: Cohen's kappa compares the predictions for up to 2,000 rows of the first pool
-    with the predictions of the previous round. Learning stops once the mean kappa over `rounds`
-    rounds is at least `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not
-    be right.
+    with those of the previous round. Learning stops once the mean kappa over `rounds` rounds is at
+    least `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
 
     References
     ----------
@@ -140,9 +134,7 @@ def active(
     --------
     >>> import lodim as ld
     >>> iris = ld.data("iris").sample(frac=1, random_state=0)
-    >>> learner = ld.active(
-    ...     ld.gbmap, "species ~ .", iris[:10], iris[10:], score="uncertainty", m=2, lambda_=0.1
-    ... )
+    >>> learner = ld.active(ld.gbmap, "species ~ .", iris[:10], iris[10:], m=2, lambda_=0.1)
     >>> rows = learner.query(5)
     >>> learner.teach(iris.loc[rows.index, "species"]).curve["n_labelled"].tolist()
     [10, 15]
@@ -189,10 +181,9 @@ class Learner(Generic[FitT]):
     labelled, pool, test : DataFrames
         Labelled rows, rows to label, and test rows (or None).
     curve : DataFrame
-        One row per fit: n_labelled; asked, the name of the score that chose the last rows; accuracy
-        on the test rows (a missing prediction counts as wrong); log_loss on test rows of classes
-        that have labelled rows; entropy, mean over the pool; agreement, Cohen's kappa of the
-        predictions of this fit and the previous fit.
+        One row per fit: n_labelled; asked, the score that chose the last rows; accuracy on the test
+        rows (a missing prediction counts as wrong); log_loss on test rows of known classes;
+        entropy, mean over the pool; agreement, Cohen's kappa with the previous predictions.
     hits : list of (n_test,) bool arrays
         Whether each fit predicted each test row correctly.
 
@@ -203,10 +194,8 @@ class Learner(Generic[FitT]):
     Examples
     --------
     >>> import lodim as ld
-    >>> wine = ld.data("wine")
-    >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-    >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-    >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
+    >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+    >>> learner = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:90], test=wine[90:])
     >>> len(learner.query(5))
     5
     """
@@ -236,7 +225,7 @@ class Learner(Generic[FitT]):
 
         Parameters
         ----------
-        n : int
+        n : int, default=10
             Number of rows; fewer if the pool has fewer.
         score : str or function, optional
             See `lodim.active`; default: the learner's `score`.
@@ -245,7 +234,7 @@ class Learner(Generic[FitT]):
         -------
         DataFrame
             Rows of the pool, preceded by the columns .score, .class (prediction; None without a
-            fit) and, for models with views, .view (the view that predicts the row).
+            fit) and, for `ripr`, .view (the feature set that predicts the row).
 
         Raises
         ------
@@ -261,11 +250,9 @@ class Learner(Generic[FitT]):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> learner.query(2).shape[0]
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:])
+        >>> len(learner.query(2))
         2
         """
         score = self.score if score is None else score
@@ -295,21 +282,20 @@ class Learner(Generic[FitT]):
         return pd.concat([pd.DataFrame(new, index=rows.index), rows], axis=1)
 
     def teach(self, labels: Labels, *, new: bool = False) -> Self:
-        """Add labels of rows of the pool, refit the model, and return the learner.
+        """Add labels of rows of the pool, refit the model, and return the learner itself.
 
         Parameters
         ----------
         labels : Series or mapping
             Classes by row label of the pool, such as a Series indexed by rows that `query`
             returned.
-        new : bool
-            Accept classes that no labelled row has, default=False: such a class raises an error,
-            since it may be misspelt.
+        new : bool, default=False
+            Accept classes that no labelled row has. By default they raise an error, since they may
+            be misspelt.
 
         Returns
         -------
         Learner
-            Itself.
 
         Raises
         ------
@@ -324,13 +310,10 @@ class Learner(Generic[FitT]):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> asked = learner.query(3).index
-        >>> learner = learner.teach(pool.loc[asked, 'cultivar'])
-        >>> len(learner.labelled)
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:])
+        >>> rows = learner.query(3)
+        >>> len(learner.teach(wine.loc[rows.index, "cultivar"]).labelled)
         18
         """
         known = check_labels(labels, self, new)
@@ -360,7 +343,7 @@ class Learner(Generic[FitT]):
         ----------
         labels : Series
             Class of every row of the pool, indexed by row label.
-        n : int
+        n : int, default=10
             Rows per round.
         score : str or function, optional
             Score of `query`; default: the learner's `score`.
@@ -384,12 +367,10 @@ class Learner(Generic[FitT]):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> len(learner.replay(pool['cultivar'], rounds=1).pool)
-        153
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:90], test=wine[90:])
+        >>> len(learner.replay(wine["cultivar"], rounds=1).pool)
+        65
         """
         known = to_series(labels, self.response)
         unknown = self.pool.index.difference(known.index)
@@ -433,8 +414,8 @@ class Learner(Generic[FitT]):
 
         Parameters
         ----------
-        kind : str
-            "curve": the learning curve. "winloss": significance of wins over other runs.
+        kind : {"curve", "winloss"}
+            The learning curve, or the significance of wins over other runs.
         ax : Axes, optional
         against : mapping of str to Learner
             Other runs by name, all started with the same rows (see `lodim.learning_curves`).
@@ -455,11 +436,9 @@ class Learner(Generic[FitT]):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> ax = learner.replay(pool['cultivar'], rounds=1).plot()
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> learner = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:90], test=wine[90:])
+        >>> ax = learner.replay(wine["cultivar"], rounds=1).plot()
         """
         one_of("kind", kind, ("curve", "winloss"))
         name = self._name()
@@ -483,15 +462,11 @@ class Learner(Generic[FitT]):
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """Return the model fitted to the labelled rows plus a row of the pool with a label.
-
-        row : frame of that one row"""
+        """Return the model fitted to the labelled rows plus one row of the pool and its label."""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit the model to the labelled rows, and append one row to the learning curve.
-
-        asked : name of the score that chose the last rows"""
+        """Fit the model and extend the learning curve; `asked` names the score of the last rows."""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
@@ -512,10 +487,7 @@ class Learner(Generic[FitT]):
         self._rows.append(row)
 
     def _fit_or_none(self):
-        """Return the model of the labelled rows; None after a cold start with too few rows.
-
-        Without a cold start, too few rows raise the model's own error.
-        """
+        """Return the model of the labelled rows; None after a cold start with too few rows."""
         cold = self._cold and self.fit is None
         if cold and self.labelled[self.response].nunique() < 2:
             return None
@@ -535,7 +507,7 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return log-loss on test rows of known classes, and which rows are right, (n_test,)."""
+        """Return the log-loss on test rows of known classes, and which rows are right (n_test,)."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

@@ -106,17 +106,11 @@ class LearningCurves:
     Examples
     --------
     >>> import lodim as ld
-    >>> wine = ld.data("wine")
-    >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-    >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-    >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-    >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
-    >>> scores["score"] = "random"
-    >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-    >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
-    >>> curves = ld.learning_curves(runs)
-    >>> len(curves.tidy())
-    6
+    >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+    >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
+    >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
+    >>> curves.n_labelled.tolist()
+    [15, 25, 35]
     """
 
     n_labelled: np.ndarray
@@ -145,15 +139,9 @@ class LearningCurves:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
-        >>> scores["score"] = "random"
-        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
-        >>> curves = ld.learning_curves(runs)
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
+        >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
         >>> curves.tidy().columns.tolist()
         ['run', 'n_labelled', 'mean', 'se']
         """
@@ -190,17 +178,11 @@ class LearningCurves:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
-        >>> scores["score"] = "random"
-        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
-        >>> curves = ld.learning_curves(runs)
-        >>> curves.areas().shape[0]
-        2
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
+        >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
+        >>> curves.areas().shape
+        (1, 5)
         """
         against = self._known("random" if against is None and "random" in self.values else against)
         areas = {name: _area(self.n_labelled, v) for name, v in self.values.items()}
@@ -241,17 +223,16 @@ class LearningCurves:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
-        >>> scores["score"] = "random"
-        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> runs = {
+        ...     score: ld.active(
+        ...         ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], score=score, test=wine[90:]
+        ...     ).replay(wine["cultivar"])
+        ...     for score in ("margin", "random")
+        ... }
         >>> curves = ld.learning_curves(runs)
-        >>> len(curves.wins("doubt"))
-        3
+        >>> curves.wins("margin").shape
+        (3, 1)
         """
         of = self._known(of)
         sign = MEASURES[self.measure]
@@ -294,16 +275,9 @@ class LearningCurves:
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> labelled, pool = wine.iloc[::12], wine.drop(wine.index[::12])
-        >>> scores = {"test": wine, "score": "uncertainty", "max_dim": 2}
-        >>> learner = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs = {"doubt": [learner.replay(pool["cultivar"], rounds=2)]}
-        >>> scores["score"] = "random"
-        >>> other = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, **scores)
-        >>> runs["chance"] = [other.replay(pool["cultivar"], rounds=2)]
-        >>> curves = ld.learning_curves(runs)
-        >>> ax = curves.plot()
+        >>> wine = ld.data("wine").sample(frac=1, random_state=0)
+        >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
+        >>> ax = ld.learning_curves({"diverse": run.replay(wine["cultivar"])}).plot()
         """
         from lodim.active_learning.plots import learning, winloss
 
@@ -333,9 +307,7 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve divided by the curve's length, (repetitions,).
-
-    n : (T,) numbers of labelled rows; values : (repetitions, T) heights of the curves"""
+    """Return the area under each curve (repetitions, T), divided by the range of n."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
@@ -348,7 +320,7 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests of differences (repetitions, T) of two runs.
+    """Return p-values (T,) of paired t tests of differences (repetitions, T) between two runs.
 
     They are 1 if all differences are 0, and NaN with one repetition."""
     if len(gain) < 2:
@@ -362,9 +334,8 @@ def _paired(gain):
 def _sign_test(mine, others):
     """Return p-values (T,) of exact sign tests, and the signs of the differences (T,).
 
-    mine, others : (T, n_test) bool, whether each run predicts each test row correctly; a test uses
-        the rows that exactly one run predicts correctly
-    """
+    mine and others (T, n_test) say which test rows two runs predict correctly. Only rows that one
+    run alone predicts correctly count."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

@@ -9,10 +9,7 @@ from lodim.plot.lines import name_ends
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw mean measure against number of labelled rows, with bands of one standard error.
-
-    frame : table with run, n_labelled, mean and se; measure : "accuracy" or "log_loss"
-    """
+    """Draw the mean measure against the number of labelled rows, with bands of one SE."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -30,10 +27,9 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw -log10 p of wins and losses of the run `of` against the number of labelled rows.
+    """Draw -log10 p of wins and losses of run `of` against each other run (a column of the frame).
 
-    frame : one column per other run; runs : names of all runs, in the order of their colours
-    """
+    p tests the difference after each round; `runs` names all runs in the order of their colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

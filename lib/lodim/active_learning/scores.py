@@ -1,9 +1,4 @@
-"""Scores of unlabelled rows: expected benefit of each row's label for a classifier.
-
-Scores are as in Fiterau (2014), Sect. 3.3, with signs such that the largest score is suggested. A
-fit may have its own committee of predictions (method `votes`) and information gain (`gains`);
-otherwise the model is fitted again.
-"""
+"""Scores of unlabelled rows (Fiterau 2014, Sect. 3.3); rows of the largest score are suggested."""
 
 import numpy as np
 import pandas as pd
@@ -27,17 +22,13 @@ def uncertainty(learner, rng):
 
 
 def margin(learner, rng):
-    """Return one minus the difference of the two largest class probabilities of a row, (n,).
-
-    rng is not used."""
+    """Return one minus the difference of the two largest class probabilities of a row, (n,)."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return the negative entropy (n,) of the class probabilities: high for confident rows.
-
-    For the rows of the learner's pool; rng is not used."""
+    """Return the negative entropy (n,) of the class probabilities: high for confident rows."""
     return -entropies(learner.fit, learner.pool)
 
 
@@ -47,12 +38,10 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Return the entropy of the votes of a committee for each row of the pool, (n,).
+    """Return the entropy of the classes that several fits predict, for each row of the pool, (n,).
 
-    The committee is the fit's own (models with views, which are sets of features, have one), or
-    else bootstrap fits. A row with fewer than two votes gets the entropy of its class
-    probabilities.
-    """
+    The fits are the feature sets of a ripr fit, or else bootstrap fits. A row with fewer than two
+    predictions gets the entropy of its class probabilities."""
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -65,18 +54,15 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return committee scores (n,): the entropy of the votes of several fits for each row.
-
-    Rows that are far apart are then chosen among those of high score."""
+    """Return committee scores (n,); `query` then chooses rows of high score that are far apart."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
     """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
 
-    A fit that cannot compute it is refitted with each label of the 20 most uncertain rows; other
-    rows get NaN.
-    """
+    A model that cannot compute it is refitted with each label of the 20 most uncertain rows; other
+    rows get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)
@@ -93,9 +79,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy (n,) of the votes of each row, from predicted classes (n, fits).
-
-    None means no vote."""
+    """Return the entropy (n,) of each row's predicted classes (n, fits); None is no prediction."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -124,10 +108,9 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes predicted by bootstrap fits for the pool, (n, fits); None if one fails.
+    """Return classes predicted for the pool by fits to bootstrap samples of each class, (n, fits).
 
-    A bootstrap sample draws rows with replacement within each class.
-    """
+    None if a fit fails."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):

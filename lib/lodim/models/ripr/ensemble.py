@@ -1,4 +1,4 @@
-"""Ensemble: the selected views (sets of features), and the training rows that predict in them."""
+"""The feature sets (views) of a fit, and the training rows that predict in them."""
 
 from dataclasses import dataclass
 
@@ -28,24 +28,20 @@ LOG = {  # fields of the log of a search
 
 
 def task_of(family):
-    """Return the task (CLASSES, NUMBERS or CLUSTERS) that belongs to a family."""
+    """Return the kind of response of a family: CLASSES, NUMBERS or CLUSTERS (no response)."""
     return TASKS.get(family.name, CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions of r views (sets of one to three features) for m rows.
+    """Predictions for m rows by r views (feature sets).
 
-    view : (m,) view that predicts each row, -1 if none is complete (has all its features in the
-        row)
+    view : (m,) view that predicts each row, -1 if each view has a missing feature
     value : (m, r) prediction of each view: a class code, a number, or NaN
-    loss : (m, r) loss of the prediction, infinite if the view is incomplete. For numbers: one minus
-        the view's share of the row's neighbours. For views that vote together: one minus the view's
-        share of the evidence for the prediction
-    score : (m, K) link scores in the row's view, NaN without a view. For views that vote together,
-        scores of all views, or of the null model
-    code : (m,) predicted class, -1 if none; None for other tasks
-    """
+    loss : (m, r) loss of the prediction, infinite if a feature is missing. For numbers, and if all
+        views predict together, one minus the weight of the view
+    score : (m, K) link scores, NaN without a view
+    code : (m,) predicted class, -1 if none; None without classes"""
 
     view: np.ndarray
     value: np.ndarray
@@ -56,24 +52,20 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """The r views of a fit, the a axes that they use, and the n training rows that predict in them.
+    """The r views (feature sets) of a fit, and the n training rows that predict in them.
 
-    A view is a set of axes; an axis is a numeric feature, or a factor with all its levels. There
-    are two kinds: one view predicts each row, or all views vote together. Each has a `task`
-    (classes, numbers or clusters), a `method`, and the methods `query` and `nearest`.
+    Views are sets of axes. An axis is a numeric feature, or a factor with all its levels.
 
-    features : positions of the axes
-    views : positions among `features`, padded with -1; views with the largest share of rows first
+    features : positions of the axes that are used
+    views : positions among `features`, padded with -1; largest share of rows first
     X : training rows on the axes, NaN if missing: standardized features, or codes of levels
     y : class codes or numbers, NaN if unknown or without a response
-    weight : row weights; zero for rows that do not count
-    assignment : shares of the views in each row; zeros if no view is complete
-    assigned_view : view of each row when left out; -1 if none is complete
-    n_classes : number of classes, zero without classes
+    weight : row weights; rows of weight zero do not count
+    assignment : (n, r) shares of the views in each row
+    assigned_view : view that predicts each row when it is left out; -1 if none
     n_scores : number of link scores of the family
     k : number of neighbours
-    axis_of : axis of each feature of the design
-    """
+    axis_of : axis of each feature of the design"""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
@@ -98,21 +90,16 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return the features (m, a) of the rows of a batch, on the axes of the views.
+        """Return the features (m, a) of the rows of a batch, as the feature sets use them.
 
-        Values that differ only by rounding from a value of a training row (with positive weight)
-        are replaced by that value.
+        Values equal to a training value up to rounding are replaced by it, so that ties stay ties.
         """
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
     @property
     def preferred(self):
-        """Classes in the order in which they win ties, (K,).
-
-        Classes with more (weighted) rows come first; of equal ones those with smaller feature
-        values.
-        """
+        """Classes in the order in which they win ties, (K,): by weight, then by feature values."""
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
@@ -134,34 +121,31 @@ class Ensemble:
 
     @property
     def share(self):
-        """Share of the (weighted) training rows that each view (set of features) predicts, (r,).
-
-        Some rows have no view, so that the sum may be below one."""
+        """Share of the weighted training rows that each view (feature set) predicts, (r,)."""
         of = self.assigned_view
         weight = np.bincount(of[of >= 0], self.weight[of >= 0], len(self))
         return weight / max(self.weight.sum(), 1e-300)
 
     @property
     def mass(self):
-        """Share of each view (set of features) in the weighted assignment of the rows, (r,)."""
+        """Share of each view (feature set) in the weighted assignment of the rows, (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Return the positions among `features` of the features of view j."""
+        """Return the positions among `features` of the features of view (feature set) j."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):
-        """Return which rows X (m, a) have all features of each view (set of features), (m, r)."""
+        """Return which rows X (m, a) have all features of each view (feature set), (m, r)."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
-        """Return the expected decrease of all rows' entropy if the class of row i were known, (m,).
+        """Return the expected decrease of all rows' entropy if the class of a row were known, (m,).
 
-        For each row i of X (m, a). The views (sets of features), and the distances within which
-        rows count as neighbours, are not changed. The gain is NaN for rows without a view.
-        """
+        Computed for each row of X (m, a), for use in active learning. The feature sets and the
+        neighbourhoods are not changed. NaN for rows that no feature set predicts."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
@@ -181,22 +165,16 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return weights (r, m) of the neighbours' votes in r views (sets of features): all one.
-
-        distance : (r, m) distances; reach : distance of the last neighbour that counts"""
+        """Return weights (r, m) of neighbours at distances (r, m); `reach` is the largest one."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
-        """Return the distance (m,) of each row of X to its k-th neighbour in view j; -inf if none.
-
-        A view is a set of features."""
+        """Return each row's distance (m,) to its k-th neighbour in feature set j; -inf if none."""
         distance, _ = self.nearest(j, X, self.k)
         return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
 
     def _distances(self, j, x, X):
-        """Return the distances (m,) in view j (a set of features) from the row x to rows X.
-
-        The distance is infinite if a feature of the view is missing."""
+        """Return distances (m,) in feature set j from the row x to rows X; infinite if missing."""
         to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
         return np.where(np.isnan(to[0]), np.inf, to[0])
 
@@ -205,7 +183,7 @@ class Ensemble:
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
-        """Raise a ValueError unless views list features in order and a row may be a neighbour."""
+        """Raise a ValueError unless views list features in order and a row can be a neighbour."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):
@@ -219,22 +197,20 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Leave-one-out results of the training rows, for r views (sets of features).
+    """Leave-one-out results of the training rows, for r views (feature sets).
 
-    Rows are not left out of local learners (a user's estimator per view), which were fitted to
-    them, nor of cluster centres.
+    A user's estimator and cluster centres are fitted to all rows; their results are training
+    errors.
 
     share : share of all rows that each view predicts
     mass : share of each view in the assignment
     error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
-        to the cluster's centre; NaN without clusters
-    n : number of rows with positive weight; unlabelled : without a response; blind : without any
-        complete view
-    deviance, null_deviance : means over labelled rows, where rows without a view count by the null
-        model; for clusters, mean squared distances to the centres, and to the centre of a view's
-        rows
-    overall : error over all rows that have a view
-    """
+        to the cluster centre; NaN without clusters
+    n, unlabelled, blind : numbers of rows with positive weight, of those without a response, and of
+        those with a missing feature in every view
+    deviance, null_deviance : means over labelled rows; for clusters, mean squared distances to the
+        cluster centres, and to the centre of a view's rows
+    overall : error over all rows that have a view"""
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
@@ -253,9 +229,7 @@ class Record:
 
 
 def record(e, family):
-    """Return the Record of an ensemble e (views and training rows): shares, errors and deviances.
-
-    These are leave-one-out results of the training rows."""
+    """Return the leave-one-out Record of an ensemble e: shares, errors and deviances."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -276,10 +250,9 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each training row in its view, (n,); NaN if unknown.
+    """Return the leave-one-out error of each training row, (n,); NaN if it is unknown.
 
-    A view is a set of features; the error is 0 or 1, a squared error, or a squared distance to the
-    cluster's centre."""
+    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -302,9 +275,9 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of the rows of their view.
+    """Return the mean squared distance of rows to the mean of all rows of the same view.
 
-    view : (n,) view (set of features) of each training row of the ensemble e"""
+    view (n,) is the feature set that predicts each training row."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

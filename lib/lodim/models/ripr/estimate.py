@@ -1,4 +1,4 @@
-"""Estimation: find the views (sets of features) of one or several responses; build the ensemble."""
+"""Estimation of ripr: find the feature sets (views) and build the fitted ensemble."""
 
 from dataclasses import replace
 
@@ -34,10 +34,7 @@ MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
 def checked(problem):
-    """Return the fitting problem with method and constraints resolved; raise if these do not fit.
-
-    The method is "vote" (all views, sets of features, predict together) or "assignment" (one view
-    predicts each row)."""
+    """Return the fitting problem with its method and constraints filled in; raise if they clash."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -68,10 +65,9 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the fitting problem with its method, "vote" or "assignment".
+    """Return the problem with method "vote" (all feature sets predict together) or "assignment".
 
-    With "vote" all views (sets of features) predict a row together, otherwise one view. The method
-    is None if it depends on the penalty."""
+    The method stays None if it depends on the penalty."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -91,9 +87,7 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for an argument without effect on any of the fitting problems.
-
-    There is one problem per response of the call."""
+    """Raise an ArgumentError for an argument that no response of the call uses."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -110,7 +104,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """Return a penalty, in units, beyond which larger ones leave no fewer views (feature sets)."""
+    """Return a penalty beyond which larger ones leave no fewer views (feature sets)."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_ = search.losses(), 1.0
     fewest = len(search.recover(MOST_LAMBDA, L).views)
@@ -120,9 +114,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares, and None.
-
-    By default they include the choice of the method itself, without a given penalty."""
+    """Return the penalties that cv() compares, and None; by default also the automatic choice."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -133,11 +125,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find views (sets of features); yield (Ensemble, log, held-out scores) for each penalty.
+    """Find the feature sets; yield (Ensemble, log, link scores of held-out rows) per penalty.
 
-    The scores are those of the rows of `eval_batch`. Settings have one penalty, or an increasing
-    tuple of penalties; with None, the search chooses the penalty and computes its own losses.
-    """
+    `settings` have one penalty, an increasing tuple, or None for the automatic choice."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -152,18 +142,16 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all views (sets of features) vote together, or one view predicts each row.
-
-    If the settings leave it open, views vote unless a penalty lambda_ is given."""
+    """Return whether all feature sets vote together; by default, if no penalty is given."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
 
 
 def assignment_ensemble(search, lambda_, L):
-    """Return the Ensemble in which one view (set of features) predicts each row, and its log.
+    """Return the Ensemble in which one feature set predicts each row, and the log of the search.
 
-    lambda_ : penalty; None to choose it. L : losses (n, d*) of the rows in the views, or None"""
+    lambda_ is the penalty or None to choose it; L (n, d*) are losses, if already computed."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -171,10 +159,9 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return link scores (m, K) of the held-out rows of `eval_batch` by an ensemble e.
+    """Return link scores (m, K) of the rows of `eval_batch`.
 
-    The ensemble has views (sets of features) and training rows. Rows that miss a feature of every
-    view get the scores of the null model."""
+    Rows with a missing feature in every feature set get the scores of the null model."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -183,9 +170,7 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """Return the log of a search as a dict: objective, convergence, numbers of views.
-
-    The numbers are those of compared and of possible views (sets of features)."""
+    """Return the log of a search as a dict: objective, convergence, numbers of feature sets."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),
@@ -196,7 +181,7 @@ def search_log(assignment, search):
 
 
 def vote_ensemble(search):
-    """Return the Ensemble of views (sets of features) that vote together, and the search's log."""
+    """Return the Ensemble of feature sets that vote together, and the log of the search."""
     s, y, weight, threads = search.settings, search.y, search.weight, search.threads
     A = places(search.X, s.axes.of)
     refs = np.flatnonzero(np.isfinite(y) & (weight > 0) & ~np.isnan(A).all(axis=1))
@@ -221,12 +206,9 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of some views (sets of features), one of which predicts each row.
+    """Return the Ensemble in which one of the `views` (feature sets) predicts each row.
 
-    It has neighbours, local learners (a user's estimator per view) or clusters to predict. shares
-    (m, r) are the shares of the views in the m rows of the search; lambda_ is NaN if no penalty
-    found the views.
-    """
+    shares (m, r) assign the rows of the search to views. lambda_ is NaN if no penalty was used."""
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
@@ -236,9 +218,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return the fields that all kinds of ensembles have, as a dict.
-
-    views (r, D) are sets of columns of X (n, q)."""
+    """Return the fields that all kinds of ensembles have, as a dict."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -247,16 +227,12 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble e with `assigned_view` filled in: the view that predicts each row.
-
-    A view is a set of features. A row is not its own neighbour. t is the number of threads."""
+    """Return the ensemble e with the view (feature set) that predicts each row when left out."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """Return the ensemble of views (sets of features) for a response of classes.
-
-    It is calibrated to give probabilities, or has local learners (a user's estimator per view)."""
+    """Return the ensemble for classes, calibrated to give probabilities."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -265,13 +241,13 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the ensemble of views (sets of features) for a numeric response."""
+    """Return the ensemble for a numeric response."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ensemble of views (sets of features) without a response, with clusters in each."""
+    """Return the ensemble without a response, with clusters in each feature set."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -297,12 +273,10 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def fit_shared(problems):
-    """Return (Ensemble, log) for each of several responses on the same rows, with shared views.
+    """Return (Ensemble, log) for each of several responses, which share their feature sets.
 
-    A view is a set of features. The responses' loss matrices (rows by views) are stacked, each in
-    its own unit, so that a view's share covers the rows of all responses. If no penalty is given,
-    it is chosen by the errors of all responses.
-    """
+    The loss matrices of the responses are stacked, each in its own unit. One search over the
+    stacked rows then selects feature sets that suit all responses."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
@@ -324,12 +298,10 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty chosen by all responses' errors, and its assignment of rows to views.
+    """Return the penalty with small errors for all responses, and its assignment of rows.
 
-    A view is a set of features.
-
-    searches, losses, ks : search, loss matrix (rows by views) and number of neighbours per response
-    weight : weights of the stacked rows of all responses"""
+    `searches`, `losses` (rows by feature sets) and `ks` (numbers of neighbours) have an entry per
+    response; `weight` is that of the stacked rows."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

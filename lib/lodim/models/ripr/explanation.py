@@ -1,4 +1,4 @@
-"""Explanation of one prediction: the view (set of features) that made it and its neighbours."""
+"""Explanation of one prediction: the feature set (view) that made it, and its neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,17 +24,15 @@ class Explanation:
     Attributes
     ----------
     label : label of the row
-    view : str, the view that predicts the row (if views vote together, the view with most
-        evidence); None if the row misses a feature in every view
-    prediction : class, number or cluster; None without a view, but if views vote the prediction of
-        rows without any feature
+    view : str, the view that predicts the row, or has most weight; None if each view has a
+        missing feature
+    prediction : class, number or cluster
     probabilities : Series by class, or None
     views : DataFrame
-        One row per view: its loss (if views vote, and for numbers, its weight: the view's share of
-        the evidence, or of the neighbours), its own prediction, and whether it is the row's view.
+        One row per view: its loss or weight, its prediction, and whether it is the row's view.
     neighbours : DataFrame
-        The nearest training rows in the view: distance (in standard deviations), response, and the
-        features of the view in original units. The explained row comes first.
+        The explained row, then the nearest training rows in its view: distance (in standard
+        deviations), response, and the view's features in original units.
     """
 
     response: str
@@ -48,18 +46,18 @@ class Explanation:
     _row: Any = field(repr=False)
 
     def report(self) -> Report:
-        """Return the Report that is printed: header, predictions by feature sets, neighbours."""
+        """Return the Report that is printed: header, predictions by feature set, neighbours."""
         tables = [_views(self)] if self.view is None else [_views(self), _neighbours(self)]
         title = f"Explanation of row {self.label}"
         return Report(title, tuple(_header(self)), tuple(tables), _notes(self))
 
     def plot(self, ax: Any = None, **arguments: Any) -> Any:
-        """Draw the views (sets of features) side by side, with the explained row.
+        """Draw the views (feature sets) side by side, with the explained row.
 
         Parameters
         ----------
         ax : array of Axes, optional
-            One for each view.
+            One per view.
         **arguments
             The arguments of `RiprFit.plot("view")`.
 
@@ -117,9 +115,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table with a row per view (set of features) for one row X (1, a).
-
-    Columns are loss or weight, prediction, and whether it is the view that predicts X."""
+    """Return a table of the feature sets: loss or weight, and prediction for row X (1, a)."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -155,9 +151,9 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return rows X (m, a) in view j (a set of features) in original units.
+    """Return the values of rows X (m, a) in feature set j: original units, or names of levels.
 
-    A list with an array (m,) per feature: numbers, or names of levels."""
+    The result is a list with an array (m,) per feature."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):
@@ -190,7 +186,7 @@ def _header(x):
 
 
 def _views(x):
-    """Return the table of an Explanation x with the prediction of each view (set of features)."""
+    """Return the table of an Explanation x with the prediction of each feature set."""
     value = x.views.columns[1]
     table = view_features(x._fit)
     table[value.capitalize()] = x.views[value].to_numpy()

@@ -21,18 +21,16 @@ PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]
 
 
 class RiprFit(Fit):
-    """Fitted ensemble of views (sets of one to three features).
+    """Fitted views: sets of one to three features in which neighbours predict.
 
     Attributes
     ----------
     estimates : Ensemble
         The views, the training rows' features in them, and the view of each row.
     log : dict
-        objective, an array with one value per round of Algorithm 2.1.1; if views vote, the
-        leave-one-out loss with no view, with one view, with two, ...; sampled, the number of rows
-        on which views were chosen; converged; compared, the number of views compared; possible, the
-        number of possible views; flat, positions of the features whose standard deviation is set by
-        a few extreme values.
+        objective, one value per round of the search (with voting, the leave-one-out loss with no
+        view, with one view, ...); converged; compared and possible, numbers of views; sampled,
+        number of rows on which views were chosen; flat, positions of features with outliers.
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple
@@ -49,8 +47,7 @@ class RiprFit(Fit):
     the fit reports are leave-one-out, in views that were chosen with the rows. For errors on new
     rows use `lodim.cv`, or evaluate() on rows that were kept out.
 
-    With assignment, evaluate() ignores rows that miss a feature in every view; n counts the other
-    rows.
+    With assignment, evaluate() ignores rows that miss a feature in every view.
 
     Examples
     --------
@@ -137,19 +134,18 @@ class RiprFit(Fit):
         Parameters
         ----------
         data : frame
-            New data; needs the columns of the formula's right side, in which values may be missing.
-        type : str
-            "response" (the default): mean of the response; for two classes the probability of the
-            second level; for more classes one column per class. "link": scores. "class": the most
-            probable class (with assignment in the view of the smallest ratio, Eq. 2.11); ties go to
-            the class with more training rows, then to smaller feature values. "prob": one column
-            with the probability of each class. "view": the view of the row; if views vote,
-            the view with most evidence for the prediction. Without a response "cluster" (the
-            default), such as "2.1" for the first cluster of the second view, and "view".
+            New data; needs the columns of the formula's right side. Values may be missing.
+        type : str, optional
+            "response" (the default): a number, the probability of the second of two classes, or one
+            column per class. "link": scores. "class": the most probable class; ties go to the class
+            with more training rows. "prob": one column with the probability of each class. "view":
+            the view (feature set) that predicts the row, or has most evidence. Without a response
+            "cluster" (the default), such as "2.1" for the first cluster of the second view, and
+            "view".
         offset : None
-            Ripr fits no offset.
+            ripr fits no offset.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training, as in `Fit.predict`.
+            Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
@@ -158,7 +154,7 @@ class RiprFit(Fit):
         -------
         Series or DataFrame
             NaN (None for classes, views, clusters) in rows that miss a feature in every view. If
-            views vote, such rows get the null model's prediction, and None as view.
+            views vote, these rows get the prediction of the null model.
 
         See Also
         --------
@@ -195,14 +191,13 @@ class RiprFit(Fit):
     ) -> pd.DataFrame:
         """Return `data` with .fitted, .resid, .class and .view, or .cluster and .view.
 
-        Training rows are predicted like new rows: see Notes of the class.
-
         Parameters
         ----------
         data : frame
-            As for predict(), with the response if the formula has one.
+            As for predict(), with the response if the formula has one. Training rows are predicted
+            like new rows.
         offset : None
-            Ripr fits no offset.
+            ripr fits no offset.
 
         Returns
         -------
@@ -233,11 +228,11 @@ class RiprFit(Fit):
         )
 
     def assignment(self) -> pd.DataFrame:
-        """Return the shares B (rows by views) of the views in each training row, which sum to one.
+        """Return the share of each view (feature set) in each training row: rows sum to one.
 
-        If views vote, these are their shares of the evidence for the prediction, each row left out.
-        Zeros for rows that miss a feature in every view; with assignment, also for rows of weight
-        zero and rows without a numeric response.
+        If views vote, these are leave-one-out shares of the evidence for the prediction. Rows are
+        zero if they miss a feature in every view; with assignment, also if they have weight zero or
+        no numeric response.
 
         See Also
         --------
@@ -246,16 +241,15 @@ class RiprFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=1, k=10, lambda_=0.01)
-        >>> fit.assignment().shape[1]
-        2
+        >>> fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=1, k=10, lambda_=0.01)
+        >>> fit.assignment().shape
+        (150, 2)
         """
         index = pd.Index(self.labels)
         return pd.DataFrame(self.estimates.assignment, index=index, columns=self.view_names)
 
     def votes(self, data: Data) -> pd.DataFrame:
-        """Return the prediction of each view (set of features) for each row.
+        """Return the prediction of each view (feature set) for each row.
 
         Parameters
         ----------
@@ -265,7 +259,7 @@ class RiprFit(Fit):
         Returns
         -------
         DataFrame
-            One column per view: the most probable class there, or a number; None or NaN if the row
+            One column per view: its most probable class, or a number; None or NaN if the row
             misses a feature of the view.
 
         Raises
@@ -281,8 +275,7 @@ class RiprFit(Fit):
         --------
         >>> import lodim as ld
         >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> fit.votes(iris[:1]).shape
+        >>> ld.ripr("species ~ .", iris, max_dim=2, k=10).votes(iris[:1]).shape
         (1, 1)
         """
         if self.estimates.task == CLUSTERS:
@@ -297,8 +290,8 @@ class RiprFit(Fit):
     def gains(self, data: Data) -> pd.Series:
         """Return the information gain of labelling each row.
 
-        It is the expected decrease of the entropy of all other rows, for fixed views; if views
-        vote, also for fixed neighbourhood sizes.
+        It is the expected decrease of the entropy of all other rows, for fixed views (feature sets)
+        and neighbourhoods.
 
         Parameters
         ----------
@@ -336,11 +329,10 @@ class RiprFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """Return one row per view (feature set): share of rows, error, weight, number of features.
 
-        Each training row is sent to a view as a new row is, but without itself among the
-        neighbours. error is that of a view's rows: share wrong, mean squared error, or mean squared
-        distance to the cluster's centre; of a learner, the error of the rows that it was fitted to.
-        Rows with a missing feature in every view have no view: the shares of the views and
-        of such rows sum to one. weight is the view's share in the assignment, without such rows.
+        estimate is the share of the training rows that the view predicts, each row left out. error
+        is the error of these rows: share wrong, mean squared error, or mean squared distance to the
+        cluster centre. With a learner it is a training error. weight is the view's share in the
+        assignment.
 
         See Also
         --------
@@ -349,8 +341,7 @@ class RiprFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10)
         >>> fit.tidy().round(2).iloc[:, :4]
                                 term  estimate  error  weight
         0  petal_length, petal_width       1.0   0.04     1.0
@@ -362,13 +353,10 @@ class RiprFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, views, lambda_, df, mean deviances, error, convergence.
 
-        n_compared of n_possible views were compared. lambda_ is NaN if views vote, or if forward
-        selection found them. df counts the features that the views use. deviance, error and
-        dev_ratio are leave-one-out results of the training rows, in views that were chosen with
-        them (with a learner, training errors). error is for rows that have a view; deviance is
-        for all rows with a response, where rows without a view count by the null model. Without a
-        response, deviance is the mean squared distance to the cluster centres, and null_deviance
-        that to the mean of a view's rows.
+        deviance, error and dev_ratio are leave-one-out results, in views (feature sets) that were
+        chosen with the same rows. error is for rows that have a view; deviance is for all rows with
+        a response. Without a response, deviance is the mean squared distance to the cluster
+        centres. df counts the features in use. lambda_ is NaN if no penalty was used.
 
         See Also
         --------
@@ -377,8 +365,7 @@ class RiprFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
+        >>> fit = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10)
         >>> fit.glance()[["n", "p", "n_views", "k"]]
              n  p  n_views   k
         0  150  4        1  10
@@ -428,7 +415,7 @@ class RiprFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of features that the views (sets of features) use."""
+        """Number of features that the views (feature sets) use."""
         return len(self.estimates.features)
 
     @property
@@ -441,12 +428,12 @@ class RiprFit(Fit):
 
     @property
     def view_names(self) -> list[str]:
-        """Names of the views (sets of features): their features, separated by commas."""
+        """Names of the views (feature sets): their features, separated by commas."""
         return [", ".join(names) for names in self.view_features]
 
     @property
     def view_features(self) -> list[tuple[str, ...]]:
-        """Names of the features of each view (set of features), as a list of tuples."""
+        """Names of the features of each view (feature set), as a list of tuples."""
         e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 
@@ -463,8 +450,8 @@ class RiprFit(Fit):
     def clusters(self) -> pd.DataFrame:
         """Return one row per cluster: view, rows, share, mean squared distance, centre by feature.
 
-        Centres are in original units, NaN for features that the view lacks; distances are in
-        standard deviations.
+        Centres are in original units, NaN for features that the view (feature set) lacks; distances
+        are in standard deviations.
 
         Raises
         ------
@@ -499,14 +486,14 @@ class RiprFit(Fit):
         return frame
 
     def explain(self, row: Any, k: int = 5) -> Explanation:
-        """Explain the prediction of one row: its view, all views' predictions, its neighbours.
+        """Explain the prediction of one row: its feature set, all predictions, its neighbours.
 
         Parameters
         ----------
         row : frame
             One row of new data, such as `data.iloc[[3]]`.
-        k : int
-            Number of neighbours to show: the nearest training rows in the view.
+        k : int, default=5
+            Number of neighbours to show: the nearest training rows in the row's feature set.
 
         Returns
         -------
@@ -526,9 +513,7 @@ class RiprFit(Fit):
         --------
         >>> import lodim as ld
         >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> why = fit.explain(iris[:1])
-        >>> axes = why.plot()
+        >>> axes = ld.ripr("species ~ .", iris, max_dim=2, k=10).explain(iris[:1]).plot()
         """
         return explain(self, row, k)
 
@@ -538,13 +523,11 @@ class RiprFit(Fit):
         Parameters
         ----------
         kind : {"view", "shares", "objective", "calibration"}, optional
-            By default the first kind that takes the arguments. "view": the views side by side, rows
-            coloured by the response; a view's own rows are solid, others faint. Features with
-            at most 12 values are jittered (by less than a fifth of the smallest distance of two
-            values), so that rows do not hide each other. "shares": share of the rows and error of
-            each view, in the order of the print. "objective": objective of the search, round by
-            round. "calibration": observed share of a class against its predicted probability, in
-            groups of rows of `data`.
+            By default the first kind that takes the arguments. "view": the views (feature sets)
+            side by side, rows coloured by the response; rows that the view predicts are solid.
+            "shares": share of the rows and error of each view. "objective": objective of the
+            search, round by round. "calibration": observed share of a class against its predicted
+            probability, in groups of rows of `data`.
         ax : Axes, optional
             New axes by default. For "view", an array with one for each view.
         **arguments
@@ -570,9 +553,7 @@ class RiprFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> axes = fit.plot("view")
+        >>> axes = ld.ripr("species ~ .", ld.data("iris"), max_dim=2, k=10).plot("view")
         """
         return super().plot(kind, ax, **arguments)
 

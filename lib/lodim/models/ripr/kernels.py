@@ -1,12 +1,8 @@
-"""Kernels of ripr: distances to the k-th neighbour in a view, by groups of reference rows.
+"""Compiled distances to the k-th nearest row in a feature set (view), for groups of rows.
 
-A view is a set of features; reference rows are those among which neighbours are sought. References
-of a group are sorted by one feature of the view, its base, and stored feature by feature in single
-precision. References within a radius of a row are then a contiguous window, and all loops over a
-window vectorize. The k-th smallest distance in a window is found by counting how many are below a
-threshold that interpolation adjusts, without sorting. The result is exact, whatever radius and
-threshold the search starts with.
-"""
+Candidate neighbours (`refs`) are sorted by one feature, so that all rows near a query row are in
+one contiguous window. The k-th smallest distance in the window is found by counting how many are
+below a threshold, without sorting. The result is exact."""
 
 import math
 
@@ -32,11 +28,9 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances in a view (set of features) from x to references [lo, hi).
+    """Fill out with squared distances from x to the rows refs[:, lo:hi] in a view (feature set).
 
-    x (D,) has the `dim` features of the view, refs (p, n) all features of rows. apart (p,) is the
-    squared distance of two levels of a factor, zero for a number.
-    """
+    apart (p,) is the squared distance of two levels of a factor, zero for a number."""
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += apart[view[f]]
@@ -62,10 +56,9 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances from x to references [lo, hi) in a view with factors.
+    """Fill out with squared distances in a view (feature set) that contains factors.
 
-    Two levels of a factor are equal, or at the squared distance `apart` (p,) of that feature; a
-    view is a set of features."""
+    Two different levels of a factor are at the squared distance `apart` (p,) of this feature."""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -93,10 +86,8 @@ def count_below(d, m, t):
 def next_above(d, bits, m, t):
     """Return the smallest of d[:m] that is above t.
 
-    bits is d viewed as integers, which have the same order since d >= 0. After subtracting the bits
-    of t as unsigned integers, values up to t exceed all others, so that a vectorized minimum finds
-    the result. The last elements of d and bits are used for conversion.
-    """
+    bits holds d as integers. Bits minus those of t, as unsigned integers, are largest for values up
+    to t. So a vectorized minimum finds the result. The last elements of d and bits are scratch."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -120,9 +111,9 @@ def last_below(d, bits, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, bits, m, k, hi, c_hi):
-    """Return the k-th smallest of d[:m], given that at least k values (c_hi) are at most hi.
+    """Return the k-th smallest of d[:m], given that c_hi >= k values are at most hi.
 
-    bits is d viewed as integers, which have the same order."""
+    bits holds d as integers, which have the same order."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -162,11 +153,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(refs, start, stop, view, apart, x, reach):
-    """Return start and length of a window that has all references within a distance of x.
+    """Return start and length of a window of rows that contains all within sqrt(reach) of x.
 
-    refs are rows [start, stop) sorted by the first feature of the view (set of features); reach is
-    the squared distance. If that feature is a factor, the window contains all references.
-    """
+    The rows refs[:, start:stop] are sorted by the first feature of the view (feature set). If this
+    feature is a factor, the window contains all of them."""
     if apart[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -179,13 +169,11 @@ def window(refs, start, stop, view, apart, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
-    """Return the squared distance from x to its k-th neighbour among references [start, stop).
+    """Return the squared distance from x to its k-th nearest row among refs[:, start:stop].
 
-    Also returns start and length of the window searched; d then holds its squared distances. member
-    is 1 if x is itself a reference, which is not counted, otherwise 0. References are rows sorted
-    by the first feature of the view (set of features). If fewer than k references are complete, the
-    farthest counts; 1e30 is returned if there is none.
-    """
+    Also returns start and length of the window searched, for which d holds squared distances.
+    member is 1 if x itself is one of the rows, and is then not counted. If fewer than k rows are
+    complete, the farthest counts; the distance is 1e30 if there is none."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -209,9 +197,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Copy the features of a view (feature set) from row i of X (p, n) into x.
-
-    view holds the positions of its `dim` features. Returns whether none is missing."""
+    """Copy the features of a feature set from row i of X (p, n) into x; False if one is missing."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -221,9 +207,7 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many references [start, stop) equal x in a view, without x itself.
-
-    A view is a set of features; member is 1 if x is a reference. d is a work array."""
+    """Return how many rows refs[:, start:stop] equal x in a view (feature set), except x itself."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
@@ -241,10 +225,9 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim log(nu_own / nu_other) + prior for a row x.
+    """Return dim log(nu_own / nu_other) + prior for a row x with `dim` features.
 
-    own and other are positive squared distances to the k-th neighbour in its own group and in the
-    others, dim the number of features."""
+    own and other are the squared distances nu^2 to the k-th nearest row of two groups."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -254,13 +237,11 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return the log ratio of distances of x to two groups of rows; infinite if a group has no row.
+    """Return the log ratio of the distances from x to the k-th rows of the two groups of pair g.
 
-    The two groups are those of pair g. If the k-th neighbour in either group is at the row's own
-    place, the numbers of rows there are compared instead of distances. member (G,) is 1 if the row
-    itself is a reference (possible neighbour) of a group; guess (G,) holds squared distances with
-    which searches start, and is updated for the next row.
-    """
+    Infinite if a group has no row. If a k-th row equals x, the numbers of rows equal to x are
+    compared instead. member (G,) is 1 if x belongs to a group. guess (G,) holds squared distances
+    with which the searches start, and is updated for the next row."""
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
@@ -281,16 +262,15 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out (d*, n, C) with log ratios of distances of n rows in views [lo, hi).
+    """Fill out (d*, n, C) with log ratios of distances in views (feature sets) lo to hi - 1.
 
-    A view is a set of features; a ratio compares the distances to the k-th neighbours in two groups
-    of rows. X (p, n) are the rows. Row i compares the groups of pair g = pair[i], or of all pairs
-    if pair[i] is -1; out has a column for each pair, or with C = 1 only the smallest ratio, and is
-    infinite if a feature is missing. groups is (refs, starts, apart): refs (p, M) contains group g
-    at [starts[g], starts[g + 1]), sorted by the views' first feature. pairs is (own, other, prior):
-    groups own[g] and other[g] are compared, and prior[g] is added to the log ratio. member (n, G)
-    is 1 if a row is itself a reference (possible neighbour) of a group.
-    """
+    Row i of X (p, n) compares the two groups of rows of pair[i], or of all pairs if that is -1.
+    With C = 1, out holds the smallest ratio. It is infinite if a feature is missing.
+
+    groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
+        feature of the views
+    pairs : (own, other, prior), the groups that a pair compares, and a constant to add
+    member : (n, G) 1 if a row belongs to a group"""
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
     guess = np.full(member.shape, np.float32(0.01))
@@ -310,7 +290,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, forceinline=True)
 def tie_bounds(nu, x, dim):
-    """Return two squared distances from x: rows between them are tied at the k-th distance.
+    """Return two squared distances from x: rows between them count as tied at the k-th distance.
 
     nu is the squared k-th distance, dim the number of features; the bounds allow for rounding."""
     reach = np.float32(math.sqrt(nu))
@@ -323,9 +303,8 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance: they share the remaining places.
 
-    d[:m] are squared distances in a window of rows, bounds the two between which rows are tied.
-    member is 1 if one row of the window is x itself, otherwise 0.
-    """
+    `bounds` are the two squared distances between which rows are tied. member is 1 if x is itself
+    among the m rows."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -338,8 +317,7 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Return start and length of a window of rows with all ties at the k-th distance from x.
 
-    d is filled with the squared distances in the window; bounds are the two squared distances
-    between which rows are tied."""
+    d is filled with the squared distances in the window; `bounds` limit those that are tied."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -357,14 +335,11 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
-    """Find the k nearest references of row i of X (p, m) in a view (set of features).
+    """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
 
-    Returns the squared k-th distance nu, the two squared distances between which rows are tied with
-    it, and start and length of a window of references with all of these. refs (p, n) are the rows
-    among which neighbours are sought, sorted by the view's first feature unless it is a factor; own
-    is the position of the row itself among them, or -1. nu is 1e30 if the row misses a feature or
-    has no neighbour. d holds the squared distances in the window.
-    """
+    Returns the squared k-th distance, the two bounds within which rows are tied with it, and start
+    and length of a window that has all these rows. d holds the squared distances in the window. own
+    is the position of row i among the refs, or -1. The distance is 1e30 without neighbours."""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -381,14 +356,11 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
-    """Fill out (m, C) with weighted sums of values (n, C) over the k nearest references.
+    """Fill out (m, C) with sums of values (n, C) over the k nearest of the rows refs (p, n).
 
-    For rows [lo, hi) of X (p, m) in a view (set of features); references are the rows refs (p, n)
-    among which neighbours are sought. Rows tied at the k-th distance share the remaining places.
-    The weight at a squared distance d is 1 (weighting 0), 1 - d / (1.1 nu), where nu is that of the
-    k-th neighbour (weighting 1), or one over the distance (weighting 2). Rows that miss a feature
-    get zeros.
-    """
+    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Tied rows share the last
+    places. The weight at squared distance d is 1 (weighting 0), 1 - d / (1.1 nu) with nu the k-th
+    squared distance (weighting 1), or 1 / sqrt(d) (weighting 2)."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
@@ -416,12 +388,10 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
-    """Fill out (m, k) with the positions of the k nearest references of rows [lo, hi), or -1.
+    """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    In a view (set of features); references are the rows refs (p, n) among which neighbours are
-    sought. The nearest come first. If rows are tied at the k-th distance, only as many as needed
-    are taken, evenly in the order of rank (n,).
-    """
+    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Of tied rows only as many as
+    needed are taken, evenly spread in the order of rank (n,)."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

@@ -1,10 +1,7 @@
-"""Loss matrices (n, d*): how well each of d* views (sets of features) predicts each of n rows.
+"""Loss matrices (n, d*): how well each of d* views (feature sets) predicts each of n rows.
 
-Fiterau (2014), Sect. 2.1.2 and 2.2.2. Every row is judged by other rows: it is never its own
-neighbour. If a row misses a feature of a view, its loss there is infinite, and it is not a
-neighbour of other rows there. Features should have comparable scales; distances are computed in
-single precision, from centred features.
-"""
+Fiterau (2014), Sect. 2.1.2 and 2.2.2. No row is its own neighbour. If a row misses a feature of a
+view, its loss there is infinite, and it is not a neighbour of other rows there."""
 
 from dataclasses import dataclass
 from zlib import crc32
@@ -31,35 +28,12 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return the losses of classification, (n, d*), of n rows in d* views (sets of features).
+    """Return the losses (n, d*) of n rows with classes y (n,) in d* views (feature sets).
 
-    Eq. 2.5 of Fiterau (2014): L_ij = (nu_k(own class without i) / nu_k(other classes))^(|view| (1 -
-    alpha)), where nu_k is the distance to the k-th nearest neighbour in view j, and |view| its
-    number of features.
-
-    Parameters
-    ----------
-    X : array (n, p)
-        Features, NaN if missing.
-    y : array (n,) of int
-        Classes 0..K-1; -1 if unlabelled: the loss is then the smallest over possible labels.
-    views : array (d*, D) of int
-        Positions of the features of each view, padded with -1.
-    k : int, optional
-        Number of neighbours; by default the square root of the number of labelled rows. Smaller if
-        there are fewer rows.
-    alpha : float
-        Order of the divergence, near 1.
-    balanced : bool
-        Multiply ratios by (n_y - 1) / n_other, for n_y rows of the class and n_other rows of other
-        classes. Eq. 2.3 has this factor and Eq. 2.5 omits it; it removes class shares from the
-        losses.
-    threads : int
-
-    Returns
-    -------
-    array (n, d*)
-    """
+    Eq. 2.5 of Fiterau (2014): L_ij = (nu_k(own class) / nu_k(other classes))^(|view j| (1 -
+    alpha)), where nu_k is the distance from row i to its k-th neighbour in view j. A row with y =
+    -1 has no label and gets the smallest loss over the labels. `balanced` removes class shares from
+    the ratios (Eq. 2.3)."""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
@@ -68,13 +42,12 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Pairs of groups of reference rows (possible neighbours), whose distances are compared.
+    """Pairs of groups of candidate neighbours; distances to the two groups are compared.
 
-    members : for each group the positions of its rows
+    members : positions of the rows of each group
     own, other : (pairs,) groups that are compared; pair c is class c against all others
     prior : (pairs,) added to log ratios of distances
-    counts : (n,) bool, rows that are references
-    """
+    counts : (n,) bool, rows that are candidates"""
 
     members: list
     own: np.ndarray
@@ -86,8 +59,7 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
         """Return a pair of groups for each class: the rows of the class, and all other rows.
 
-        y (n,) are class codes, of which the last may be absent. balanced : whether class shares are
-        removed from the ratios; counts : (n,) bool, rows that can be neighbours
+        `balanced` removes class shares from the ratios; counts (n,) says which rows are candidates.
         """
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
@@ -102,35 +74,22 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups: `rows` of the data, and as many sampled points.
-
-        The sampled points have the positions after the n rows of the data.
-        """
+        """Return one pair of groups: `rows` of n data rows, and the sampled points after them."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return which of G groups of possible neighbours contain each of m rows, (m, G) of int."""
+        """Return which groups of candidate neighbours contain each of m rows, (m, G) of int."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return the losses of clustering, (n, d*), low if rows are denser than a uniform sample.
+    """Return the losses (n, d*) of clustering, low where rows are denser than a uniform sample.
 
-    For n rows in d* views (sets of features), L_ij = ((nu_k(rows without i) / nu_k(uniform
-    sample))^|view| / v_j)^(1 - alpha), where nu_k is the distance to the k-th nearest row or point
-    and |view| the number of features (Sect. 2.2.2 of Fiterau 2014). The sample has as many points
-    as there are rows, uniform over the box that contains them; rows with repeated values are spread
-    out. v_j is the volume of the box along the principal components of the view, relative to that
-    along the features. The losses are geometric means over `n_samples` samples drawn with `seed`.
-
-    X : (n, p) features, NaN if missing; views : (d*, D) positions of features, padded with -1
-    k : number of neighbours; alpha : order of the divergence, near 1
-
-    Returns
-    -------
-    array (n, d*)
-    """
+    L_ij = ((nu_k(other rows) / nu_k(uniform sample))^|view j| / v_j)^(1 - alpha) for row i and view
+    (feature set) j (Fiterau 2014, Sect. 2.2.2). nu_k is the distance to the k-th nearest row or
+    point. v_j is the volume of the rows' box along principal components, relative to the box along
+    the features. Losses are geometric means over `n_samples` samples."""
     rows, k = np.arange(len(X)), k or default_k(len(X))
     member = np.tile([1, 0], (len(X), 1))
     pair, groups = np.zeros(len(X), np.int64), ReferenceGroups.from_sample(len(X), rows)
@@ -143,28 +102,10 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Return losses of regression, (n, d*): smoothed squared errors of inverse-distance k-NN.
+    """Return the losses (n, d*) of n rows with responses y (n,) in d* views (feature sets).
 
-    Each of n rows is predicted by the others in each of d* views (sets of features). Its loss is
-    the mean of its own squared error and those of its neighbours, in units of the variance of y.
-
-    Parameters
-    ----------
-    X : array (n, p)
-        Features, NaN if missing.
-    y : array (n,)
-        Responses, all finite.
-    views : array (d*, D) of int
-        Positions of the features of each view, padded with -1.
-    k, threads : int
-        Number of neighbours (by default the square root of n), and of threads.
-    weight : array (n,), optional
-        Positive row weights in predictions and means of errors; ones by default.
-
-    Returns
-    -------
-    array (n, d*)
-    """
+    Each row is predicted by the inverse-distance mean of its k neighbours in a view. Its loss is
+    the mean squared error of the row and these neighbours, in units of the variance of y."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -181,34 +122,30 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
-    """Return losses (n, d*) of rows X (n, p): powers of ratios of distances to two groups of rows.
+    """Return losses (n, d*) of rows X (n, p): ratios of two distances, to a power.
 
-    references are the rows among which neighbours are sought, views (d*, D) sets of features. pair
-    (n,) is the pair of groups that a row compares, or -1 for the pair with the smallest ratio;
-    member (n, G) says which groups contain the row itself.
-    """
+    The distances are those to the k-th neighbour in two groups of rows (`groups`), for each of d*
+    views (feature sets). pair (n,) is the pair of groups that a row compares; -1 is the pair with
+    the smallest ratio. member (n, G) says which groups contain the row itself."""
     out = _log_ratios(X, references, groups, pair, member, views, k, 1, threads)[:, :, 0]
     out *= power
     return np.exp(out, out=out).T
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):
-    """Return log ratios of distances for pairs of groups, (n, d*, pairs), for rows X (n, p).
+    """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
 
-    Each ratio compares the distances to the k-th neighbour in the two groups of a pair, in a view
-    (set of features). member (n, G) says which groups contain the row itself."""
+    Each compares the distances from a row to the k-th neighbour in two groups, in a view (feature
+    set). member (n, G) says which groups contain the row itself."""
     every, n_pairs = np.full(len(X), -1), len(groups.own)
     out = _log_ratios(X, references, groups, every, member, views, k, n_pairs, threads)
     return out.transpose(1, 0, 2)
 
 
 def _log_ratios(X, references, groups, pair, member, views, k, n_columns, threads):
-    """Return log ratios of distances (d*, n, n_columns): of all pairs, or only the smallest.
+    """Return log ratios of distances (d*, n, n_columns): of all pairs of groups, or the smallest.
 
-    Each ratio compares the distances of a row of X to its k-th neighbours in two groups, in each of
-    d* views (sets of features). pair (n,) is the pair of groups that a row compares, or -1 for all;
-    member (n, G) says which groups contain the row itself.
-    """
+    pair (n,) is the pair of groups that a row compares, or -1 for all pairs."""
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
@@ -227,12 +164,10 @@ def _log_ratios(X, references, groups, pair, member, views, k, n_columns, thread
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape) that fill(out, views, dims, base) fills for one base at a time.
+    """Return an array (d*, *shape), filled by fill(out, views, dims, base) for one base at a time.
 
-    A view is a set of features; its base is its feature with most values, since sorting by it
-    leaves the fewest rows in a window. It comes first in the views that the kernel gets. Ties are
-    ordered by values, so that permuted features give identical bits.
-    """
+    The base of a view (feature set) is its feature with most values; rows sorted by it leave the
+    fewest candidates. Ties are ordered by values, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -252,19 +187,11 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X (n, p), spread where values repeat, then a uniform point per sampled row.
+    """Return rows X with repeated values spread out, then a uniform point per sampled row.
 
-    The points are uniform over the box of the rows. Repeated values, as in counts, rounded numbers
-    and levels, would make rows infinitely dense compared with any sample. So each repeated value
-    represents the interval of numbers nearest to it, and its rows are spread over this interval: a
-    noise feature is then as dense as the sample, however few values it has. Random numbers do not
-    depend on the positions of rows or columns, so that permuted data give permuted results. draw :
-    number of the sample, if there are several for a seed.
-
-    Returns
-    -------
-    array (n + len(rows), p)
-    """
+    Points are uniform over the box of the rows. Repeated values would make rows infinitely dense
+    relative to these points. So rows with a repeated value are spread over the interval of numbers
+    nearest to it. The random numbers do not depend on the order of rows or columns."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -280,14 +207,11 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return volumes (d*,) of views' boxes along principal components, relative to feature boxes.
+    """Return the volume of each view's box along principal components over that along features.
 
-    A view is a set of features. Two features with the same measurement lie on a line, and are dense
-    relative to the box of the features however evenly they are distributed on the line. As the
-    reference of the gap statistic (Tibshirani, Walther and Hastie 2001, Sect. 3, b), the sample is
-    therefore uniform over a box aligned with the principal components; a smaller volume makes the
-    sample denser. The volume is at most one.
-    """
+    The uniform sample for clustering fills the box along principal components, as in the gap
+    statistic (Tibshirani, Walther and Hastie 2001). Otherwise two features that measure the same
+    quantity would always look dense. The volume is at most one."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -306,7 +230,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return the two ends (n,), (n,) of the interval of numbers nearest to each value of x (n,).
+    """Return the ends (n,), (n,) of the interval of numbers nearest to each value of x (n,).
 
     Both ends are the value itself if it is unique."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
@@ -320,10 +244,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator for each feature of X, seeded by the feature's values.
-
-    So the random numbers do not depend on the order of features; draw is the number of the
-    sample."""
+    """Return a random generator per feature of X, seeded by its values, not by its position."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])

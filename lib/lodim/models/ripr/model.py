@@ -57,13 +57,11 @@ class Ripr(Model):
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
-        """Raise if arguments of the fitting problem contradict each other or the data.
-
-        Settings that depend on the data are completed."""
+        """Raise if the problem's arguments contradict each other or the data; complete settings."""
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
-        """Return the fits of several responses, which share their views (sets of features)."""
+        """Return the fits of several responses, which share their feature sets (views)."""
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
@@ -77,10 +75,10 @@ class Ripr(Model):
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble: views (sets of features) and training rows.
+        """Return the RiprFit of an ensemble (feature sets and training rows).
 
-        log : record of the search for views; selection : cross-validation that chose a setting, or
-            None"""
+        `log` is the record of the search; `selection` is the cross-validation that chose a setting.
+        """
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_
@@ -131,32 +129,29 @@ def ripr(
 ) -> RiprFit | RiprFits:
     """Fit informative projections (Fiterau 2014): a few views of one to three features.
 
-    By default (`method="vote"`) all views predict together. In each view the nearest rows vote, and
-    a row's score is prior + t sum_j s_j. Here s_j is the contribution of view j: log(p_jc /
-    prior_c) for class c, or a difference from the mean. Views are added one by one, by
-    leave-one-out log-loss (squared error); see Notes.
+    A view is a set of features in which the nearest training rows predict. By default
+    (`method="vote"`) all views predict together: a row's score is prior + t sum_j s_j, where s_j is
+    the contribution of view j. This is log(p_jc / prior_c) for class c, or a difference from the
+    mean. Views are added one by one, by leave-one-out log-loss (squared error).
 
     With `method="assignment"`, the method of the thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has
     (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`).
 
-    Every row is judged in every view by its neighbours there: a loss matrix L (n, d*),
-    L*_i = min_j L_ij. Shares B_ij >= 0 of the views in a row, which
-    sum to one, minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j B_ij, u_i = sum_j L_ij B_ij,
-    with delta_j = 1 - sum_i B_ij / n, which is smaller for views that predict more rows (Algorithm
-    2.1.1); delta is updated until the objective settles. Views with more than 5% of the rows form
-    the model, and k-NN in them predicts new rows.
+    Let L_ij be the loss of row i in view j, L*_i = min_j L_ij, and B_ij >= 0 the share of view j in
+    row i, with sum_j B_ij = 1. The shares minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j
+    B_ij with u_i = sum_j L_ij B_ij (Algorithm 2.1.1). The penalty delta_j = 1 - sum_i B_ij / n is
+    smaller for views that predict more rows. Views with more than 5% of the rows are kept.
 
-    The losses depend on the response:
+    The losses depend on the response, where nu_k is the distance to the k-th nearest row:
 
-    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)), nu_k the
-      distance to the k-th nearest neighbour. A new row gets the view of the smallest ratio (2.11)
-      and the class that is most probable there.
-      Rows whose class is missing are used too: their loss is the smallest over the classes.
+    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)). A new row gets
+      the view of the smallest ratio (2.11) and its most probable class. Rows without a class are
+      used too: their loss is the smallest over the classes.
     - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A new row
       gets the view to which most of its neighbours are assigned.
     - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - alpha), small where rows
-      are dense; then k-means of the rows assigned to each view. See Notes.
+      are dense; then k-means of the rows assigned to each view.
 
     Parameters
     ----------
@@ -166,20 +161,18 @@ def ripr(
         Ordered pandas categories are coded by thresholds; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
-        polars LazyFrame or Dask DataFrame.
-        Rows with missing features are used in the views whose features they have. Rows with a
-        missing response have no vote; with assignment they are used as described above.
+        polars LazyFrame or Dask DataFrame. Rows with a missing response have no vote.
     family : {"gaussian", "binomial", "multinomial"}, optional
         For one response; by default inferred from it.
     max_dim, min_dim : int, optional
-        Largest and smallest number of features per view. With voting views by default 3 and 1, as
-        many as held-out rows support; with assignment 2 (fewer features lower the precision).
+        Largest and smallest number of features per view; by default 3 and 1 with voting, 2 with
+        assignment.
     k : int, optional
         Number of neighbours. By default the square root of the number of rows, adjusted by
         leave-one-out loss.
     method : {"vote", "assignment"}, optional
-        "vote": all views contribute, by the votes of neighbours in each. "assignment": one view
-        predicts each row, by the ratio of Eq. 2.11. By default as described above.
+        "vote": all views predict together. "assignment": one view predicts each row. By default
+        as described above.
     lambda_ : float, optional
         Penalty, in units of (1 - alpha)^2 (for numbers, of the variance of losses); larger values
         keep fewer views. By default the number of views is chosen.
@@ -194,16 +187,15 @@ def ripr(
     n_clusters : int, optional
         Number of clusters per view; by default 1 to 8, by prediction strength.
     n_views : int, optional
-        Largest number of views; 8 by default with voting. With assignment, the views with most
-        rows are kept.
+        Largest number of views; 8 by default with voting.
     max_views : int, optional
         Largest number of views compared; with more, those of d features extend the best ones of
         d - 1. By default 2,000 per number of features with voting; with assignment as many as take
         1 GiB (8 bytes per row and view).
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
-        neighbours.
-        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+        neighbours. "balanced" gives all K classes equal total weight: n / (K n_k) per row of
+        class k.
     order : column name or array (n,), optional
         Time or other order of the rows; switching views between consecutive rows is penalized
         (Sect. 4.2; control's `smooth`). Predictions ignore it.
@@ -218,8 +210,7 @@ def ripr(
     standardize : bool, default=True
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
-        Seed of the uniform sample, of jitter for ties, and of k-means. Results are identical for
-        any number of threads.
+        Seed of random samples and of k-means. Results are identical for any number of threads.
     threads : int, optional
         Number of threads; all by default.
     sample : int, optional
@@ -247,12 +238,10 @@ def ripr(
 
     Notes
     -----
-    All choices are made with the rows that the fit's own errors are computed on; `lodim.cv`
-    estimates errors on new rows, choosing again in each fold. With several responses (Sect. 4.1)
-    the views are shared, but not their rows. Clusters need not agree with known groups.
-
-    The page "How ripr works" tells how views, k and numbers of clusters are chosen,
-    how ties are broken, and has all entries of `control` and `constraints`.
+    The fit's own errors are computed on the rows that chose its settings; `lodim.cv` estimates
+    errors on new rows. With several responses (Sect. 4.1) the views are shared, but not their rows.
+    Clusters need not agree with known groups. The page "How ripr works" tells how views, k and
+    numbers of clusters are chosen.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
     features that the views use. No setting keeps none.

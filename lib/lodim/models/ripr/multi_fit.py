@@ -1,4 +1,4 @@
-"""RiprFits: fits of several responses that share their views (sets of features)."""
+"""RiprFits: fits of several responses that share their views (feature sets)."""
 
 from typing import Any, Literal, Self
 
@@ -24,7 +24,7 @@ from lodim.typing import Data, FilePath, NewLevels, Prediction
 
 @forms.record
 class RiprFits:
-    """Fits of several responses with shared views (sets of features), as ripr() returns them.
+    """Fits of several responses with shared views (feature sets), as ripr() returns them.
 
     Attributes
     ----------
@@ -38,11 +38,9 @@ class RiprFits:
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-    >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+    >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
     >>> sorted(fits.fits)
-    ['heavy', 'thirsty']
+    ['mpg', 'weight']
     """
 
     name = "ripr"
@@ -50,9 +48,7 @@ class RiprFits:
     fits: dict[str, RiprFit] = forms.entries(forms.part(RiprFit))
 
     def _check_fields(self):
-        """Raise a ValueError unless the fits have equal views and their responses' names.
-
-        A view is a set of features."""
+        """Raise a ValueError unless the fits have equal feature sets and their responses' names."""
         if not self.fits or any(fit.design.response.name != k for k, fit in self.fits.items()):
             raise ValueError("the fits are not under the names of their responses")
         views = [(fit.design.names, fit.view_features) for fit in self.fits.values()]
@@ -120,12 +116,9 @@ class RiprFits:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> fits.predict(cars[:2], "class")
-           thirsty  heavy
-        0     True   True
-        1     True   True
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", cars, k=10)
+        >>> fits.predict(cars[:2]).columns.tolist()
+        ['mpg', 'weight']
         """
         one_of("type", type, dict.fromkeys(k for fit in self.fits.values() for k in fit.types))
         out = {}
@@ -145,9 +138,7 @@ class RiprFits:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
         >>> fits.tidy().columns.tolist()[:2]
         ['response', 'term']
         """
@@ -166,9 +157,7 @@ class RiprFits:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
         >>> fits.glance().shape[0]
         2
         """
@@ -195,8 +184,7 @@ class RiprFits:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", cars, k=10)
         >>> fits.evaluate(cars).shape[0]
         2
         """
@@ -229,10 +217,9 @@ class RiprFits:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> fits.augment(cars[:2]).columns[-2:].tolist()
-        ['.class[heavy]', '.view[heavy]']
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", cars, k=10)
+        >>> fits.augment(cars[:2]).columns[-1]
+        '.view[weight]'
         """
         columns = list(data.columns) if isinstance(data, pd.DataFrame) else []
         parts = [
@@ -272,15 +259,14 @@ class RiprFits:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
-        >>> fits.update(cars, k=20).fits['heavy'].settings.k
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", cars, k=10)
+        >>> fits.update(cars, k=20).fits["mpg"].settings.k
         20
         """
         return self._first.update(data, **changes)
 
     def summary(self, *, full: bool = False) -> Report:
-        """Return a printed report of the shared views (sets of features) and of each response.
+        """Return a printed report of the shared views (feature sets) and of each response.
 
         Parameters
         ----------
@@ -298,9 +284,7 @@ class RiprFits:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
         >>> print(fits.summary().as_text().splitlines()[0].strip())
         Informative Projection Results
         """
@@ -326,7 +310,7 @@ class RiprFits:
 
     @property
     def _judged_rows(self):
-        """Phrase that says whether errors are leave-one-out or of the training rows."""
+        """Text that says whether errors are leave-one-out or of the training rows."""
         fitted = self._first.estimates.local_learners
         return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
 
@@ -364,21 +348,19 @@ class RiprFits:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> cars = cars.assign(thirsty=cars["mpg"] < 20, heavy=cars["weight"] > 3000)
-        >>> fits = ld.ripr("thirsty + heavy ~ displacement + acceleration", cars, max_dim=2, k=10)
+        >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     fits.save(Path(folder) / "cars.lodim")
         ...     back = ld.load(Path(folder) / "cars.lodim")
         >>> sorted(back.fits)
-        ['heavy', 'thirsty']
+        ['mpg', 'weight']
         """
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return the table of views (sets of features), with rows and error for each response."""
+        """Return the table of feature sets, with rows and error for each response."""
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

@@ -1,9 +1,7 @@
-"""Nearest rows in a view (set of features): sums over them, and their positions.
+"""Nearest rows in a view (feature set): sums over them, and their positions.
 
-Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows
-tied at the k-th distance share the remaining places, so that results do not depend on the order
-of rows.
-"""
+Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows tied
+at the k-th distance share the remaining places, so the order of rows has no effect."""
 
 from dataclasses import dataclass
 
@@ -24,9 +22,8 @@ class Neighbours:
     rows, refs : (p, m) and (p, n), Q and X in single precision
     apart : (p,) squared distance of two levels of a factor, zero for a number
     distinct : (p,) number of values, zero for a factor
-    order : (p, n), order that sorts each feature
-    leave_out : whether Q is X, and no row is its own neighbour
-    """
+    order : (p, n), order that sorts each feature of X
+    leave_out : whether Q is X, and no row is its own neighbour"""
 
     rows: np.ndarray
     refs: np.ndarray
@@ -48,11 +45,10 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, Q is None)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums (views, m, C) of values over the k nearest rows in each set of features.
+        """Return sums (views, m, C) of values over the k nearest rows in each view (feature set).
 
-        values are (n, C), or (views, n, C) with values for each view. weighting : 0 equal weights,
-        1 weights that fall with the distance, 2 one over the distance
-        """
+        values are (n, C), or (views, n, C). weighting : 0 equal weights, 1 weights that fall with
+        the distance, 2 one over the distance"""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self._sorted(views[j], k)
@@ -62,12 +58,10 @@ class Neighbours:
         return out
 
     def positions(self, view, k, *, like=None, threads=1):
-        """Return positions (m, k) of the k nearest rows in a view (set of features), nearest first.
+        """Return positions (m, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        The position is -1 if there are no more rows. Rows tied at the k-th distance fill the
-        remaining places evenly in the order of `like` (n,), such as their responses, so that the
-        chosen rows represent all tied rows.
-        """
+        Of rows tied at the k-th distance, some are chosen evenly in the order of `like` (n,), such
+        as the responses, so that they represent all tied rows."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -77,11 +71,9 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the kernels' arguments for a view, and the order of the rows `refs` in them.
+        """Return the arguments of the compiled functions for a view, and the order of its rows.
 
-        A view is a set of features. The feature with most values comes first, since sorting by it
-        leaves the fewest rows in a window.
-        """
+        The feature with most values comes first: rows sorted by it leave the fewest candidates."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
         if self.leave_out:
@@ -91,13 +83,10 @@ class Neighbours:
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
-    """Return distances and positions (m, k) of the k nearest rows of X in a view, nearest first.
+    """Return distances and positions (m, k) of the k rows of X nearest to rows Q (m, p) in a view.
 
-    A view is a set of features, Q (m, p) are the query rows. If Q is None, the rows X are queried,
-    and none is its own neighbour. If a row misses a feature of the view, or has fewer neighbours,
-    the distances are infinite and the positions -1. category_distance : (p,) squared distance of
-    two levels of a factor, 0 for a number. like : (n,) values that order tied rows
-    """
+    A view is a feature set. If Q is None, the rows X are queried, without themselves. Missing
+    neighbours have infinite distance and position -1. like (n,) orders tied rows."""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
     distance = distances(X if Q is None else Q, X, at, view, category_distance)
@@ -106,11 +95,10 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 
 
 def distances(Q, X, position, view, category_distance=None):
-    """Return distances (m, k) in a view from rows Q (m, p) to the rows of X at `position` (m, k).
+    """Return distances (m, k) in a view (feature set) from rows Q to the rows of X at `position`.
 
-    A view is a set of features. The distance is infinite at position -1. category_distance : (p,)
-    squared distance of two levels of a factor, 0 for a number
-    """
+    Infinite at position -1. category_distance (p,) is the squared distance of two levels of a
+    factor, 0 for a number."""
     total = np.zeros(position.shape)
     for f in features(view):
         gap = X[position, f] - Q[:, f, None]
@@ -123,12 +111,10 @@ def distances(Q, X, position, view, category_distance=None):
 
 
 def single_precision(X, references):
-    """Return X and the reference rows feature by feature, (p, n) and (p, m), in single precision.
+    """Return X and the reference rows in single precision, feature by feature, (p, n) and (p, m).
 
-    A large number replaces NaN. Features are centred and divided by a common power of two, so that
-    most references (possible neighbours) are of size one: losses do not depend on this unit, and
-    squares neither overflow nor underflow.
-    """
+    Features are centred and divided by a common power of two, so that squares neither overflow nor
+    underflow. NaN becomes a large number."""
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
 
@@ -142,8 +128,7 @@ def single_precision(X, references):
 def unit_digits(references):
     """Return the exponent of the power of two that is the unit of length of all features.
 
-    It is that of the median feature's size, at most 46 below the exponent of any value of the
-    reference rows."""
+    The unit is a typical value, but at most 46 binary digits below the largest value."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -17,11 +17,10 @@ MOST_RINGS = 10  # most neighbours marked by a ring
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """Draw the views (sets of features) side by side, with training rows or the rows of `data`.
+    """Draw the feature sets side by side, with training rows or the rows of `data`.
 
-    row : a query row, drawn as a star; top : largest number of views. Features with few values are
-        jittered.
-    """
+    row : a query row, drawn as a star; top : largest number of feature sets. Few values are
+    jittered."""
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
     if not len(e):
@@ -38,7 +37,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Draw each view's (set of features) share of the rows and error, in the order of the print."""
+    """Draw the share of the rows and the error of each feature set, in the order of the print."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
@@ -49,15 +48,12 @@ def shares(fit, ax):
 
 
 def objective(fit, ax):
-    """Draw the objective of the search for views (sets of features), round by round."""
+    """Draw the objective of the search for feature sets, round by round."""
     return lines.rounds(fit.log["objective"], "objective", ax)
 
 
 def _rows(fit, data):
-    """Return features (n, a) of the rows to draw, values for their colours, and their views.
-
-    The rows are those of `data`, or the training rows; a row's view is the set of features that
-    predicts it."""
+    """Return features (n, a), colour values (n,) and predicting feature sets (n,) of rows."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -76,16 +72,15 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the features (a,) of one row, the view (feature set) that predicts it, its label."""
+    """Return the features (a,) of one row, the feature set that predicts it, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of view j (a set of features), with rows X.
+    """Return the panel of feature set j with rows X; `served` says which rows it predicts.
 
-    served : which rows the view predicts; star : features of a query row, whose neighbours are
-        ringed among training rows"""
+    star : features and label of a query row; its neighbours are ringed among training rows."""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -100,16 +95,14 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return rows X (m, a) in view j (a set of features) as drawn, (m, d).
-
-    Numbers are in original units, levels of a factor are codes."""
+    """Return rows X (m, a) as drawn in feature set j, (m, d): original units, or level codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)
 
 
 def _title(fit, j):
-    """Return the title of the panel of view j (a set of features)."""
+    """Return the title of the panel of feature set j."""
     share, error = fit.record.share[j], fit.record.error[j]
     text = f"view {j + 1}: {100 * share:.0f}% of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")

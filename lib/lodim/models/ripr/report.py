@@ -52,7 +52,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, views (sets of features), clusters, notes on search."""
+    """Return the summary Report: header, feature sets, clusters, notes on the search."""
     clusters = (_clusters(fit),) if _has_clusters(fit) else ()
     return Report(
         title="Informative Projection Results",
@@ -74,20 +74,18 @@ def _factors(fit):
 
 
 def voting(fit):
-    """Return whether all views (sets of features) of a fit vote together for each row."""
+    """Return whether all feature sets of a fit vote together for each row."""
     return fit.estimates.method == VOTE
 
 
 def sampled(fit):
-    """Return the number of rows on which views (sets of features) were chosen, as text.
-
-    It is empty if they were chosen on all rows."""
+    """Return the number of rows on which feature sets were chosen, as text; empty if all."""
     n = int(fit.estimates.references.size)
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
 
 def _has_clusters(fit):
-    """Return whether the views (sets of features) have clusters: there is no response."""
+    """Return whether the feature sets have clusters: there is no response."""
     return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
@@ -121,18 +119,13 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of the penalty lambda with its unit.
-
-    tasks : set of "class", "number" or "cluster", the tasks of the fit's responses"""
+    """Return the label of the penalty lambda with its unit, for a set of kinds of responses."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
 
 def penalty(fit):
-    """Return the penalty lambda and how it was chosen, as text.
-
-    If forward selection found the views (sets of features), there is no penalty, and the text says
-    so."""
+    """Return the penalty lambda and how it was chosen, as text, also if there is none."""
     lambda_ = fit.settings.lambda_
     return (
         "none: forward sel." if lambda_ is None else significant(lambda_) + _lambda_chosen_by(fit)
@@ -140,20 +133,18 @@ def penalty(fit):
 
 
 def compared(fit):
-    """Return the number of views (sets of features) compared, and the total if larger, as text."""
+    """Return the number of feature sets compared, and the total if larger, as text."""
     log = fit.log
     return f"{log['compared']} of {log['possible']}" if _screened(fit) else str(log["compared"])
 
 
 def _screened(fit):
-    """Return whether fewer views (sets of features) were compared than are possible."""
+    """Return whether fewer feature sets were compared than are possible."""
     return fit.log["compared"] < fit.log["possible"]
 
 
 def _views(fit, title, notes=()):
-    """Return the table of views (sets of features): shares of rows, errors.
-
-    If the table has a title, it also has the views' shares in the assignment or evidence."""
+    """Return the table of feature sets: shares of rows, errors; with a title, also weights."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -167,9 +158,7 @@ def _views(fit, title, notes=()):
 
 
 def view_features(fit):
-    """Return a table of the views (sets of features): one row each, numbered from 1.
-
-    The columns x, y and z have the names of the features."""
+    """Return a table of the feature sets, numbered from 1: columns x, y, z name the features."""
     names = fit.view_features
     most = max(map(len, names), default=0)
     columns = {"xyz"[a]: [n[a] if a < len(n) else "" for n in names] for a in range(most)}
@@ -177,7 +166,7 @@ def view_features(fit):
 
 
 def _column_note(fit):
-    """Return the note that explains the columns of the table of views (sets of features)."""
+    """Return the note that explains the columns of the table of feature sets."""
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
@@ -246,7 +235,7 @@ def _notes(fit):
 
 
 def _voting_notes(fit):
-    """Return notes on how views (sets of features) vote together and were chosen, as a list."""
+    """Return notes on how feature sets vote together and were chosen, as a list."""
     log = fit.log
     loss = " to ".join(significant(z) for z in log["objective"][[0, -1]])
     what = "log-loss" if fit.estimates.task == CLASSES else "squared error, in variances,"
@@ -267,7 +256,7 @@ def _voting_notes(fit):
 
 
 def _screening_notes(fit):
-    """Return a list with a note on which views (sets of features) were compared, or no note."""
+    """Return a list with a note on which feature sets were compared, or an empty list."""
     if not _screened(fit):
         return []
     return [
@@ -310,7 +299,7 @@ def _error_notes(fit):
 
 
 def _blind_note(fit):
-    """Return a note on rows that miss a feature of every view, and on results that include them."""
+    """Return a note on rows that miss a feature of every feature set."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
     null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
@@ -321,21 +310,21 @@ def _blind_note(fit):
 
 
 def _dimensions(fit):
-    """Return the number of features per view (set of features), or the range of it, as text."""
+    """Return the number of features per feature set, or its range, as text."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 
 
 def _learner(fit):
-    """Return the name of what predicts in the views: neighbours, k-means or a user's estimator."""
+    """Return the name of what predicts: neighbours, k-means or a user's estimator."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
 
 
 def _number_from(fit):
-    """Return how the number of clusters in a view (set of features) was chosen, as text."""
+    """Return how the number of clusters in a feature set was chosen, as text."""
     return "given" if fit.settings.n_clusters else "by prediction strength"
 
 
@@ -347,7 +336,7 @@ def _lambda_chosen_by(fit):
 
 
 def _search_words(fit):
-    """Return how the views (sets of features) were found, as text."""
+    """Return how the feature sets were found, as text."""
     if voting(fit):
         return "which vote together, by forward selection"
     if fit.settings.lambda_ is None:
@@ -374,9 +363,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the shares of views (sets of features) for a report page.
-
-    If data are given, also of their rows in the first views."""
+    """Return pictures for a report page: shares of the feature sets, and rows if data are given."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )

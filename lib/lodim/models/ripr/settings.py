@@ -27,10 +27,8 @@ NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 class Settings:
     """Checked settings of a ripr fit, as explained in the help of `ripr`.
 
-    lambda_ is None if not given; cross-validation tries a tuple of penalties in one run. Once the
-    features are known, constraints is the checked form of the user's dict, and axes says which
-    features belong to one factor (if views, sets of features, may vote together).
-    """
+    lambda_ is None or, in cross-validation, a tuple. Once the features are known, `constraints` is
+    checked and `axes` says which features belong to one factor."""
 
     max_dim: int | None
     min_dim: int | None

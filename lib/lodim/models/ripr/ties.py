@@ -1,9 +1,6 @@
 """Ties: values that differ only by rounding count as equal, and ties are broken by rules.
 
-The last digits of values, ratios, shares and losses depend on noise, on the order of rows and on
-the processor. The smallest or largest of them is therefore chosen among all that are equal up to
-rounding.
-"""
+Otherwise results would depend on the order of rows and on the processor."""
 
 import numpy as np
 
@@ -16,8 +13,7 @@ DIGITS = 9  # digits of shares and means that order views
 def merge_close(X, counted):
     """Return features X (n, p) in which values that differ only by rounding are equal.
 
-    Tolerances and values are determined by the rows with `counted` (n,) True.
-    """
+    Only rows with `counted` (n,) True determine which values are merged."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]
@@ -30,9 +26,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return features Q (m, p) in which values close to one of X (n, p) are replaced by it.
-
-    Close means equal up to rounding, in the same feature."""
+    """Return Q (m, p); values equal to one of X (n, p) up to rounding are replaced by it."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

@@ -1,13 +1,7 @@
-"""Views: subsets of a few features, one row of feature positions each, padded with -1.
+"""Views: sets of a few features, stored as rows of feature positions, padded with -1.
 
-If views vote together, they are subsets of axes: each number is one axis, and all levels of a
-factor together are one. Two levels of a factor are as far apart as two rows of a standardized
-number on average (in mean square), so that a factor has the weight of a number, however many levels
-it has.
-
-A loss matrix of n rows and d* views takes 8 n d* bytes. If this is more than allowed, views of d
-features are screened: only those that extend the best views of d - 1 features are compared.
-"""
+If views vote together, all levels of a factor form one feature ("axis"). Two levels are as far
+apart as two rows of a standardized number on average."""
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -27,18 +21,14 @@ APART = 2.0  # distance of codes relative to that of levels, so that no two are 
 
 
 def count(p, min_dim, max_dim):
-    """Return the number of views (sets of features) with min_dim to max_dim of p features."""
+    """Return the number of sets of min_dim to max_dim of p features."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all views (sets of features) of p features, small ones first, in lexicographic order.
+    """Return all sets of min_dim to max_dim of p features, (d*, max_dim), small ones first.
 
-    Returns
-    -------
-    array (d*, max_dim) of int64
-        Increasing positions of features, padded with -1.
-    """
+    A row holds increasing positions of features, padded with -1."""
     if not 1 <= min_dim <= max_dim:
         raise ArgumentError(
             f"1 <= min_dim <= max_dim must hold; min_dim is {min_dim}, max_dim {max_dim}"
@@ -54,16 +44,14 @@ def enumerate_views(p, min_dim=2, max_dim=2):
 
 
 def pad(views, width):
-    """Return views (d*, D), sets of feature positions, padded with -1 to `width` columns."""
+    """Return views (sets of feature positions), padded with -1 to `width` columns."""
     out = np.full((len(views), width), -1, np.int64)
     out[:, : views.shape[1]] = views
     return out
 
 
 def dims(views):
-    """Return the number of features of each view, (d*,); views (d*, D) are padded with -1.
-
-    A view is a set of features, given by their positions."""
+    """Return the number of features of each view (feature set), (d*,)."""
     return (views >= 0).sum(axis=1)
 
 
@@ -76,10 +64,7 @@ def features(view):
 
 
 def by_content(X):
-    """Return an order of the features by their values, (p,), independent of row and column order.
-
-    Features with the same values are distinguished by the other values of their rows.
-    """
+    """Return an order of the features by their values, (p,), for any order of rows and columns."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):
@@ -95,19 +80,15 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows of X by their values, (n,), which does not depend on their order.
-
-    If `first` (n,) is given, rows are sorted by it, then by their values."""
+    """Return an order of the rows of X by their values, (n,); `first` (n,) is compared first."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views, *, levels=False):
-    """Return which views (sets of features) have two features that are copies, (d*,) bool.
+    """Return which views (feature sets) have two features that are copies, (d*,) bool.
 
-    X (n, p) are the features. With `levels`, also views whose features are all levels of one
-    factor: each has two values, and no row has the upper value of two of them.
-    """
+    With `levels`, also views whose features are all levels of one factor."""
     pairs = list(combinations(range(views.shape[1]), 2))
     same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)
@@ -135,18 +116,10 @@ def _originals(X):
 
 
 def _exclusive_levels(X):
-    """Return which pairs of two-valued features of X never have both upper values in one row.
+    """Return which pairs of two-valued features never both have the upper value in a row.
 
-    Levels of one factor are such features.
-
-    Returns
-    -------
-    place : array (p + 1,)
-        Row of each feature in the table below; the last entry is for padding. All features that do
-        not have two values share one row.
-    exclusive : array of bool
-        Table of pairs. Features without two values exclude nothing, padding excludes everything.
-    """
+    Levels of one factor are such features. Returns a bool table, and the row of each feature in it
+    (p + 1,); features with more values share a row, the last entry is for padding."""
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
@@ -162,7 +135,7 @@ def _exclusive_levels(X):
 
 
 def most_views(n):
-    """Return the number of views (sets of features) whose losses for n rows fit into 1 GiB."""
+    """Return the number of views (feature sets) whose losses for n rows take at most 1 GiB."""
     return max(1, MATRIX_BYTES // (8 * n))
 
 
@@ -173,11 +146,10 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return the merit of views (sets of features), (d*,), from losses L (n, d*) of rows in them.
+    """Return the merit of each view (feature set), (d*,), from losses L (n, d*).
 
-    The merit is the mean decrease of a row's loss below its mean over views. Only decreases count,
-    since a view may be good for some rows and bad for the others.
-    """
+    It is the mean decrease of a row's loss below the row's mean. Only decreases count, since a view
+    may be good for some rows and bad for others."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -190,28 +162,11 @@ def merit(L, weight=None):
 
 
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
-    """Return views (sets of features) of min_dim to max_dim features, at most max_views altogether.
+    """Return at most `max_views` sets of min_dim to max_dim features, and whether these are all.
 
-    If all views with one number of features fit into the rest of `max_views`, they are taken.
-    Otherwise views that add one feature to the best views with one feature less are taken, as many
-    as fit. If min_dim is 2 and pairs do not fit, one-feature views are tried first.
-
-    Parameters
-    ----------
-    p, min_dim, max_dim : int
-        Number of features; smallest and largest number of features of a view.
-    losses_of : callable
-        views -> loss matrix (n, views).
-    max_views : int
-    weight : array (n,), optional
-
-    Returns
-    -------
-    views : array (d*, max_dim)
-        Positions of features, padded with -1.
-    complete : bool
-        Whether all views are included.
-    """
+    If sets of d features are too many, only extensions of the best sets of d - 1 features are
+    taken. losses_of(views) -> losses (n, views) decides which are best. Single features are tried
+    first if pairs are too many."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -235,7 +190,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all sets of features with one more of p features than `parents` (r, d), (m, d + 1)."""
+    """Return all sets that add one of p features to a set of `parents` (r, d), (m, d + 1)."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -251,9 +206,7 @@ def extensions(parents, p):
 class Axes:
     """Axes of a design: each numeric feature, and each factor with all its levels.
 
-    of : (p,) int64, axis of each feature, ascending; the levels of a factor have the same axis
-    scaled : whether features have unit standard deviation
-    """
+    of : (p,) axis of each feature; scaled : whether features have unit standard deviation."""
 
     of: np.ndarray
     scaled: bool
@@ -266,11 +219,9 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels on each axis, (q,); zero for numbers.
+        """Return the squared distance of two levels on each axis of A (n, q); zero for numbers.
 
-        A (n, q) holds codes of levels. The distance is such that the mean squared difference of two
-        rows is 2, as for a number with unit standard deviation.
-        """
+        The mean squared difference of two rows is then 2, as for a standardized number."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -286,19 +237,14 @@ def _is_factor(term):
 
 
 def factors(axis_of):
-    """Return the axes that have several features (factors), increasing.
-
-    axis_of : (p,) axis of each feature"""
+    """Return the axes that have several features; axis_of (p,) is the axis of each feature."""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
 def places(X, axis_of):
-    """Return rows X (n, p) on q axes, (n, q): numbers, and codes of levels; NaN if missing.
+    """Return rows X (n, p) on q axes, (n, q): numbers, codes of a factor's levels, or NaN.
 
-    An axis is a number, or all level columns of a factor; axis_of (p,) is the axis of each
-    feature. A level's code is its position among the features of the axis; -1 for a level
-    without a feature.
-    """
+    axis_of (p,) is the axis of each feature. The code of a level that has no feature is -1."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]
@@ -308,7 +254,5 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return values A (n, q) in which codes of levels are farther apart than the levels' distance.
-
-    category_distance : (q,) squared distance of two levels of a factor, zero for a number"""
+    """Return A (n, q) with codes of levels farther apart than the distance of two levels."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

@@ -1,4 +1,4 @@
-"""Ensembles where one view (set of features) predicts each row: that of smallest distance ratio."""
+"""Predictions where one view (feature set) predicts each row: that of smallest distance ratio."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -17,42 +17,32 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for K classes, by row and view (set of one to three features); arrays (m, r, K).
+    """Evidence for K classes, by row and view (feature set); arrays (m, r, K).
 
-    ratio : dim log(nu_k(own class) / nu_k(other classes)), where nu_k is the distance to the k-th
-        nearest training row and dim the number of features of the view; infinite if the row has
-        missing features in the view or there is nothing to compare
-    vote : log share of the class among the k nearest training rows, after adding one row of each
-        class
-    """
+    ratio : log of (nu_k(own class) / nu_k(other classes))^dim, where nu_k is the distance to the
+        k-th nearest training row; infinite if the row misses a feature
+    vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
     vote: np.ndarray
 
     @property
     def least(self):
-        """Smallest distance ratio over the classes, by row and view (set of features), (m, r)."""
+        """Smallest log distance ratio over the classes, by row and view (feature set), (m, r)."""
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return log probabilities (m, r, K) by row, view and class, up to a constant.
-
-        scale : two factors, of the log distance ratio and of the log share of votes; both are
-            summed
-        """
+        """Return log probabilities (m, r, K) up to a constant: scale[1] vote - scale[0] ratio."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
 
 
 @forms.record
 class AssignedViews(Ensemble):
-    """Ensemble of views (sets of one to three features) in which one view predicts each row.
+    """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ : penalty that was used, in units of (1 - alpha)^2 with alpha the order of the
-        divergence (for numbers, of the mean variance of a row's losses); NaN if forward selection
-        found the views
-    local_learners : fitted estimators that predict instead of neighbours, one per view; may be
-        empty
-    """
+    lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
+        a row's losses); NaN if forward selection found the views
+    local_learners : fitted estimators that predict instead of neighbours, one per view, or empty"""
 
     lambda_: float = forms.real(least=0, nan=True)
     _: KW_ONLY
@@ -62,9 +52,9 @@ class AssignedViews(Ensemble):
     category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X (m, a) with a features.
+        """Return predictions (Answers) for rows X (m, a).
 
-        If X is None, predict the training rows; none is among its own neighbours."""
+        Without X, for the training rows, each left out."""
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
@@ -74,12 +64,10 @@ class AssignedViews(Ensemble):
         return local_learners.learner_answers(self, answers, self.X if X is None else X)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (m, k) of the k nearest labelled training rows in view j.
+        """Return distances and positions (m, k) of the nearest labelled training rows in view j.
 
-        A view is a set of features. Without X, the training rows themselves are queried, and none
-        is its own neighbour. If a row misses a feature of the view, or has fewer neighbours, the
-        distances are infinite and the positions -1.
-        """
+        Without X, training rows are queried, each left out. A view is a feature set; missing
+        neighbours have infinite distance and position -1."""
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
         X, y = self.X if itself else X, self.y[refs]
@@ -94,13 +82,11 @@ class AssignedViews(Ensemble):
 
 @forms.record
 class ClassViews(AssignedViews):
-    """Views (sets of features) for a response of classes; one view predicts each row.
+    """Views (feature sets) for a response of classes; one view predicts each row.
 
     power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
     balanced : whether class shares are removed from the distance ratios
-    scale : factors of the log distance ratio and of the log share of votes in the log
-        probabilities
-    """
+    scale : factors of distance ratio and vote in the log probabilities, see Evidence"""
 
     power: float = forms.real(least=0, most=1)
     balanced: bool = forms.flags()
@@ -111,7 +97,7 @@ class ClassViews(AssignedViews):
     def evidence(self, X=None, threads=1):
         """Return the Evidence for rows X (m, a): distance ratios and votes by view and class.
 
-        A view is a set of features. Without X, for the training rows; none is its own neighbour."""
+        Without X, for the training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = knn.class_ratios(
@@ -124,12 +110,9 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return weights of the K classes among the k nearest training rows in view j, (m, K).
+        """Return the weight of each class among the k nearest rows in view (feature set) j, (m, K).
 
-        A view is a set of features. The weights are relative to the mean weight of a row. Without
-        X, they are for the training rows, and none is its own neighbour. Rows tied at the k-th
-        distance share the remaining places.
-        """
+        Without X, for the training rows, each left out. A row of mean weight counts 1."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -173,7 +156,7 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Views (sets of features) for a numeric response; one view predicts each row.
+    """Views (feature sets) for a numeric response; one view predicts each row.
 
     It is the view to which most of the row's neighbours are assigned."""
 
@@ -193,17 +176,13 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Views (sets of features) without a response; each row gets the view where rows are densest.
+    """Views (feature sets) without a response; each row gets the view where rows are densest.
 
     power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
-    seed : seed of the uniform samples with which the density of the rows is compared
-    n_samples : number of uniform samples
-    volumes : for each view the volume of its box along principal components, relative to the box
-        along the features
-    centres : cluster centres in their views, padded with NaN; for local learners (a user's
-        estimator per view) the means of their clusters
-    centre_view : view of each centre
-    """
+    seed, n_samples : of the uniform samples, relative to which rows are dense
+    volumes : volume of each view's box along principal components, relative to that along features
+    centres : cluster centres in their views, padded with NaN
+    centre_view : view of each centre"""
 
     power: float = forms.real(least=0, most=1)
     seed: int = forms.whole(most=forms.LARGEST)
@@ -224,9 +203,7 @@ class ClusterViews(AssignedViews):
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
-        """Return the coordinates of the q cluster centres along a feature, (q,).
-
-        NaN for clusters in a view (set of features) without this feature."""
+        """Return the coordinates of the cluster centres along a feature, (q,); NaN without it."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
@@ -242,7 +219,7 @@ class ClusterViews(AssignedViews):
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
     def _check_fields(self):
-        """Raise a ValueError if a cluster has no centre, or a view (set of features) no cluster."""
+        """Raise a ValueError if a cluster has no centre, or a feature set no cluster."""
         super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
@@ -251,9 +228,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return for each row the entry of value (m, r) at its own view: (m,), NaN if it has no view.
-
-    view (m,) is the position of the row's view (set of features) among r views, or -1."""
+    """Return for each row the entry of value (m, r) at position view (m,); NaN at position -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -264,11 +239,9 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble e without the views (sets of features) that predict no row.
+    """Return the ensemble e without the views (feature sets) that predict no row.
 
-    They would have no clusters. Dropping a view can drop features. These distinguish rows with
-    repeated values, so the assignment of the rows to the remaining views is computed again.
-    """
+    Dropping features can change ties between rows, so rows are assigned again."""
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):
@@ -278,7 +251,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the views (sets of features) at positions `on`."""
+    """Return the ensemble e with only the feature sets at positions `on`."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Calibration of views (feature sets) that predict a row each: from evidence to probabilities."""
+"""Calibration of the method "assignment": from distance ratios and votes to probabilities."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -15,12 +15,8 @@ MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
 def calibrate(evidence, y, weight):
     """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
 
-    The evidence (log distance ratio and log share of votes per class) is that of the view (set of
-    features) that predicts the row. y are class codes, weight row weights. As in Platt (1999), one
-    in n + 2 of the n rows of a class is assumed to be of another class; otherwise rows that are all
-    predicted correctly would make probabilities 0 or 1. Returns (0.5, 0.5) if no row can be
-    predicted.
-    """
+    `evidence` has a log distance ratio and a log share of votes per class. As in Platt (1999),
+    targets are not exactly 0 and 1; otherwise a perfect fit would have infinite factors."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -34,10 +30,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return evidence (2, m, K) in the view that predicts each row, row weights and class codes.
+    """Return the evidence (2, m, K) in the feature set that predicts each row, weights and classes.
 
-    A view is a set of features. The two parts of the evidence are log distance ratios and log
-    shares of votes for K classes. Rows without a view or a class are left out."""
+    The two parts are log distance ratios and log shares of votes. Rows without either are left out.
+    """
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

@@ -1,4 +1,4 @@
-"""Clusters in the views (sets of features): k-means of the rows assigned to each view."""
+"""Clusters in each view (feature set): k-means of the rows assigned to the view."""
 
 from dataclasses import replace
 
@@ -16,11 +16,9 @@ STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble e (views and training rows) with cluster centres per view, by k-means.
+    """Return the ensemble e with cluster centres in each feature set, by k-means.
 
-    A view is a set of features. If `n_clusters` is None, prediction strength (agreement of k-means
-    fits to random halves of the rows) chooses the number of clusters of each view.
-    """
+    If `n_clusters` is None, prediction strength chooses it for each feature set."""
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))
@@ -38,18 +36,10 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Assign rows X (m, a) to clusters in their views (the sets of features that predict them).
+    """Return cluster (m,) and squared distance to its centre (m,) of rows X (m, a).
 
-    A row's cluster is that of the nearest centre, or the one that the view's local learner (a
-    user's estimator) predicts. `answers` has the view of each row.
-
-    Returns
-    -------
-    positions : array (m,)
-        Cluster of each row; -1 without a view.
-    distances : array (m,)
-        Squared distance to its centre; NaN without a view.
-    """
+    A row belongs to the nearest centre of the feature set that predicts it, or to the cluster that
+    the user's estimator predicts. Rows without a feature set get -1 and NaN."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -65,9 +55,7 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Return the clusters' names, such as "2.1" for the first one of the second view (feature set).
-
-    e is the ensemble: views, training rows and cluster centres."""
+    """Return names of the clusters, such as "2.1" for the first one of the second feature set."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
@@ -75,12 +63,8 @@ def cluster_names(e):
 def _n_clusters(X, weight, rng):
     """Return the largest number of clusters of rows X (n, d) with sufficient prediction strength.
 
-    Prediction strength (Tibshirani and Walther 2005): k-means is fitted to two random halves of the
-    rows, and the rows of one half are assigned by the centres of the other. The strength is the
-    share of pairs of rows in a cluster of their own half that stay together; the weakest cluster
-    counts. Strengths are averaged over both halves and several divisions. One cluster has a
-    strength of one.
-    """
+    Prediction strength (Tibshirani and Walther 2005) is the share of pairs of rows of a cluster
+    that the clusters of another random half of the data keep together, for the weakest cluster."""
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
     for each in strength:
@@ -93,12 +77,10 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of clusters of two halves of the rows.
+    """Return the mean prediction strength of clusters of two halves of the rows (see _n_clusters).
 
-    It is the share of pairs of rows in a cluster that k-means of the other half keeps together, for
-    the weakest cluster. `halves` holds rows (n, d) and weights (n,) of each half. A cluster with a
-    single row has no pairs and strength zero.
-    """
+    `halves` holds rows (n, d) and weights (n,) of each half. A cluster of one row has strength
+    zero."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):
@@ -112,11 +94,9 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a unit of length in view j (a set of features), to decide which distances are tied.
+    """Return the power of two nearest to the spread of the features of view (feature set) j.
 
-    It is the power of two nearest to the spread of the view's features: 1 for standardized
-    features. Scaling by a power of two is exact.
-    """
+    It is the unit in which distances count as tied; scaling by a power of two is exact."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -132,9 +112,7 @@ def _squared(X, centres):
 def kmeans(X, weight, n_clusters, rng):
     """Return cluster centres (c, d) with the lowest weighted sum of squares, and that sum.
 
-    They are the best of several starts. Starts are far apart (k-means++) and followed by Lloyd's
-    rounds. If a row is equally near to two centres, up to rounding, it belongs to the first.
-    """
+    They are the best of several k-means++ starts, each followed by Lloyd's rounds."""
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf
@@ -148,11 +126,7 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return rows of X (n, d) as starting centres (c, d), from uniform random numbers draws (c,).
-
-    A row is chosen with probability proportional to its weight times its squared distance to the
-    nearest earlier centre; proportional to its weight if all distances are zero.
-    """
+    """Return rows of X (n, d) as starting centres (c, d), by k-means++ with random draws (c,)."""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
     for c in range(draws.size):
@@ -177,10 +151,7 @@ def start_apart(X, weight, draws):
 
 @njit(cache=True, nogil=True)
 def lloyd(X, weight, centres):
-    """Move the centres (c, d) by Lloyd's rounds until they settle, in place.
-
-    Returns the weighted sum of squares of the rows X (n, d).
-    """
+    """Move the centres (c, d) by Lloyd's rounds until they settle; return the sum of squares."""
     n, d = X.shape
     k, least = len(centres), np.inf
     squared, total, mass = np.empty(k), np.empty((k, d)), np.empty(k)

@@ -1,4 +1,4 @@
-"""Predictions by neighbours in views (sets of features): Fiterau (2014), Eq. 2.11, Sect. 2.2.2."""
+"""Predictions by neighbours in feature sets: Fiterau (2014), Eq. 2.11, Sect. 2.2.2."""
 
 from dataclasses import dataclass
 
@@ -11,27 +11,12 @@ ABSENT = 30.0  # log ratio of a class without complete rows in a view
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
-    """Return log ratios of distances, (q, d*, K), for q query rows, d* views and K classes.
+    """Return log ratios of distances (q, d*, K), for query rows Q, d* views and K classes.
 
-    A view is a set of features. For each class the ratio is (nu_k(rows of the class) / nu_k(rows of
-    other classes))^|view|, where nu_k is the distance to the k-th nearest row and |view| the number
-    of features. A small ratio speaks for the class.
-
-    Parameters
-    ----------
-    Q : array (q, p)
-        Query rows; X itself with `leave_out=True`, where no row is its own neighbour.
-    X, y : array (n, p), array (n,)
-        Training rows, and their class codes 0..K-1, -1 if unlabelled.
-    views : array (d*, D)
-        Positions of the features of each view, padded with -1.
-    k, threads
-        Number of neighbours (by default the square root of the number of labelled rows), and of
-        threads.
-    **groups
-        n_classes (y may lack the last classes), balanced (whether class shares are removed), and
-        counts (n,), which of the training rows can be neighbours.
-    """
+    The ratio of a class in a view (feature set) is (nu_k(rows of the class) / nu_k(other
+    rows))^dim, where nu_k is the distance to the k-th nearest of the training rows X (n, p) with
+    classes y (n,). A small ratio speaks for the class. With `leave_out`, Q is X and each row is
+    left out. `groups` are the other arguments of ReferenceGroups.from_classes."""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -42,13 +27,11 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios of distances, (q, d*, 1): to rows and to uniform points, for each view.
+    """Return log ratios of distances (q, d*, 1), small where rows X are dense around a row of Q.
 
-    For q query rows Q and d* views (sets of features), the ratio is (nu_k(X) / nu_k(uniform
-    sample))^|view| / volume, averaged over samples. nu_k is the distance to the k-th nearest row or
-    point, |view| the number of features, and `volumes` (d*,) the volume of each view's box along
-    principal components. A small ratio means that rows are dense around the query row.
-    """
+    The ratio in a view (feature set) is (nu_k(X) / nu_k(uniform sample))^dim / volume, averaged
+    over samples, where nu_k is the distance to the k-th nearest row or point. With `leave_out`, Q
+    is X."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -63,11 +46,9 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return each row's view (set of features) of smallest ratio over all labels, (q,); -1 if none.
+    """Return the view (feature set) of smallest log ratio over all classes for each row, (q,).
 
-    ratios (q, views, labels) are log ratios of distances for q rows (Eq. 2.11 of Fiterau 2014). Of
-    tied views the first is returned. A row has no view if it misses a feature in every view.
-    """
+    It is -1 if a row misses a feature in every view. Of tied views the first is returned."""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -76,13 +57,11 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers for q rows by views (sets of features).
+    """Predictions of numbers for q rows by views (feature sets).
 
-    view : (q,) int, position of the view that predicts; -1 if no view is complete
+    view : (q,) position of the view that predicts; -1 if none
     value : (q,) predicted number, NaN without a view
-    share : (q, views) weighted share of the row's neighbours that are assigned to the view; NaN if
-        the row misses a feature of it
-    """
+    share : (q, views) weighted share of the row's neighbours that are assigned to the view"""
 
     view: np.ndarray
     value: np.ndarray
@@ -90,28 +69,12 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Predict numbers in the view to which most of a row's neighbours belong, by a weighted mean.
+    """Predict numbers in the view (feature set) to which most of a row's neighbours belong.
 
-    A view is a set of features. The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k
-    nearest rows i, where w_i is one over the distance and B_ij the share of row i that is assigned
-    to view j. The view with the largest share predicts (the thesis prints the smallest), by the
-    mean of y weighted by w_i B_ij: rows of other views have no influence.
-
-    Parameters
-    ----------
-    near : list of (distances, positions), each (q, k)
-        Nearest training rows of each query row, one pair for each view.
-    y : array (n,)
-        Responses, all finite.
-    B : array (n, views)
-        Assignment of the training rows to views.
-    weight : array (n,), optional
-        Row weights.
-
-    Returns
-    -------
-    NumberAnswers
-    """
+    The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
+    one over the distance and B (n, views) assigns the rows. The view with the largest share
+    predicts, by the mean of y weighted by w_i B_ij. `near` has (distances, positions), each (q, k),
+    per view."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)
@@ -131,8 +94,6 @@ def number_answers(near, y, B, *, weight=None):
 
 
 def _distance_floor(distance):
-    """Return the lower limit of each row's distances, (q, 1), which keeps 1 / distance finite.
-
-    It is a share of the row's largest distance."""
+    """Return the lower limit of each row's distances, (q, 1), which keeps 1 / distance finite."""
     reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
     return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

@@ -1,4 +1,4 @@
-"""Local learners: a user's estimator, fitted to the rows assigned to each view (feature set)."""
+"""Local learners: a user's estimator, fitted to the rows assigned to each feature set."""
 
 import copy
 import inspect
@@ -21,7 +21,7 @@ RESPONSES = {CLASSES: "has classes", NUMBERS: "is numeric", CLUSTERS: "is none"}
 
 @dataclass(frozen=True)
 class ConstantLearner:
-    """Learner that predicts one value, for a view (set of features) whose rows have one class."""
+    """Learner that predicts one value, for a feature set with rows of one class only."""
 
     value: float
 
@@ -57,9 +57,7 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """Return the ensemble e (views and training rows) with the user's estimator fitted per view.
-
-    A view is a set of features. Without a response the ensemble also gets cluster centres."""
+    """Return the ensemble e with the user's estimator fitted in each feature set."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 
@@ -80,19 +78,15 @@ def _with_centres(e):
 
 
 def _rows(e, j):
-    """Return the positions of the training rows that the estimator of view j is fitted to.
+    """Return the positions of the training rows to which the estimator of feature set j is fitted.
 
-    They are the rows of positive weight that are assigned to this view (set of features); with a
-    response, only rows whose response is known.
-    """
+    They are assigned to this feature set, with positive weight and known response."""
     of = (e.assigned_view == j) & (e.weight > 0)
     return np.flatnonzero(of if e.task == CLUSTERS else of & np.isfinite(e.y))
 
 
 def _fit(e, j, learner):
-    """Return a copy of the user's estimator, fitted to rows and features of view j (a feature set).
-
-    e is the ensemble of views and training rows; each row is assigned to a view."""
+    """Return a copy of the user's estimator, fitted to rows and features of feature set j."""
     at, of = e.columns(j), _rows(e, j)
     X, y = e.X[of][:, at], e.y[of]
     if not len(X) or (e.task == CLASSES and len(np.unique(y)) == 1):
@@ -119,10 +113,9 @@ def _fit(e, j, learner):
 
 
 def learner_answers(e, answers, X):
-    """Return predictions (Answers) by local learners: a user's estimator fitted in each view.
+    """Return predictions (Answers) by the user's estimators, fitted in each feature set.
 
-    A view is a set of features. The neighbours still choose the view that predicts a row, as in
-    `answers`."""
+    The neighbours still choose the feature set that predicts a row, as in `answers`."""
     value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
     for j, local in enumerate(e.local_learners):
@@ -146,11 +139,10 @@ def learner_answers(e, answers, X):
 
 
 def _probabilities(e, j, local, X):
-    """Return class probabilities (m, K) of rows X by the user's estimator of view j, at least 1e-6.
+    """Return class probabilities (m, K) of rows X by the user's estimator of feature set j.
 
-    A view is a set of features. If an estimator has no probabilities, its predicted class gets the
-    estimator's accuracy on its own training rows, with one row added per class.
-    """
+    They are at least 1e-6. Without predict_proba, the predicted class gets the accuracy on the
+    estimator's training rows."""
     p = np.zeros((len(X), e.n_classes))
     if hasattr(local, "predict_proba"):
         p[:, np.asarray(local.classes_, int)] = local.predict_proba(X)
@@ -163,11 +155,9 @@ def _probabilities(e, j, local, X):
 
 
 def _share_right(e, j, local):
-    """Return the share of its own training rows that the estimator of view j classifies correctly.
+    """Return the accuracy on its training rows of the estimator of feature set j.
 
-    A view is a set of features. One row is added per class, so that the share is neither 0 nor
-    1.
-    """
+    One row is added per class, so that it is neither 0 nor 1."""
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)
