@@ -1,15 +1,13 @@
-"""Assignment of rows to views under constraints, by CVXPY; also a reference for the exact solver.
+"""Assignment of rows to views (feature sets) under constraints, by CVXPY.
 
-A view is a set of features. One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties
-delta:
+One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch w sum_i 1/2 |b_i - b_(i-1)|_1
 
-over rows b_i >= 0 of shares of the views that sum to one. Here l_i are the losses of row i in the
-views, L*_i is the smallest of them, u_i = l_i'b_i, w_i is the row weight, and w the mean weight.
-The last term (Sect. 4.2) is for rows in order of time. For hard assignments, b_i in {0, 1}, the
-squares are linear in b_i, and this is a mixed-integer linear problem.
-"""
+over shares b_i >= 0 of the views in row i that sum to one. l_i are the losses of the row, L*_i is
+the smallest of them, u_i = l_i'b_i, w_i is the row weight, and w the mean weight. The last term
+(Sect. 4.2) is for rows in order of time. For hard assignments, b_i in {0, 1}, this is a
+mixed-integer linear problem."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -29,14 +27,13 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 @dataclass(frozen=True)
 class ViewConstraints:
-    """Linear constraints on an assignment B (n, d*) of n rows to d* views (sets of features).
+    """Linear constraints on the assignment B (n, d*) of n rows to d* views (feature sets).
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels; rows of the same group have the same assignment
-    switch : penalty of each switch of views between consecutive rows, for a row of mean weight
+    switch : penalty of each switch of views between consecutive rows
     hard : whether each row has one view
-    extra : callable, B (a CVXPY variable, n x d*) -> list of CVXPY constraints
-    """
+    extra : function, B (a CVXPY variable, n x d*) -> list of CVXPY constraints"""
 
     cost: np.ndarray | None = None
     budget: Any = None
@@ -48,13 +45,11 @@ class ViewConstraints:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Assignment of n rows to d* views (sets of features) in which a row may have several views.
+    """Assignment of n rows to d* views (feature sets); a row may have several views.
 
-    B : (n, d*) shares of the views in each row; rows sum to one, or to zero if all losses are
-        infinite
+    B : (n, d*) shares of the views in each row; rows sum to one, or to zero without finite loss
     mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : the penalized sum of squared excess losses plus the penalty of switches, by round
-    """
+    objective : penalized squared excess losses plus the penalty of switches, by round"""
 
     B: np.ndarray
     mass: np.ndarray
@@ -62,37 +57,16 @@ class Mixture:
     converged: bool
 
     def matrix(self):
-        """Return B (n, d*), the shares of d* views (sets of features) in each of n rows."""
+        """Return the shares B (n, d*) of d* views (feature sets) in each of n rows."""
         return self.B
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Assign n rows to d* views (sets of features) for given penalties.
+    """Return the best assignment B (n, d*) for given penalties delta (d*,), and the objective.
 
-    Returns B (n, d*), the shares of the views in each row, and the objective.
-
-    B holds the shares of the views in each row. The solver is Clarabel, or HiGHS if each row must
-    have one view.
-
-    Parameters
-    ----------
-    L : array (n, d*)
-        Losses of the rows in the views, infinite if a view lacks a row.
-    delta : array (d*,)
-        Penalties of the views, multiplied by `lambda_`.
-    lambda_ : float
-        Weight of the penalties.
-    constraints : ViewConstraints, optional
-    weight : array (n,), optional
-        Row weights; ones by default.
-    **solver
-        Arguments of CVXPY's `solve`.
-
-    Raises
-    ------
-    ArgumentError
-        If no assignment satisfies the constraints.
-    """
+    B holds shares of d* views (feature sets) in n rows with losses L (n, d*). The solver is
+    Clarabel, or HiGHS if each row must have one view; `solver` holds arguments of CVXPY's `solve`.
+    Raises an ArgumentError if no assignment satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -119,10 +93,7 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return the weighted squared excess losses plus costs of an assignment, as a CVXPY expression.
-
-    B (n, d*) is the assignment of n rows to d* views (sets of features), L their losses, and `cost`
-    their prices. The cost of switching views between rows is not included."""
+    """Return squared excess losses plus costs of an assignment B (n, d*), as a CVXPY expression."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -135,9 +106,9 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return CVXPY constraints on the assignment B of rows to views (sets of features).
+    """Return the CVXPY constraints on the assignment B of rows to views (feature sets).
 
-    served (n,) says which rows have a finite loss; constraints of groups apply only to them."""
+    served (n,) says which rows have a finite loss; only these can have equal rows in a group."""
     c, rules = constraints, []
     if (c.cost is None) != (c.budget is None):
         raise ArgumentError("cost and budget go together: the price of each view, the most of each")
@@ -155,20 +126,10 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
-    """Assign n rows to views (sets of features) under constraints, by Algorithm 2.1.1 of Fiterau.
+    """Return the Mixture of rows and views (feature sets) by Algorithm 2.1.1 under constraints.
 
-    It alternates between the assignment for given penalties of the views and new penalties, which
-    are lower for views with more rows. The objective never increases by more than the solver's
-    tolerance.
-
-    L : (n, d*) losses of the rows in the views; lambda_ : weight of the penalties
-    constraints : ViewConstraints; weight : (n,) row weights
-    max_iter, tol : largest number of rounds, and change of a penalty at convergence
-
-    Returns
-    -------
-    Mixture
-    """
+    It alternates between the assignment of rows with losses L (n, d*), and the penalties, which are
+    lower for views with more rows, until no penalty changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -189,7 +150,7 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Checked constraints of a user's call on the assignment of rows to views (sets of features).
+    """Checked constraints of a user's call on the assignment of rows to views (feature sets).
 
     names : (p,) names of the features
     prices : (q,) prices of the columns or features that cost something, or None
@@ -197,8 +158,7 @@ class Constraints:
     budget : largest price of a row's views: a number, or (N,) one per row of the data, or None
     groups : (N,) codes; rows of a group have the same assignment; or None
     hard : whether each row has one view
-    further : callable, (B, names of the views) -> list of CVXPY constraints, or None
-    """
+    further : function, (B, names of the views) -> list of CVXPY constraints, or None"""
 
     names: tuple
     prices: np.ndarray | None
@@ -210,10 +170,7 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, entries, design, n):
-        """Return Constraints for n rows of data from a user's dict, whose entries are checked.
-
-        The dict may have prices, budget, groups, hard and further; design has the names of the
-        features."""
+        """Return the checked Constraints of a user's dict, for n rows of data."""
         if not isinstance(entries, dict):
             raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
@@ -235,9 +192,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the constraints for some views (sets of features) and rows, as ViewConstraints.
-
-        views : (d*, D) features of each view, padded with -1; rows : (m,) positions in the data"""
+        """Return the ViewConstraints for views (feature sets) and positions of rows of the data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -293,9 +248,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return which features (p,) a name stands for, as a dict of bool arrays by name.
-
-    A name is a data column (with all features made from it) or a single feature."""
+    """Return which features (p,) each name stands for: a data column or a single feature."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -303,7 +256,7 @@ def _parts(design):
 
 
 def _budget(budget, n):
-    """Return a user's budget as a number, as an array (n,) with one number per row, or as None."""
+    """Return a user's budget as a number, as an array (n,), or as None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")
@@ -320,7 +273,7 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return an entry of a user's constraints as an array (n,); raise if its length is not n."""
+    """Return an entry of a user's constraints as an array (n,); raise if it has another length."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)

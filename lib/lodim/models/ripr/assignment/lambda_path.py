@@ -1,10 +1,7 @@
-"""Lambda path: choose the number of views (sets of features) by leave-one-out predictions.
+"""Choice of the penalty lambda, and so of the number of feature sets, by leave-one-out errors.
 
-For each penalty lambda, every row is predicted by the selected views without itself. The chosen
-lambda is the largest whose mean error exceeds the smallest mean error by at most
-`Control.tolerance` standard errors of the paired difference. Errors increase sharply once a needed
-view is lost; views that only fit noise increase them too.
-"""
+The chosen lambda is the largest whose mean error exceeds the smallest mean error by at most
+`Control.tolerance` standard errors of the paired difference."""
 
 from dataclasses import dataclass
 
@@ -22,14 +19,13 @@ MORE = 24  # most steps beyond either end of GRID
 
 @dataclass(frozen=True)
 class LambdaPath:
-    """Assignments of rows to views (sets of features) for q increasing penalties, and their errors.
+    """Assignments of rows to views (feature sets) for q increasing penalties, and their errors.
 
     grid : (q,) penalties, in units of the squared scale of the losses
-    views : for each penalty, the selected columns of the loss matrix (rows by views)
+    views : for each penalty, the selected columns of the loss matrix
     assignments : for each penalty, the Assignment
     error : (q,) mean leave-one-out error of the rows
-    chosen : position of the chosen penalty
-    """
+    chosen : position of the chosen penalty"""
 
     grid: np.ndarray
     views: tuple
@@ -41,22 +37,10 @@ class LambdaPath:
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties, and the assignment of rows to views for each penalty.
 
-    A view is a set of features; larger penalties leave fewer views. Penalties are 10^-1.5 to 10^1.5
-    units. They are shifted by whole decades if the mean variance of a row's losses is at least ten
-    units, or at most a tenth of a unit. Larger penalties are added until one view is left, and
-    smaller ones until a further step selects the same views. Every penalty starts from the
-    algorithm's own start. A warm start would take fewer rounds, but views dropped by one penalty
-    would never return, and the objective could be worse.
-
-    Parameters
-    ----------
-    L : array (n, d*)
-        Losses of the rows in the views.
-    unit : float
-        Unit of the penalties.
-    least : float
-        A view is selected if its share of the rows' weight is larger.
-    """
+    A view is a feature set, L (n, d*) are losses, and larger penalties leave fewer views. Penalties
+    are 10^-1.5 to 10^1.5 units, shifted to the scale of the losses. Larger ones are added until one
+    view is left, smaller ones until the views do not change. Each penalty starts afresh, since
+    views that a warm start has dropped would never return."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -78,25 +62,10 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath of some assignments, with the penalty lambda chosen by their errors.
+    """Return the LambdaPath with the penalty chosen by errors of some assignments.
 
-    It is the largest penalty whose mean error exceeds the smallest by at most `control.tolerance`
-    standard errors of the difference.
-
-    Parameters
-    ----------
-    grid, path : array (q,), tuple of Assignment
-        Increasing penalties, and the assignment of the rows to views (sets of features) for each.
-    errors_of : callable
-        (assignment, selected columns) -> (n,) leave-one-out error per row, NaN if unknown.
-    control : recover.Control
-        Penalties that select more than `most` views are ignored if any penalty selects fewer.
-    weight : array (n,), optional
-
-    Returns
-    -------
-    LambdaPath
-    """
+    errors_of(assignment, selected columns) -> leave-one-out errors (n,). The chosen penalty is the
+    largest with a mean error at most `control.tolerance` standard errors above the smallest."""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
@@ -117,9 +86,7 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors of n rows for q assignments, (q, n).
 
-    path : assignments of rows to views (sets of features), one per penalty
-    views : columns of the loss matrix that each selects; equal assignments are computed once
-    errors_of : function (assignment, columns) -> errors (n,)"""
+    `views` are the selected columns of the loss matrix; equal assignments are computed once."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -132,10 +99,8 @@ def _errors(path, views, errors_of):
 def class_errors(ratios, y, columns):
     """Return a function (_, columns) -> leave-one-out errors (n,) of predicted classes.
 
-    An error is 0, 1 or a mean over tied classes. ratios (n, A, K) are log ratios of distances for K
-    classes in the A views (sets of features) at `columns`; no row is its own neighbour. The view
-    and class of smallest ratio predict the row.
-    """
+    The feature set (column) and class with the smallest of the log distance ratios (n, A, K)
+    predict a row. An error is 0, 1 or a mean over tied classes."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -152,10 +117,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (assignment, columns) -> squared errors (n,), in units of y's variance.
 
-    near : dict from a column of L to distances and positions of each row's neighbours, itself left
-        out, in that view (set of features)
-    L : (n, d*) losses of the rows in the views
-    """
+    near : for each feature set (column of L), distances and positions of each row's neighbours"""
 
     def errors_of(assignment, J):
         if not len(J):

@@ -1,6 +1,4 @@
-"""Find a few views (sets of features) and the rows that each predicts.
-
-By a loss matrix, a path of penalties, and forward selection."""
+"""Search for a few feature sets (views) and the rows that each predicts."""
 
 from dataclasses import dataclass, replace
 
@@ -28,14 +26,13 @@ CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in 
 
 @dataclass(frozen=True)
 class Control:
-    """Rarely changed settings of the search for views (sets of one to three features).
+    """Rarely changed settings of the search for views (feature sets).
 
     alpha : order of the divergence; losses are powers 1 - alpha of distance ratios
     least : share of the rows' weight above which a view is kept
     balanced : whether class shares are removed from the losses
     tolerance : standard errors by which the chosen penalty's error may exceed the smallest
-    most : largest number of views, None for any number
-    """
+    most : largest number of views, None for any number"""
 
     alpha: float = losses.ALPHA
     least: float = 0.05
@@ -46,16 +43,14 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows, and the views (sets of features) that are compared on them.
+    """Rows, and the views (feature sets) that are compared on them.
 
     X : (n, p) features on comparable scales, NaN if missing
     y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
     views : (d*, D) positions of the features of each view, padded with -1
     task : "class", "number" or "cluster"
-    weight : (n,) positive row weights or None; used in shares, objective, errors and neighbours'
-        means
-    seed : seed of the uniform sample for clustering
-    """
+    weight : (n,) positive row weights or None
+    seed : seed of the uniform sample for clustering"""
 
     X: np.ndarray
     y: np.ndarray | None
@@ -73,7 +68,7 @@ class RecoveryData:
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Return losses (n, d*) of n rows in d* views (feature sets), by k nearest neighbours."""
+        """Return losses (n, d*) of n rows in d* feature sets, by k nearest neighbours."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -86,18 +81,14 @@ class RecoveryData:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
-        """Return log ratios of distances (own class to other classes), (n, A, K), for n rows.
-
-        columns : positions of the A views (sets of features) that are used; no row is its own
-            neighbour"""
+        """Return log distance ratios (own class to others), (n, A, K), in A of the feature sets."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
         """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,).
 
-        L : (n, d*) losses of the rows in views (sets of features); columns : views that are
-            considered"""
+        L (n, d*) are losses of the rows; `columns` are the feature sets that are considered."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -107,18 +98,14 @@ class RecoveryData:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Selected views (sets of features), and the rows assigned to each.
+    """Selected views (feature sets), and the rows assigned to each.
 
-    views : (A, D) features of the selected views, padded with -1; views with the largest share of
-        the rows first
-    assignment : Assignment of the rows to the selected views only, with positions in `views`; its
-        objective and converged belong to the search over all views
+    views : (A, D) features of the selected views, padded with -1; largest share of rows first
+    assignment : Assignment of the rows to the selected views; its log is that of the search
     k : number of neighbours
-    lambda_, unit : the penalty in units, and the unit: (1 - alpha)^2, or for numbers the mean
-        variance of a row's losses
-    path : LambdaPath of several penalties; None if lambda was given or forward selection was better
-    forward : whether forward selection found the views
-    """
+    lambda_, unit : the penalty in units, and the unit
+    path : LambdaPath of several penalties, or None
+    forward : whether forward selection found the views"""
 
     views: np.ndarray
     assignment: Assignment
@@ -130,24 +117,11 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """Find views (sets of features) by Algorithm 2.1.1, with lambda chosen by leave-one-out errors.
+    """Return the Recovery: feature sets found by Algorithm 2.1.1, and their rows.
 
-    Parameters
-    ----------
-    data : RecoveryData
-    k : int, optional
-        Number of neighbours; by default the square root of n, a fourth of it for views found by
-        forward selection.
-    lambda_ : float, optional
-        Penalty in units of (1 - alpha)^2 (for numbers, of the mean variance of a row's losses). By
-        default the largest whose error is close to the smallest; 2 for clustering.
-    L : array (n, d*), optional
-        Losses of the n rows in d* views, if already computed.
-
-    Returns
-    -------
-    Recovery
-    """
+    The penalty lambda_ is in units of (1 - alpha)^2 (for numbers, of the mean variance of a row's
+    losses). By default leave-one-out errors choose it; 2 for clustering. For classes, forward
+    selection is used instead if it has clearly fewer errors. L (n, d*) are losses, if computed."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -162,10 +136,8 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether a rival's errors (n,) are clearly smaller than the best ones so far.
 
-    The rival has n_more further views (sets of features). Its errors must be smaller by half a
-    standard error of the difference (as in McNemar's test), plus one standard error for each
-    further view.
-    """
+    They must be smaller by half a standard error of the difference (as in McNemar's test), plus one
+    for each of `n_more` further feature sets."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -174,10 +146,9 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery (selected views) for a penalty, and leave-one-out errors (n,) or None.
+    """Return the Recovery (selected feature sets) for a penalty, and leave-one-out errors (n,).
 
-    If lambda_ is None, the path of penalties chooses it. L are losses (n, d*) of rows in views
-    (sets of features), k is the number of neighbours."""
+    If lambda_ is None, errors choose it; otherwise the errors are None. L (n, d*) are losses."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -202,9 +173,7 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return the path of penalties with the chosen one, and its leave-one-out errors (n,).
-
-    L : (n, d*) losses of rows in views (sets of features); unit : unit of the penalties"""
+    """Return the path of penalties with the chosen one, and its leave-one-out errors (n,)."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -214,9 +183,7 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Return the Recovery (selected views) by forward selection, and leave-one-out errors (n,).
-
-    L : (n, d*) losses of the rows in views (sets of features)"""
+    """Return the Recovery (selected feature sets) by forward selection, and its errors (n,)."""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = forward.candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -229,12 +196,10 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of L of the largest views, and the Assignment of all rows to them only.
+    """Return the columns of L of the largest feature sets, and all rows assigned to them only.
 
-    L (n, d*) are losses of rows in views (sets of features), and `search` is an Assignment to all
-    of them. Views must have more than the share `control.least` of the rows; if none has, the
-    largest is kept. At most `control.most` views are kept, largest first.
-    """
+    They have more than the share `control.least` of the rows in the Assignment `search`; at least
+    one and at most `control.most` are kept, largest first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -247,12 +212,10 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to the views `columns` only, at a small penalty; return columns and Assignment.
+    """Assign rows to the feature sets `columns` only, at a small penalty; return both.
 
-    L (n, d*) are losses of rows in views (sets of features). The columns are ordered by their
-    shares of the rows. The penalty that finds the views concentrates rows in the largest views; as
-    after a lasso, the selected views are therefore fitted again with a smaller penalty.
-    """
+    The penalty that finds the feature sets concentrates rows in the largest ones; as after a lasso,
+    they are therefore fitted again. `search` is the Assignment to all columns of L."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass

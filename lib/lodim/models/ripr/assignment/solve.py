@@ -1,25 +1,18 @@
-"""Assignment of rows to views: Algorithm 2.1.1 of Fiterau (2014), each step solved exactly.
+"""Assignment of rows to views (feature sets): Algorithm 2.1.1 of Fiterau (2014), solved exactly.
 
-A view is a set of features; l_ij is the loss of row i in view j, L*_i its smallest loss, and w_i
-its weight. The algorithm alternates between two steps. The shares B minimize sum_i w_i ((L*_i -
-u_i)^2 + lambda delta'b_i) over rows b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1
-- c_j / W, where c_j = sum_i w_i B_ij is the mass of a view and W = sum_i w_i. Since the penalty is
-the tangent of a concave function, this minimizes
+Let l_ij be the loss of row i in view j, L*_i its smallest loss, and w_i its weight. The algorithm
+alternates between two steps. The shares B minimize sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
+over b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1 - c_j / W, where c_j = sum_i w_i
+B_ij and W = sum_i w_i. So the objective never increases:
 
     F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
 
-by majorization: F never increases.
+Given delta, rows are independent, and (u, v) = (l'b, delta'b) lies in the convex hull of the points
+(l_j, delta_j). The minimum of (u - L*)^2 + lambda v is on its lower left boundary, at a vertex or
+on an edge, so at most two views share a row.
 
-Given delta, rows are independent: minimize (u - L*)^2 + lambda v over view weights b, where (u, v)
-= (l'b, delta'b). The possible (u, v) are the convex hull of the points (l_j, delta_j), and the
-objective increases with v and, beyond L* = min l, with u. The minimum is therefore on the lower
-left boundary of the hull, at a vertex or on one edge, so at most two views share a row.
-
-Rows in order of time (Sect. 4.2) have one view each, and switches of views have a price: sum_i w_i
-((L*_i - L_(i, j_i))^2 + lambda delta_(j_i)) + switch w #{i : j_i != j_(i-1)} is minimized by
-dynamic programming over the rows, in time n A for A views; w is the mean weight. F plus the price
-of switches never increases.
-"""
+Rows in order of time (Sect. 4.2) have one view each, and each switch of views adds a penalty.
+Dynamic programming over the rows minimizes this sum."""
 
 from dataclasses import dataclass, replace
 
@@ -39,16 +32,13 @@ EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the pena
 
 @dataclass(frozen=True)
 class Assignment:
-    """Assignment of n rows to A views (sets of features), at most two views per row.
+    """Assignment of n rows to A views (feature sets), at most two views per row.
 
-    views : (A,) int, increasing columns of the loss matrix to which rows are assigned
-    first, second : (n,) int, positions in `views`; -1 for a row whose losses are all infinite
+    views : (A,) increasing columns of the loss matrix to which rows are assigned
+    first, second : (n,) positions in `views`; -1 for a row with only infinite losses
     share : (n,) weight of `second` in the row; `first` has the remaining weight
-    mass : (A,) share of the rows' weight that is assigned to each view; sums to one
-    lambda_ : penalty
-    objective : penalized sum of squared excess losses, by round
-    converged : bool
-    """
+    mass : (A,) share of the rows' weight that is assigned to each view
+    objective : penalized sum of squared excess losses, by round"""
 
     views: np.ndarray
     first: np.ndarray
@@ -60,9 +50,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return the shares (n, A) of A views (sets of features) in each of n rows.
-
-        Rows sum to one, or to zero if all their losses are infinite."""
+        """Return the shares (n, A) of A views (feature sets) in each of n rows."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -70,14 +58,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return columns of the loss matrix: views (feature sets) with a share above `least`."""
+        """Return the columns of the loss matrix (feature sets) with a share above `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to views (sets of features), without views that have no rows.
-
-    first and second are positions among `views` (d*,), log is the objective by round."""
+    """Return the Assignment of rows to views (feature sets), without views that have no rows."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -85,9 +71,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the assignment `own` with the objective log of `search`; converged if both are.
-
-    `search` is the Assignment to all views (sets of features) that selected the views of `own`."""
+    """Return the assignment `own` with the objective log of `search`; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -99,8 +83,7 @@ def with_log(own, search):
 def next_vertex(row, delta, u, v):
     """Return the next vertex of the lower left convex hull after the point (u, v), and its slope.
 
-    The points are (row[j], delta[j]), the loss and the penalty of view j (a set of features); -1 if
-    there is no vertex."""
+    The points are (row[j], delta[j]): loss and penalty of feature set j. -1 if there is none."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -112,13 +95,10 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Assign rows [lo, hi) to views (sets of features), in place: fill first, second and share.
+    """Fill first, second and share with the best feature sets of rows lo to hi - 1.
 
-    A row has weight 1 - share in its view `first` and `share` in `second`. L (n, A) holds losses,
-    infinite if a view lacks the row; delta (A,) penalties. first is -1 for a row whose losses are
-    all infinite; second equals first if the row has a single view. Ties are won by the smaller
-    delta, then by the earlier view.
-    """
+    A row has weight 1 - share in `first` and `share` in `second`. L (n, A) holds losses, delta (A,)
+    penalties. Ties are won by the smaller delta, then by the earlier feature set."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -144,10 +124,9 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Return for each row its best one or two views: first, second, and share of second, each (n,).
+    """Return each row's best one or two feature sets: first, second, share of second, each (n,).
 
-    L (n, A) are losses of the rows in views (sets of features), delta (A,) penalties of the views,
-    multiplied by lambda_. Each row minimizes its squared excess loss plus penalty."""
+    Each row minimizes its squared excess loss plus lambda_ times the penalty delta (A,)."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -163,12 +142,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns of the views that can get rows: those with the smallest loss of some row.
+    """Return the columns of L (n, d*) that have the smallest loss of some row.
 
-    L (n, d*) are losses of rows in views (sets of features). At first all penalties are equal, and
-    later views without rows have the largest penalty: a view that is never a row's best cannot be
-    on a hull. If views have equal losses (relative to the penalty), the first is taken.
-    """
+    Only these feature sets can get rows, because all penalties are equal at the start."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -181,34 +157,16 @@ def _loss_tolerance(lambda_):
 
 
 def _level_least(L, lambda_):
-    """Return losses (n, A) in which values tied for a row's smallest loss are made equal.
-
-    Values are tied if they differ by less than a small tolerance, relative to the penalty
-    lambda_."""
+    """Return losses (n, A) in which values tied with a row's smallest loss are made equal."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Assign rows to views (sets of features) by Algorithm 2.1.1; return the Assignment.
+    """Return the Assignment of rows to views (feature sets) by Algorithm 2.1.1.
 
-    Parameters
-    ----------
-    L : array (n, d*)
-        Losses of the rows in the views, infinite if a view lacks a row.
-    lambda_ : float
-        Penalty, in units of the squared loss; larger values leave fewer views.
-    weight : array (n,), optional
-        Row weights; ones by default.
-    mass : array (d*,), optional
-        Shares of the views for a warm start; by default all views start with the same penalty.
-    max_iter, tol, threads
-        Largest number of rounds; largest change of a penalty at convergence; number of threads.
-
-    Returns
-    -------
-    Assignment
-    """
+    L (n, d*) are losses, and larger penalties lambda_ leave fewer views. mass (d*,) holds shares of
+    the views for a warm start. Rounds stop if no penalty changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)
@@ -236,24 +194,9 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to some views (sets of features) only, with the penalties at the end of a search.
+    """Assign rows to some views (feature sets) only, with the penalties at the end of a search.
 
-    Parameters
-    ----------
-    L : array (n, A)
-        Losses of the rows in these views.
-    search : Assignment
-        Result of the search over all views.
-    mass : array (A,)
-        Shares of the rows that these views have in `search`.
-    weight : array (n,), optional
-        Row weights.
-
-    Returns
-    -------
-    Assignment
-        With the lambda and log of `search`; `views` are positions 0..A-1, and `mass` is new.
-    """
+    L (n, A) are losses in these views, mass (A,) their shares in `search`, an Assignment."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -262,20 +205,16 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each view (set of features), (n_views,).
-
-    first, second, share : (n,) a row's one or two views, and the share of the second"""
+    """Return the total weight of the rows assigned to each feature set, (n_views,)."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective of an assignment: squared excess losses of chosen views plus penalty.
+    """Return the objective of an assignment: squared excess losses plus penalty.
 
-    L : (n, A) losses of rows in views (sets of features); best : (n,) smallest loss of each row
-    first, second, share : (n,) a row's one or two views, and the share of the second
-    c : (A,) total weight of the rows of each view"""
+    best (n,) holds the smallest loss of each row, c (A,) the total weight of each feature set."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -289,11 +228,10 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return one view per row, (n,), with the lowest sum of price (n, A) plus `switch` per change.
+    """Return one feature set per row, (n,), with the lowest sum of price plus `switch` per change.
 
-    A view is a set of features; price is what each of A views costs for each row, in order of time.
-    A row whose prices are all infinite gets -1; the view before it continues after it.
-    """
+    price (n, A) is for n rows in order of time. A row with only infinite prices gets -1, and its
+    predecessor's feature set continues after it."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -320,26 +258,9 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
-    """Assign rows in order of time to one view (set of features) each, with a penalty on switches.
+    """Assign rows in order of time to one feature set each, with a penalty on switches.
 
-    Runs Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2.
-
-    Parameters
-    ----------
-    L : array (n, d*)
-        Losses of rows in order, infinite if a view lacks a row.
-    lambda_, switch : float
-        Penalty of views, and price of a switch for a row of mean weight, in units of the squared
-        loss.
-    weight : array (n,), optional
-        Row weights; ones by default.
-    max_iter : int
-
-    Returns
-    -------
-    Assignment
-        share is zero for all rows.
-    """
+    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2; L (n, d*) are losses."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

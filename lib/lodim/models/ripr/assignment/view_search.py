@@ -1,4 +1,4 @@
-"""ViewSearch: the rows of a batch, prepared for the search for views (sets of features)."""
+"""ViewSearch: the rows of a batch, prepared for the search for feature sets (views)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,15 +29,13 @@ FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
-    """Rows of a fit, prepared for the search for views (sets of one to three features).
+    """Rows of a fit, prepared for the search for views (feature sets).
 
-    X : (n, p), NaN if missing; y : (n,) codes or numbers, NaN if unknown. Values that differ only
-        by rounding are made equal
-    weight : (n,), zero for rows that do not count; varies : (p,) bool, features with two or more
-        values
+    X : (n, p), NaN if missing; y : (n,) codes or numbers, NaN if unknown
+    weight : (n,), zero for rows that do not count
+    varies : (p,) bool, features with two or more values
     order : (n,) order of the rows in time, or None
-    rows : (n,) positions in the data
-    """
+    rows : (n,) positions in the data"""
 
     X: np.ndarray
     y: np.ndarray
@@ -80,9 +78,7 @@ class ViewSearch:
 
     @property
     def used(self):
-        """Positions of the rows used in the search for views (sets of features).
-
-        They have positive weight and, if the response is numeric, a known response."""
+        """Positions of the rows with positive weight and, for numbers, a known response."""
         known = np.isfinite(self.y) | (self.task != NUMBERS)
         return np.flatnonzero(known & (self.weight > 0))
 
@@ -106,29 +102,27 @@ class ViewSearch:
 
     @property
     def dims(self):
-        """Smallest and largest number of features per view (set of features)."""
+        """Smallest and largest number of features per view (feature set)."""
         most = min(self.settings.max_dim or MAX_DIM, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
     @property
     def views(self):
-        """Views (sets of features) to compare, (d*, D) positions of features, padded with -1.
+        """Views (feature sets) to compare, (d*, D) positions of features, padded with -1.
 
-        All views, or a screened part if there are too many. Views with redundant features are
-        dropped, unless there are no others. The earlier of tied views wins, so views are in an
-        order that does not depend on the order of the columns.
-        """
+        Redundant views are dropped. The earlier of tied views wins, so views are in an order that
+        does not depend on the order of the columns."""
         return self._enumerated[0]
 
     @property
     def n_possible(self):
-        """Number of possible views (sets of features that vary); fewer may be compared."""
+        """Number of possible views (feature sets that vary); fewer may be compared."""
         views, complete = self._enumerated
         return len(views) if complete else count(int(self.varies.sum()), *self.dims)
 
     @cached_property
     def _enumerated(self):
-        """The views (sets of features) to compare, and whether they are all possible views."""
+        """The views (feature sets) to compare, and whether they are all possible views."""
         on, bound = np.flatnonzero(self.varies), self.settings.max_views
         on = on[by_content(self.X[self.weight > 0][:, on])]
         if bound is None:
@@ -144,7 +138,7 @@ class ViewSearch:
 
     @cached_property
     def data(self):
-        """RecoveryData: the m rows used in the search, and the views (feature sets) compared."""
+        """The rows used in the search, and the feature sets to compare, as RecoveryData."""
         return self._data(self.views)
 
     def _data(self, views):
@@ -153,15 +147,13 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return the losses of the used rows in the views (sets of features), (m, d*).
-
-        k : number of neighbours; None for the default"""
+        """Return the losses of the used rows in the views (feature sets), (m, d*)."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the selected views (sets of features) and their rows, as a Recovery.
+        """Return the selected feature sets and their rows, as a Recovery.
 
-        lambda_ : penalty in units; None to choose it. L : (m, d*) losses, if already computed"""
+        lambda_ is the penalty in units, None to choose it; L (m, d*) are losses, if computed."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -171,10 +163,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return selected columns of L, and the assignment (Mixture) under the user's constraints.
-
-        L are losses of rows in views (sets of features). All views are searched, then the rows are
-        assigned again to only those that are kept."""
+        """Return selected columns of L, and rows assigned under the user's constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -189,10 +178,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected columns of L, and the Assignment of rows that are ordered in time.
-
-        L are losses of rows in views (sets of features). All views are searched, then the rows are
-        assigned again to only those that are kept."""
+        """Return selected columns of the losses L, and the Assignment of rows ordered in time."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -206,18 +192,13 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """Return the largest possible number of neighbours of a row, at least one.
-
-    Neighbours are other rows with positive weight and a known response.
-    """
+    """Return the largest possible number of neighbours of a row, at least one."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
 
 def flat_features(batch):
-    """Return positions of the features whose standard deviation is set by a few extreme values.
-
-    On the standardized scale almost all rows of such a feature have nearly the same value."""
+    """Return positions of features for which a few extreme values determine the deviation."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -229,9 +210,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views (sets of features) that refer to the features `on` with positions in the design.
-
-    views holds positions in `on`, padded with -1; the positions of each result increase."""
+    """Return views (sets of positions in `on`) with the positions of the features themselves."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 

@@ -1,10 +1,8 @@
-"""Forward selection of voting views by leave-one-out loss, where the views' evidence is summed.
+"""Forward selection of feature sets (views) that vote together, by leave-one-out loss.
 
-A view is a set of features, in which the nearest rows vote. The score of a row is prior + t sum_j
-s_j, where s_j is the contribution of view j (log ratios of probabilities, or a difference of means)
-and t one factor for all views. Views are added one by one: the one that lowers the leave-one-out
-loss the most. The number of neighbours is chosen among a few values in the same way.
-"""
+In each feature set the nearest rows vote. The score of a row is prior + t sum_j s_j, where s_j is
+the evidence of feature set j (log ratio of probabilities, or difference of means). Each step adds
+the feature set that lowers the loss most."""
 
 from dataclasses import dataclass
 from math import comb, exp, log
@@ -35,14 +33,13 @@ BLOCK = 2**22  # numbers of evidence in memory at a time
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Views (sets of axes) chosen by forward selection; an axis is a number or a whole factor.
+    """Views (feature sets) chosen by forward selection.
 
-    views : (r, D) axes, padded with -1, in the order of selection
-    k : number of neighbours for all rows
+    views : (r, D) axes (numbers or whole factors), padded with -1, in the order of selection
+    k : number of neighbours
     losses : (r + 1,) leave-one-out losses with no view, with the first, with the first two, ...
     compared, possible : number of views that were compared, and of possible views
-    sampled : number of rows on which views were chosen
-    """
+    sampled : number of rows on which views were chosen"""
 
     views: np.ndarray
     k: int
@@ -53,10 +50,9 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Return the Choice of views (sets of features) for Voters (training rows that vote).
+    """Return the Choice of feature sets for Voters (training rows that vote).
 
-    k, n_views and max_views (numbers of neighbours, of views, and of views compared) may be
-    None."""
+    k, n_views and max_views (largest number compared) may be None."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -82,10 +78,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes (numbers or whole factors) that vary in the first sample where any varies.
-
-    If no axis varies in any sample, return all axes with a known value.
-    """
+    """Return the axes (numbers or whole factors) that vary in the first sample where any varies."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -94,7 +87,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Return positions of all voters (training rows that vote), or of `most` random ones."""
+    """Return positions of all voters (training rows), or of `most` random ones."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]
@@ -110,7 +103,7 @@ def _tried(n):
 
 
 def _increasing(view):
-    """Return a view (set of axes) with its axes in increasing order, padded with -1."""
+    """Return a view (set of axis positions) in increasing order, padded with -1."""
     return np.array([*sorted(view[view >= 0]), *view[view < 0]], np.int64)
 
 
@@ -118,13 +111,10 @@ def _increasing(view):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return the views (m, D) of the axes `on` that are best alone, and the number compared.
+    """Return the views (feature sets) of axes `on` that are best alone, and how many were compared.
 
-    A view is a set of axes; an axis is a number or a whole factor; voters are the training rows,
-    which vote; bounds are the smallest and largest number of axes. All views with one number of
-    axes are compared; if these are too many, those that add one axis to the best views with one
-    less. Of two views with equal losses the smaller comes first.
-    """
+    An axis is a number or a whole factor. If views with one number of axes are too many, only
+    extensions of the best smaller ones are compared. bounds limit the number of axes."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -150,9 +140,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of each of V views (sets of axes) alone, (V,).
-
-    voters are the training rows, of which the k nearest vote in each view."""
+    """Return the leave-one-out loss of each view (feature set) alone, (V,)."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -161,10 +149,10 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor t and its loss for each of V further views, both (V,).
+    """Return the best factor t and its loss for each of V further feature sets, both (V,).
 
-    Scores are prior + t (total + new[j]), where total (n, C) is the evidence of the views chosen so
-    far, and new (V, n, C) that of the further views (sets of features)."""
+    Scores are prior + t (total + new[j]): total (n, C) is the evidence so far, new (V, n, C) that
+    of each further feature set."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -181,12 +169,10 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return the positions of the selected views in order, and the losses without and with them.
+    """Return positions of the selected views (feature sets) in order, and the losses, one more.
 
-    A view is a set of features, in which the k nearest voters (training rows) vote. A further view
-    must lower the loss by 1% of the loss and by 0.1% of the null loss; a view with more features
-    must be better by 0.5%.
-    """
+    A further view must lower the loss by 1% of the loss and by 0.1% of the null loss; a view with
+    more features must be better by 0.5%."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -206,12 +192,9 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
 
-    For j in [lo, hi); fills factor and losses. base (K,) are log prior probabilities of K classes,
-    total (n, K) the evidence (log ratios to the prior) of the views (feature sets) chosen so far,
-    new (V, n, K) that of V further views, goal (n, K) target probabilities, weight (n,) sums to
-    one. The losses are convex in t: Newton's method, bounded by the interval that contains the
-    minimum.
-    """
+    Fills factor and losses for j in lo to hi - 1 by Newton's method. base (K,) are log priors,
+    total (n, K) is the evidence so far, new (V, n, K) that of further feature sets, goal (n, K)
+    holds target probabilities; weight (n,) sums to one."""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -1,4 +1,4 @@
-"""Votes of the nearest rows in the views (sets of features), and the evidence that they give."""
+"""Votes of the nearest rows in feature sets, and the evidence that they give."""
 
 from dataclasses import dataclass, replace
 
@@ -19,8 +19,7 @@ class Voters:
     target : (n, C) indicators of the classes, or the standardized response
     weight : (n,) relative to their mean
     prior : (C,) mean of the target
-    mean, spread : mean and standard deviation of a numeric response
-    """
+    mean, spread : mean and standard deviation of a numeric response"""
 
     A: np.ndarray
     category_distance: np.ndarray
@@ -32,10 +31,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return the Voters (training rows that vote) of classes y (n,), given as codes.
-
-        A (n, q) are the values of numbers and factors, category_distance (q,) the squared distance
-        of two levels of a factor."""
+        """Return the Voters (training rows that vote) for class codes y (n,)."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -43,10 +39,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return the Voters (training rows that vote) of numbers y (n,), which are standardized.
-
-        A (n, q) are the values of numbers and factors, category_distance (q,) the squared distance
-        of two levels of a factor."""
+        """Return the Voters (training rows that vote) for numbers y (n,), standardized."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -72,19 +65,16 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1):
         """Return sums (views, m, C + 1) of weighted targets and of weights over k nearest rows.
 
-        In each view (set of features), for rows Q (m, q); without Q for the voters themselves, none
-        of which is its own neighbour.
-        """
+        In each view (feature set), for rows Q (m, q); without Q for the voters, each left out."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
-        """Convert sums (..., C + 1) of targets and weights over near rows to evidence (..., C).
+        """Return the evidence (..., C) from sums (..., C + 1) of targets and weights of neighbours.
 
-        The evidence is the log ratio of the mean target to the prior, or for numbers their
-        difference. The prior is added as two rows; the evidence is zero if there are no votes.
-        """
+        It is the log ratio of the mean target to the prior, or their difference for numbers. The
+        prior is added as two rows."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -92,10 +82,9 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return targets (m, K): the row's class, with 1 / (n + 2) of it shared by the other classes.
+    """Return targets (m, K): classes, with 1 / (n + 2) shared by the other classes.
 
-    n is the number of rows of the class.
-    """
+    n is the number of rows of the class; targets of 0 and 1 would allow infinite scores."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt

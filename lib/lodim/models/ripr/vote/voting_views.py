@@ -1,4 +1,4 @@
-"""Views (sets of features) that vote: all views predict together, by the sum of their evidence."""
+"""Feature sets that vote: all predict together, by the sum of their evidence."""
 
 from dataclasses import replace
 
@@ -17,14 +17,11 @@ from lodim.models.ripr.vote.voters import Voters
 
 @forms.record
 class VotingViews(Ensemble):
-    """Ensemble whose views (sets of features) predict together, by the sum of their evidence.
+    """Ensemble of views (feature sets) that predict together, by the sum of their evidence.
 
-    The evidence of a view is the log ratio of its votes for a class to the class's share, or for
-    numbers the difference from the mean.
-
-    factor : factor of the summed evidence
-    category_distance : squared distance of two levels of a factor; zero for numbers
-    """
+    The evidence of a view is the log ratio of its votes for a class to the class share, or for
+    numbers the difference from the mean. `factor` multiplies the sum. category_distance is the
+    squared distance of two levels of a factor; zero for numbers."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -38,15 +35,14 @@ class VotingViews(Ensemble):
 
     @property
     def references(self):
-        """Positions of the training rows that vote: positive weight, known response and feature."""
+        """Positions of training rows that vote: positive weight, known response and a feature."""
         refs = super().references
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X (m, a) by all views (sets of features) together.
+        """Return predictions (Answers) for rows X (m, a) by all views (feature sets) together.
 
-        Without X, for the training rows, none of which is its own neighbour. A row's view is the
-        one with most evidence for its prediction.
+        Without X, for the training rows, each left out. A row's view is the one with most evidence.
         """
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
@@ -59,12 +55,9 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions (m, k) of the k voters nearest to rows X (m, a) in view j.
+        """Return distances and positions (m, k) of the voters nearest to rows X in feature set j.
 
-        Only rows that vote (known response, positive weight) count; a view is a set of features. If
-        a row misses a feature, or has fewer neighbours, the distances are infinite and the
-        positions -1.
-        """
+        Missing neighbours have infinite distance and position -1."""
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
@@ -106,11 +99,9 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence of each of r views (sets of features) for rows X (m, a), (r, m, C).
+    """Return the evidence of each of r feature sets for rows X (m, a), (r, m, C).
 
-    It is the log ratio of each class's votes to the class's share, or for numbers the difference
-    from the mean. Without X, for the training rows, none of which is its own neighbour.
-    """
+    Without X, for the training rows, each left out."""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references
@@ -123,9 +114,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with the factor of its views' votes that is best for left-out rows.
-
-    A view is a set of features. Shares of the views in each row are filled in too."""
+    """Return the ensemble e with the best factor of the evidence, and each row's shares of it."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -137,10 +126,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return link scores (m, K) from the evidence of all views (sets of features).
-
-    evidence (r, m, C) are log ratios of votes to class shares, or differences from the mean. Rows
-    that miss a feature in every view get the scores of the null model."""
+    """Return link scores (m, K) from the evidence (r, m, C) of r feature sets."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -149,10 +135,9 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each view's share of the evidence for the prediction, (m, r); zeros without a view.
+    """Return each feature set's share of the evidence for the prediction, (m, r).
 
-    evidence (r, m, C) is that of r views (sets of features), known (m, r) which views are
-    complete."""
+    known (m, r) says which feature sets are complete; rows without any have zeros."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -176,10 +161,9 @@ def best_class(e, z):
 
 
 def says(e, voters, evidence, known):
-    """Return each view's own prediction, (m, r): a class code, a number, or NaN.
+    """Return the prediction of each feature set alone, (m, r): a class code, a number, or NaN.
 
-    evidence (r, m, C) is that of r views (sets of features), known (m, r) which views are
-    complete."""
+    known (m, r) says which feature sets have no missing feature in a row."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:
