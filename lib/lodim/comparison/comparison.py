@@ -59,8 +59,7 @@ def compare(
 
     For each fold, each model is called once with the rows outside the fold. Settings, features and
     inner folds that a default call chooses are chosen within these rows. So a comparison takes as
-    long as `folds` calls of every model: one to two minutes on one core for all models with 300
-    rows and 24 columns.
+    long as `folds` calls of every model.
 
     Parameters
     ----------
@@ -79,27 +78,24 @@ def compare(
         `power`), "quantile" (with `quantile`) or "huber". All models are compared by its deviance,
         also those of other families; models without it are listed as failed.
     power, quantile : float, optional
-    folds : int or array (n,)
-        Number of folds, default=10, drawn at random within classes; or the fold of each row of
-        `data`.
-    baselines : bool
-        Whether to add baselines, default=True: "null", which predicts the mean or the class shares
-        of the training rows; "glm"; and, if scikit-learn is installed, "boosting" (histogram
-        gradient boosting with defaults) and "forest" (500 trees with scikit-learn's default number
-        of features per split, plus one tree that predicts the class shares of all rows). Both use
-        the columns of lodim's design, with one column per level of a category.
+    folds : int or array (n,), default=10
+        Number of random folds, balanced by class; or the fold of each row of `data`.
+    baselines : bool, default=True
+        Whether to add baselines: "null", which predicts the mean or the class shares of the
+        training rows; "glm"; and, if scikit-learn is installed, "boosting" (histogram gradient
+        boosting with defaults) and "forest" (500 trees, plus one that predicts the class shares).
+        Both use the columns of lodim's design, with one column per level of a category.
     groups : column name or array (n,), optional
         Rows with equal values, such as all rows of one patient, are held out together, also in
         inner folds of a model. Standard errors then treat groups as the sampling units.
     weights : column name or array (n,), optional
         Row weights, used in the fits and in all mean losses.
-    seed : int
+    seed : int, default=0
         Seed of the folds and of the models.
     threads : int, optional
         Number of threads per model; default: all.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -121,29 +117,26 @@ def compare(
 
     Notes
     -----
-    Knots of splines, levels, centres, scales and the means that replace missing values are computed
-    from the training rows of each fold. Only the classes of the response come from all rows. So
-    `bs()` extrapolates for held-out rows beyond the training range.
+    Knots, levels, scales and imputed means are computed from the training rows of each fold. Only
+    the classes of the response come from all rows.
 
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
     predicts as NaN (such as one with a level that the training rows lack) gets the prediction of
-    the null model; the printed table counts these rows and gives the reason.
+    the null model; the printed table counts these rows.
 
     The training rows of folds overlap, so the usual standard errors are too small. Variances over
     rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k: with
     ten equal folds standard errors are 1.45 times the usual ones (Nadeau and Bengio 2003).
 
     The model confidence set at 5% (Hansen, Lunde and Nason 2011) determines which models are
-    significantly worse than the best. It compares all pairs of models at once, accounts for
-    correlated losses and for the choice of the best among many models. Mean losses that differ by
-    less than 1e-6 of the larger loss are ties.
+    significantly worse than the best. It compares all pairs at once, accounts for correlated losses
+    and for the choice of the best. Mean losses that differ by less than 1e-6 relatively are ties.
 
-    Intervals and p-values are conservative: the intervals are wider than their nominal 95%. In
-    simulations with equally good models, a difference was significant in at most 1.8% of the
-    samples (nominal 5%; up to 15% with the usual variances), and with `compare` itself in none of
-    200. The price is power: with 200 rows, least squares on three equally important features was
-    significantly better than on two of them in 76% of the samples, or 21% if five models were
-    compared (`benchmarks/results/comparison.csv`).
+    Intervals and p-values are conservative: with equally good models, a difference was significant
+    in at most 1.8% of simulated samples (nominal 5%; up to 15% with the usual variances). The price
+    is power: with 200 rows, least squares on three equally important features was significantly
+    better than on two in 76% of the samples, or 21% if five models were compared
+    (`benchmarks/results/comparison.csv`).
 
     References
     ----------
@@ -224,9 +217,8 @@ class Comparison:
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-    >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+    >>> calls = {"large": "glm", "small": lambda formula, data: ld.glm("mpg ~ weight", data)}
+    >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
     >>> table.losses.shape
     (398, 2)
     """
@@ -297,11 +289,10 @@ class Comparison:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> calls = {"large": "glm", "small": lambda formula, data: ld.glm("mpg ~ weight", data)}
+        >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
         >>> table.tidy()["model"].tolist()
-        ['two', 'linear']
+        ['large', 'small']
         """
         return self._frame.copy()
 
@@ -343,11 +334,10 @@ class Comparison:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
-        >>> table.fit("linear").name
-        'glm'
+        >>> calls = {"large": "glm", "small": lambda formula, data: ld.glm("mpg ~ weight", data)}
+        >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
+        >>> table.fit("small").design.names
+        ('weight',)
         """
         ours = {c.label: c for c in self._candidates if c.kind in ("model", "call")}
         if not isinstance(model, str) or model not in ours:
@@ -359,10 +349,6 @@ class Comparison:
     def summary(self) -> Report:
         """Return a report of all measures with standard errors, the settings, and failures.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, plot
@@ -370,9 +356,8 @@ class Comparison:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> calls = {"large": "glm", "small": lambda formula, data: ld.glm("mpg ~ weight", data)}
+        >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
         >>> print(table.summary().as_text().splitlines()[0].strip())
         Comparison of Models on Held-out Rows
         """
@@ -398,9 +383,8 @@ class Comparison:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> calls = {"two": (ld.gbmap, {"m": 2, "lambda_": 0.1}), "linear": "glm"}
-        >>> table = ld.compare("mpg ~ .", cars, calls, folds=3, baselines=False)
+        >>> calls = {"large": "glm", "small": lambda formula, data: ld.glm("mpg ~ weight", data)}
+        >>> table = ld.compare("mpg ~ .", ld.data("autompg"), calls, folds=3, baselines=False)
         >>> ax = table.plot()
         """
         from lodim.comparison import plots

@@ -24,10 +24,10 @@ def data(name: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A new copy of the data set, n rows and 1 + p columns: the response first, categories as
-        text, missing values as NaN, in the original units. Without `name`, one row per data set:
-        name, n, p, response, task ("regression", "binary" or "multiclass") and title. A price list
-        has one row per item that can be bought: name, cost, and the items that it requires.
+        A new copy of the data set: the response first, categories as text, missing values as NaN,
+        in the original units. Without `name`, one row per data set: name, n, p, response, task
+        ("regression", "binary" or "multiclass") and title. A price list has one row per item that
+        can be bought: name, cost, and the items that it requires.
 
     Raises
     ------

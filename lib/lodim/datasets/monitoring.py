@@ -64,26 +64,24 @@ def monitoring(
 
     Parameters
     ----------
-    n, p : int
+    n, p : int, default=812, 150
         Number of alerts (rows), and total number of features, base and derived.
-    seed : int
-        Seed of the generator.
-    signals : int
+    seed : int, default=0
+    signals : int, default=25
         Number of base features: hr, rr, bp, spo2 and 26 other named signals, then x31, x32, ...
-    graph : {"mixed", "stars", "chains", "pairs"}
+    graph : {"mixed", "stars", "chains", "pairs"}, default="mixed"
         Derived features. "stars": mean, standard deviation, slope, density (share of samples that
         are not missing) and range, each computed from its signal. "chains": mean, slope of the
         half-minute means, absolute slope, whether it is large, each computed from the previous one.
         "pairs": ratios of two signals. "mixed": some of each.
-    response : {"numeric", "alert"}
+    response : {"numeric", "alert"}, default="numeric"
         y is a number, or "alert" or "artifact" with P(artifact) = logistic(s / noise), where s is
         the numeric y without noise.
-    noise : float
+    noise : float, default=0.5
         Standard deviation of the normal noise of y; without it y has standard deviation 1.
-    coupling : float
-        Share of the variance of a signal's level, trend and so on that every third signal shares; 0
-        makes all signals independent.
-    alternatives : bool
+    coupling : float, default=0.5
+        Share of the variance of a signal's level, trend and so on that every third signal shares.
+    alternatives : bool, default=False
         Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1 with an
         error of 4 mmHg (standard deviation). Features derived from bp need one of the two. The
         truth then includes bp.
@@ -91,12 +89,10 @@ def monitoring(
     Returns
     -------
     DataFrame
-        n rows; the features, then y. attrs: `costs` (1 per base feature and 1 per operation;
-        features that a feature needs have their own costs), `depends_on` (for each derived feature,
-        the names from which it is computed), `alternatives`, `informative` (names), `coefficients`
-        (of the informative features; the sum of coefficient times feature, plus `intercept`, is y
-        without noise), `intercept`, `price` (total cost of the informative features and all
-        features that they need, each paid once), `noise`.
+        n rows; the features, then y. attrs: `costs` (1 per base feature and per operation),
+        `depends_on` (for each derived feature, the names from which it is computed),
+        `alternatives`, `informative` (names), `coefficients` and `intercept` (of y without noise),
+        `price` (cost of the informative features and all features that they need), `noise`.
 
     Raises
     ------
@@ -109,10 +105,9 @@ def monitoring(
 
     References
     ----------
-    Informative projection recovery, Sect. 5.3: 812 alerts, and 150 interdependent features of data
-    density and moving-window statistics; "the cost of all base features is a unit, and one cost
-    unit is added for each additional operation". These data are not public. Signals, their dynamics
-    and the truth here are our own.
+    Informative projection recovery, Sect. 5.3: 812 alerts with 150 interdependent features, and one
+    cost unit per base feature and per operation. These data are not public. Signals, their dynamics
+    and the truth are our own.
 
     Examples
     --------

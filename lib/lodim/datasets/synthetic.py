@@ -16,15 +16,13 @@ def synth_cos_r(
 
     Parameters
     ----------
-    n, p : int
+    n, p : int, default=2000, 20
         Number of rows and features. The paper uses 200,000 and 200.
-    seed : int
-        Seed of the generator.
-    scale : float
+    seed : int, default=0
+    scale : float, default=5.0
         Factor on y (alpha in the paper).
-    rotate : bool
-        Return features X Q instead of X, with Q = `random_rotation(p, seed)`: then no cosine
-        depends on a single feature.
+    rotate : bool, default=False
+        Return features X Q, with a random orthogonal Q: no cosine depends on a single feature.
 
     Returns
     -------
@@ -38,8 +36,7 @@ def synth_cos_r(
 
     References
     ----------
-    Gradient boosting mapping, Sect. 4.1, "synth-cos-r". (The paper's constant column of ones only
-    shifts y, which is centred.)
+    Gradient boosting mapping, Sect. 4.1, "synth-cos-r".
 
     Examples
     --------
@@ -106,10 +103,9 @@ def three_clusters(n: int = 3000, seed: int = 0) -> pd.DataFrame:
 
     Parameters
     ----------
-    n : int
-        Total number of rows, in three clusters of equal size (up to one row).
-    seed : int
-        Seed of the generator.
+    n : int, default=3000
+        Number of rows, in three clusters of equal size (up to one row).
+    seed : int, default=0
 
     Returns
     -------
@@ -148,15 +144,14 @@ def checkerboard(
 
     Parameters
     ----------
-    n : int
-        Rows.
-    squares : int
+    n : int, default=6400
+        Number of rows.
+    squares : int, default=8
         Number of squares per side.
-    seed : int
-        Seed of the generator.
-    noise : int
+    seed : int, default=0
+    noise : int, default=0
         Number of additional uniform features without influence on the class.
-    angle : float
+    angle : float, default=0.0
         Rotation of the board about its centre, in degrees; the report also uses 45.
 
     Returns
@@ -195,12 +190,11 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
 
     Parameters
     ----------
-    n : int
+    n : int, default=6400
         Number of rows; the report uses 100 per orthant of the informative features.
-    informative, noise : int
+    informative, noise : int, default=6, 0
         Number of features in the product, and of additional features without influence.
-    seed : int
-        Seed of the generator.
+    seed : int, default=0
 
     Returns
     -------
@@ -234,11 +228,10 @@ def friedman1(n: int = 1000, p: int = 10, seed: int = 0, *, noise: float = 1.0) 
 
     Parameters
     ----------
-    n, p : int
+    n, p : int, default=1000, 10
         Number of rows and features, p >= 5.
-    seed : int
-        Seed of the generator.
-    noise : float
+    seed : int, default=0
+    noise : float, default=1.0
         Standard deviation of the normal noise.
 
     Returns
@@ -288,17 +281,16 @@ def informative_views(
 
     Parameters
     ----------
-    P, N, R : int
+    P, N, R : int, default=2, 1000, 0
         Number of informative views, of rows per view, and of rows without any informative view
         (uniform features, random label).
-    seed : int
-        Seed of the generator.
-    M : int
+    seed : int, default=0
+    M : int, default=10
         Number of features.
-    spread, separation : float
+    spread, separation : float, default=0.06, 0.25
         Standard deviation of a cluster in each feature; smallest distance between centres.
-    label_noise : float
-        Share of the rows whose label is flipped, chosen at random.
+    label_noise : float, default=0.0
+        Share of the rows with a flipped label, chosen at random.
 
     Returns
     -------
@@ -314,8 +306,7 @@ def informative_views(
     References
     ----------
     Informative projection recovery, Sect. 2.3 and the appendix on artificial data. It does not give
-    the centres of the clusters; here they are uniform on [0.15, 0.85]^2, at least `separation`
-    apart.
+    the centres of the clusters; they are uniform on [0.15, 0.85]^2, at least `separation` apart.
 
     Examples
     --------
@@ -347,13 +338,12 @@ def informative_views_r(
 
     Parameters
     ----------
-    n, P : int
+    n, P : int, default=1000, 2
         Number of rows and of informative views.
-    seed : int
-        Seed of the generator.
-    M : int
+    seed : int, default=0
+    M : int, default=20
         Number of features; the first one selects the view.
-    noise : float
+    noise : float, default=0.1
         Standard deviation of the normal noise.
 
     Returns
@@ -369,8 +359,7 @@ def informative_views_r(
 
     References
     ----------
-    Informative projection recovery, appendix on regression. It does not give the functions of the
-    views; the functions above are our own.
+    Informative projection recovery, appendix on regression; the functions of the views are our own.
 
     Examples
     --------

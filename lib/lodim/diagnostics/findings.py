@@ -37,8 +37,7 @@ class Finding:
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-    >>> checks = fit.check(cars[cars['model_year'] > 78])
+    >>> checks = ld.glm("mpg ~ weight + model_year", cars).check(cars[cars["model_year"] > 78])
     >>> [finding.code for finding in checks]
     ['drift']
     """
@@ -74,8 +73,7 @@ class Checks:
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-    >>> checks = fit.check(cars[cars['model_year'] > 78])
+    >>> checks = ld.glm("mpg ~ weight + model_year", cars).check(cars[cars["model_year"] > 78])
     >>> len(checks)
     1
     """
@@ -115,8 +113,7 @@ class Checks:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> checks = fit.check(cars[cars['model_year'] > 78])
+        >>> checks = ld.glm("mpg ~ weight + model_year", cars).check(cars)
         >>> checks.tidy().columns.tolist()[:2]
         ['code', 'severity']
         """
@@ -129,10 +126,6 @@ class Checks:
     def summary(self) -> Report:
         """Return the findings as a report: text, HTML in notebooks, LaTeX.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy
@@ -141,8 +134,7 @@ class Checks:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> checks = fit.check(cars[cars['model_year'] > 78])
+        >>> checks = ld.glm("mpg ~ weight + model_year", cars).check(cars)
         >>> print(checks.summary().as_text().splitlines()[0].strip())
         Checks of a Fit
         """

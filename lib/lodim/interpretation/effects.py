@@ -71,11 +71,9 @@ def effects(
         similarity. "pd": partial dependence, the mean prediction if all rows had the same value;
         with correlated features this includes impossible rows. "slope": mean derivative with
         respect to a number; for levels mean change from the most frequent level. "importance":
-        increase of the mean deviance if the values of a column are permuted; needs the response in
-        `data`.
-    type : {"response", "link"}, optional
-        Scale of the predictions: mean of the response (default; probabilities for classes) or link
-        score.
+        increase of the mean deviance if the values of a column are permuted; needs the response.
+    type : {"response", "link"}, default="response"
+        Scale of the predictions: mean of the response (probabilities for classes) or link score.
     by : column name, optional
         Separate effects for the rows of each value of a column.
     interval : Bootstrap, optional
@@ -107,13 +105,11 @@ def effects(
 
     Notes
     -----
-    "ale" uses 40 intervals between quantiles (12 per feature of a pair), and compares the
-    predictions of each row at both ends of its interval. From 10,000 rows on, gradients replace
-    these differences if the model has gradients (`gbmap`). For a pair, a cell without rows uses the
-    nearest cell with rows; points without rows in an adjacent cell are NaN. "pd" uses 20 quantiles
-    and at most 500 rows, "slope" differences of 0.001 standard deviations, "importance" five
-    permutations, with a standard error over rows and permutations. On training rows importance
-    shows which columns the fit uses, not how much accuracy is lost for new rows.
+    "ale" uses 40 intervals between quantiles (12 per feature of a pair), and the predictions of
+    each row at both ends of its interval; from 10,000 rows on, gradients if the model has them. For
+    a pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows,
+    "importance" five permutations. On training rows importance shows which columns the fit uses,
+    not how much accuracy is lost for new rows.
 
     Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only
     if the model is a causal model.
@@ -122,9 +118,7 @@ def effects(
     ----------
     Apley & Zhu (2020). Visualizing the effects of predictor variables in black box supervised
     learning models. JRSS B 82, 1059-1086.
-
     Friedman (2001). Greedy function approximation. Annals of Statistics 29, 1189-1232.
-
     Breiman (2001). Random forests. Machine Learning 45, 5-32.
 
     Examples
@@ -281,12 +275,8 @@ class Effects:
     fit : Fit
     frame : DataFrame
         Result of `tidy`.
-    kind, type : str
+    kind, type, by, level
         Arguments of `effects`.
-    by : str or None
-        Column whose values define groups, if given.
-    level : float
-        Confidence level.
     replicated : bool
         Whether the limits come from a bootstrap.
     n : int
@@ -304,8 +294,7 @@ class Effects:
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-    >>> found = ld.effects(fit, cars)
+    >>> found = ld.effects(ld.glm("mpg ~ weight + model_year", cars), cars)
     >>> found.tidy().columns.tolist()[:4]
     ['term', 'value', 'estimate', 'std_error']
     """
@@ -346,8 +335,7 @@ class Effects:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> found = ld.effects(fit, cars)
+        >>> found = ld.effects(ld.glm("mpg ~ weight + model_year", cars), cars)
         >>> found.tidy()["term"].unique().tolist()
         ['weight', 'model_year']
         """
@@ -378,8 +366,7 @@ class Effects:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> found = ld.effects(fit, cars)
+        >>> found = ld.effects(ld.glm("mpg ~ weight + model_year", cars), cars)
         >>> found.ranges().shape[0]
         2
         """
@@ -392,7 +379,7 @@ class Effects:
 
         Parameters
         ----------
-        full : bool
+        full : bool, default=False
             Show all rows of tables with more than 30 rows.
 
         Returns
@@ -407,8 +394,7 @@ class Effects:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> found = ld.effects(fit, cars)
+        >>> found = ld.effects(ld.glm("mpg ~ weight + model_year", cars), cars)
         >>> print(found.summary().as_text().splitlines()[0].strip())
         Accumulated local effects
         """
@@ -430,7 +416,7 @@ class Effects:
             Term to draw; default: all terms, one panel per term.
         ax : Axes, optional
             Axes to draw on, for a single panel.
-        top : int
+        top : int, default=9
             Largest number of terms drawn (those with the widest curves); for slopes and importance,
             of estimates.
 
@@ -451,9 +437,7 @@ class Effects:
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> found = ld.effects(fit, cars)
-        >>> ax = found.plot("weight")
+        >>> ax = ld.effects(ld.glm("mpg ~ weight + model_year", cars), cars).plot("weight")
         """
         from lodim.interpretation import plots
 

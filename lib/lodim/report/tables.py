@@ -68,8 +68,7 @@ class Report:
     notes : sequence of str
         Numbered notes at the end.
     full : bool
-        Whether long tables are shown in full; else they are shortened, and refer to
-        summary(full=True).
+        Whether long tables are shown in full.
 
     See Also
     --------
@@ -78,8 +77,7 @@ class Report:
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+    >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
     >>> print(fit.summary().as_text().splitlines()[0].strip())
     Generalized Linear Model Results
     """
@@ -103,17 +101,12 @@ class Report:
 
         Parameters
         ----------
-        width : int
+        width : int, default=78
             Largest number of characters per line, at least 60.
 
         Returns
         -------
         str
-
-        Raises
-        ------
-        ArgumentError
-            If `width` is too small.
 
         See Also
         --------
@@ -122,8 +115,7 @@ class Report:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> max(map(len, fit.summary().as_text(width=78).splitlines()))
         78
         """
@@ -150,9 +142,7 @@ class Report:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> "<table" in fit.summary().as_html()
+        >>> "<table" in ld.glm("mpg ~ weight", ld.data("autompg")).summary().as_html()
         True
         """
         pairs = _two_columns(self.header)
@@ -179,9 +169,7 @@ class Report:
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
-        >>> "tabular" in fit.summary().as_latex()
+        >>> "tabular" in ld.glm("mpg ~ weight", ld.data("autompg")).summary().as_latex()
         True
         """
         parts = [r"\begin{table}", rf"\caption{{{_latex(self.title)}}}", r"\begin{center}"]

@@ -55,39 +55,34 @@ def cv(
     grid : mapping or DataFrame, optional
         Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
         tried. The 1-SE rule prefers large penalties, few stages, small budgets, and values of other
-        settings that are listed first. A DataFrame has one row per point to try, simplest first. If
-        a penalty that a fit needs is neither given nor in the grid, its default values are added to
-        the grid. Default: values of the model's first penalty (`lambda_` for gbmap, `lambda_v` for
-        proset): the given value, or else `n_lambda` decreasing values from lambda_max down. For
-        costnet the prices of its models are tried as budgets (an argument `budget` is an error).
-        For ripr also None (NaN in the frame) is tried, with which the model chooses its views. If a
-        number of stages (`m` of gbmap) is not given, it is chosen for each point.
-    folds : int or array (n,)
-        Number of folds, drawn at random within classes, or the fold of each row of `data`. A fold
-        without any row of positive weight with a response is not held out.
+        settings that are listed first. A DataFrame has one row per point to try, simplest first.
+        Missing penalties that a fit needs are added with their default values, and a missing number
+        of stages (`m` of gbmap) is chosen for each point. Default: `n_lambda` decreasing values of
+        the model's first penalty (one, if it is given); for costnet the prices of its models, as
+        budgets; for ripr also None (NaN in the frame), with which the model chooses its views.
+    folds : int or array (n,), default=10
+        Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
+        a row of positive weight is not held out.
     groups : column name or array (n,), optional
-        Rows with equal values, such as all rows of one patient, are held out together, in these
-        folds and in inner folds of the model. A row without a group is an error. For glm,
-        `clusters` are used as groups if `groups` is omitted.
-    loss : {"deviance", "class", "mae"}
+        Rows with equal values, such as all rows of one patient, are held out together, also in
+        inner folds of the model. Default: `clusters` of glm.
+    loss : {"deviance", "class", "mae"}, default="deviance"
         Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
-        deviance of one row is limited to the deviance at probability 1e-5, as in glmnet, or of an
-        error as large as the range of a numeric response. (If the model has an argument `loss`,
-        such as proset, give it in the grid: grid={"loss": ["density"]}.)
-    rule : {"min", "1se"}
+        deviance of one row is limited to that at probability 1e-5, as in glmnet, or of an error as
+        large as the range of the response. (An argument `loss` of the model, such as proset,
+        belongs in the grid: grid={"loss": ["density"]}.)
+    rule : {"min", "1se"}, default="min"
         Settings with which `best` is refitted: lowest mean loss, or simplest within one standard
         error of the lowest mean loss.
-    n_lambda : int, optional
-        Number of penalties of the default grid, default=25; for costnet the number of penalties of
-        its path. An error if there is no default grid of penalties.
-    seed : int
+    n_lambda : int, default=25
+        Number of penalties of the default grid; for costnet of its path.
+    seed : int, default=0
         Seed of the random folds, and of the model if it takes a seed.
     n_jobs : int, optional
-        Number of threads. Default: all; for up to 2,000 rows only one, except for gbmap, since
-        threads would wait for each other. Each fold holds a copy of the features.
+        Number of threads. Default: all; for up to 2,000 rows only one, except for gbmap. Each fold
+        holds a copy of the features.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -96,8 +91,8 @@ def cv(
     Raises
     ------
     ArgumentError
-        If an argument is out of range, or the grid names something that is not a setting of the
-        model.
+        If an argument is out of range or has no effect, or the grid names something that is not a
+        setting of the model.
     FormulaError, DataError
         If the model raises them.
 
@@ -107,22 +102,19 @@ def cv(
 
     Notes
     -----
-    Features are centred and scaled within each fold. Knots of splines, levels of categories, means
-    of `center()` and `scale()`, and means that replace missing values are learned once, from the
-    features of all rows; `compare` learns them within the folds.
+    Features are centred and scaled within each fold. Knots, levels and means that the formula
+    learned come from the features of all rows; `compare` learns them within the folds.
 
-    The mean loss is weighted by the weights of the rows in each fold. Its standard error is the
-    weighted standard deviation over folds divided by sqrt(K - 1), as in glmnet.
+    The mean loss is weighted by the rows' weights. Its standard error is the weighted standard
+    deviation over folds divided by sqrt(K - 1), as in glmnet.
 
-    If the number of stages is not given, points race against each other. A point stops if, after
-    every 10 stages (proset: 2), its loss is over two standard errors above the lowest; if, after
-    any stage, its loss is over four standard errors above the lowest and rising; or if its last 15
-    stages (proset: 2) lowered its loss by at most 0.05 standard errors. Its row shows the number of
-    stages with the lowest loss so far.
+    If the number of stages is not given, points race against each other: a point stops if its loss
+    is over two standard errors above the lowest after every 10 stages (proset: 2), over four and
+    rising after any stage, or if its last 15 stages (proset: 2) hardly lowered it. Its row shows
+    the number of stages with the lowest loss so far.
 
-    For streamed data of more than 65,536 rows, whole blocks of 4,096 rows are assigned to folds at
-    random. Features are not copied: held-out rows have weight zero, and features keep the centre
-    and scale of all rows. Points and folds are fitted one after the other, without a race.
+    For streamed data of more than 65,536 rows, folds are random blocks of 4,096 rows. Features keep
+    the centre and scale of all rows, and there is no race.
 
     Examples
     --------
@@ -242,13 +234,12 @@ class CV(Generic[FitT_co]):
         Arguments of `cv`.
     best : Fit
         Fit to all rows with the settings chosen by `rule`.
-    penalties, stages, budget : names of the model's penalties, of its number of stages, and of the
-        limit of its price
+    penalties, stages, budget
+        Names of the model's penalties, number of stages, and limit of its price.
     held_out : str
         Units that folds hold out as a whole; empty for single random rows.
     grid_ends : tuple of str
-        Settings whose best value is at an end of the grid, although the model accepts values
-        beyond.
+        Settings with their best value at an end of the grid that the model could go beyond.
 
     See Also
     --------
@@ -257,9 +248,7 @@ class CV(Generic[FitT_co]):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
-    >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+    >>> cv = ld.cv(ld.gbmap, "mpg ~ .", ld.data("autompg"), grid={"m": [1, 2]}, lambda_=0.1)
     >>> cv.best.settings.m
     2
     """
@@ -315,12 +304,7 @@ class CV(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the points of the grid with their held-out losses.
-
-        Returns
-        -------
-        DataFrame
-            A copy of `frame`.
+        """Return a copy of `frame`: the points of the grid with their held-out losses.
 
         See Also
         --------
@@ -329,11 +313,9 @@ class CV(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
-        >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+        >>> cv = ld.cv(ld.gbmap, "mpg ~ .", ld.data("autompg"), grid={"m": [1, 2]}, lambda_=0.1)
         >>> cv.tidy().columns.tolist()
-        ['m', 'lambda_', 'mean', 'se']
+        ['m', 'mean', 'se']
         """
         return self.frame.copy()
 
@@ -355,9 +337,7 @@ class CV(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> grid = {"m": [1, 2], "lambda_": [0.1, 1.0]}
-        >>> cv = ld.cv(ld.gbmap, "mpg ~ weight + model_year", cars, grid=grid, folds=3)
+        >>> cv = ld.cv(ld.gbmap, "mpg ~ .", ld.data("autompg"), grid={"m": [1, 2]}, lambda_=0.1)
         >>> ax = cv.plot()
         """
         from lodim.selection.plots import cv_curve

@@ -51,19 +51,17 @@ def path(
     formula, data, **arguments
         Arguments of the model. If a number of stages (`m` of gbmap) is not given, it is the model's
         `path_stages` for every penalty.
-    n_lambda : int
-        Number of penalties, default=100.
-    lambda_min_ratio : float
-        Smallest penalty divided by lambda_max, which gives (nearly) the null model; default=1e-6
-        (1e-9 for lambda_w of proset).
+    n_lambda : int, default=100
+        Number of penalties.
+    lambda_min_ratio : float, default=1e-6
+        Smallest penalty divided by lambda_max, which gives (nearly) the null model. (1e-9 for
+        lambda_w of proset.)
     lambdas : array, optional
         Penalties to use instead.
     penalty : str, optional
-        Name of the penalty to vary if the model has several; default: the first, such as `lambda_v`
-        for proset.
+        Name of the penalty to vary; default: the model's first, such as `lambda_v` of proset.
     progress : bool, optional
-        Show progress on standard error: `True` at once (bars if tqdm is installed), `False` never;
-        by default a line after three seconds.
+        Show progress: True at once, False never, default after three seconds.
 
     Returns
     -------
@@ -168,15 +166,9 @@ class Path(Generic[FitT_co]):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
-    >>> path.glance().round(3)
-       df  dev_ratio  lambda_
-    0   4      0.015  541.458
-    1   4      0.343   17.122
-    2   4      0.832    0.541
-    3   4      0.850    0.017
-    4   4      0.851    0.001
+    >>> path = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, n_lambda=5)
+    >>> path.lambdas.round(3).tolist()
+    [11175.185, 353.39, 11.175, 0.353, 0.011]
     """
 
     call: str
@@ -213,8 +205,7 @@ class Path(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight", ld.data("autompg"), m=2, n_lambda=5)
         >>> path.tidy().columns.tolist()
         ['term', 'estimate', 'estimate_abs', 'std_estimate', 'std_estimate_abs', 'lambda_']
         """
@@ -238,10 +229,9 @@ class Path(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight", ld.data("autompg"), m=2, n_lambda=5)
         >>> path.glance()["dev_ratio"].round(2).tolist()
-        [0.02, 0.34, 0.83, 0.85, 0.85]
+        [0.02, 0.37, 0.7, 0.71, 0.71]
         """
         rows = [in_pandas(fit.glance)()[["df", "dev_ratio", self.penalty]] for fit in self.fits]
         return pd.concat(rows, ignore_index=True)
@@ -257,8 +247,7 @@ class Path(Generic[FitT_co]):
         Returns
         -------
         DataFrame or Series
-            One row per penalty and one column per estimate; or the estimates of one fit as a
-            Series.
+            One row per penalty and one column per estimate; or the estimates of one fit.
 
         Raises
         ------
@@ -272,10 +261,9 @@ class Path(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, n_lambda=5)
         >>> path.coef().shape
-        (5, 2)
+        (5, 10)
         """
         if lambda_ is not None:
             return self.at(lambda_).coef()
@@ -292,15 +280,11 @@ class Path(Generic[FitT_co]):
         Parameters
         ----------
         lambda_ : float
+            Penalty; an ArgumentError if it is not positive.
 
         Returns
         -------
         Fit
-
-        Raises
-        ------
-        ArgumentError
-            `lambda_` is not a positive number.
 
         See Also
         --------
@@ -309,13 +293,9 @@ class Path(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
-        >>> path.at(0.1).coef().round(4)
-        term
-        weight       -0.0065
-        model_year    0.7701
-        Name: estimate, dtype: float64
+        >>> path = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, lambdas=[0.01, 0.1, 1.0])
+        >>> path.at(0.2).settings.lambda_
+        0.1
         """
         log = np.log(positive("lambda_", lambda_))
         logs = np.log(np.maximum(self.lambdas, 1e-300))
@@ -327,9 +307,10 @@ class Path(Generic[FitT_co]):
 
         Parameters
         ----------
-        data : DataFrame or mapping
+        data : frame
             New rows.
         lambda_ : float
+            Penalty; an ArgumentError if it is not positive.
         **arguments
             Further arguments of the fit's predict().
 
@@ -337,11 +318,6 @@ class Path(Generic[FitT_co]):
         -------
         Series or DataFrame
             Result of the fit's predict().
-
-        Raises
-        ------
-        ArgumentError
-            `lambda_` is not a positive number.
 
         See Also
         --------
@@ -351,9 +327,9 @@ class Path(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
+        >>> path = ld.path(ld.gbmap, "mpg ~ weight", cars, m=2, n_lambda=5)
         >>> path.predict(cars[:2], 0.1).round(1).tolist()
-        [15.1, 14.1]
+        [19.0, 17.6]
         """
         return self.at(lambda_).predict(data, **arguments)
 
@@ -363,7 +339,7 @@ class Path(Generic[FitT_co]):
         Parameters
         ----------
         ax : Axes, optional
-        top : int
+        top : int, default=10
             Number of the largest estimates whose names are shown.
 
         Returns
@@ -382,9 +358,7 @@ class Path(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> path = ld.path(ld.gbmap, "mpg ~ weight + model_year", cars, m=2, n_lambda=5)
-        >>> ax = path.plot()
+        >>> ax = ld.path(ld.gbmap, "mpg ~ .", ld.data("autompg"), m=2, n_lambda=5).plot()
         """
         from lodim.selection import plots
 

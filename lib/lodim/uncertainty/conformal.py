@@ -51,9 +51,8 @@ def conformal(
     """Return a model with prediction intervals (for classes: sets) of coverage `level`.
 
     Intervals are computed from residuals of held-out rows, without assumptions on the distribution
-    of the response. The guarantee is *marginal*: it holds on average over new rows that are
-    exchangeable with the rows of `data`, not for each kind of row. `coverage(by=...)` shows
-    differences.
+    of the response. The guarantee holds on average over new rows that are exchangeable with the
+    rows of `data`, not for each kind of row; `coverage(by=...)` shows differences.
 
     Parameters
     ----------
@@ -64,35 +63,29 @@ def conformal(
     level : float, default=0.9
         Coverage; `predict` accepts other levels too.
     method : {"cv+", "split", "jackknife+"}, default="cv+"
-        "cv+" makes one fit without each of `folds` folds. Coverage is about `level`; the guaranteed
-        coverage is 1 - 2 alpha, with alpha = 1 - level, minus a small term (Barber et al. 2021,
-        Theorem 4). "jackknife+" leaves out single rows and guarantees 1 - 2 alpha. "split" makes
-        one fit and calibrates it on the other rows (Lei et al. 2018); it guarantees `level`, with
-        wider intervals.
+        "cv+" makes one fit without each fold. Coverage is about `level`; 1 - 2 (1 - level), minus a
+        small term, is guaranteed. "jackknife+" leaves out single rows and guarantees
+        1 - 2 (1 - level). "split" makes one fit and calibrates it on the other rows; it guarantees
+        `level`, with wider intervals.
     score : str, optional
         Numeric: "absolute", residuals (intervals of about equal width; default of most models);
         "normalized", residuals over the model's standard deviation (default of proset and of counts
-        and gamma of glm); "quantile", distance from the model's quantiles (Romano et al. 2019;
-        default of proset with loss="density"). Classes: "lac" (default), one minus the probability,
-        gives the smallest sets; "aps", the cumulative probability (Romano et al. 2020), gives
-        larger sets with more even coverage. "aps" is randomized by a number that depends only on a
-        row's features and the seed.
+        and gamma of glm); "quantile", distance from the model's quantiles (default of proset with
+        loss="density"). Classes: "lac" (default), one minus the probability, gives the smallest
+        sets; "aps", the cumulative probability (randomized), gives more even coverage.
     by : {None, "class"}, default=None
-        "class" calibrates each class separately (Mondrian sets; Vovk et al. 2005), so that each has
-        coverage `level`. Sets may be larger; a class with fewer than level / (1 - level) held-out
-        rows is in every set.
+        "class" calibrates each class separately, so that each has coverage `level`. Sets may be
+        larger; a class with fewer than level / (1 - level) held-out rows is in every set.
     folds : int or array (n,), optional
         For "cv+", the number of folds (default=10) or the fold of each row. For "split", one of
         this many parts is held out (default=2). Folds depend on the order of rows.
     groups : column name or array (n,), optional
-        Rows with equal values are held out together and count as one unit (Lee et al. 2023). Groups
-        must be exchangeable; the coverage is for a random row of a new group. A level of 90% needs
-        9 groups.
+        Rows with equal values are held out together and count as one unit. Groups must be
+        exchangeable; the coverage is for a random row of a new group. 90% needs 9 groups.
     reselect : bool, default=False
         For "cv+" and "jackknife+", choose open settings in each fit. By default they are chosen
-        once on all rows. This is ten times faster but not covered by the theorem: residuals are
-        slightly too small if many settings are chosen from few rows. "split" always chooses without
-        the held-out rows.
+        once on all rows: this is faster but not covered by the theorem, and residuals are slightly
+        too small if many settings are chosen from few rows. "split" never uses held-out rows.
     seed : int, default=0
         Seed of the folds, and of the model if it takes a seed.
     progress : bool, optional
@@ -116,32 +109,26 @@ def conformal(
     Notes
     -----
     Let mu_k be the fit without fold k, R_i the absolute residual of row i by the fit without its
-    fold k(i), q+ the ceil((1 - alpha)(n + 1))-th smallest value and q- the floor(alpha (n + 1))-th.
-    The interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). Other scores use nested bands
-    (Gupta et al. 2022). A class is in the set if fewer than (1 - alpha)(n + 1) held-out scores are
-    below the score of the class, computed with the fits k(i). An empty set means that no class is
-    as probable as usual, and counts as not covered; the printed table shows the share of empty
-    sets.
+    fold k(i), q+ the ceil(level (n + 1))-th smallest value and q- the floor((1 - level)(n + 1))-th.
+    The interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). A class is in the set if fewer
+    than level (n + 1) held-out scores are below its score. An empty set means that no class is as
+    probable as usual, and counts as not covered.
 
-    Features are centred and scaled without held-out rows. Knots, levels, means of `center()` and
-    `scale()`, and imputed means are learned once from all rows; the theorems do not account for
-    that. For a level above n / (n + 1) intervals are infinite, with a warning. A saved result holds
-    the fits, and the score and fold of each row.
+    Features are scaled without held-out rows. Knots, levels and means that the formula learned come
+    from all rows, which the theorems ignore. For a level above n / (n + 1) intervals are infinite.
 
     References
     ----------
     Barber, Candes, Ramdas & Tibshirani (2021). Predictive inference with the jackknife+. Annals of
-    Statistics 49.
+    Statistics 49. ("cv+", "jackknife+": Theorems 1 and 4)
     Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018). Distribution-free predictive inference for
-    regression. JASA 113.
-    Romano, Patterson & Candes (2019). Conformalized quantile regression. NeurIPS.
-    Vovk, Gammerman & Shafer (2005). Algorithmic Learning in a Random World. Springer.
-    Sadinle, Lei & Wasserman (2019). Least ambiguous set-valued classifiers with bounded error
-    levels. JASA 114.
-    Romano, Sesia & Candes (2020). Classification with valid and adaptive coverage. NeurIPS.
-    Gupta, Kuchibhotla & Ramdas (2022). Nested conformal prediction and quantile out-of-bag ensemble
-    methods. Pattern Recognition 127.
-    Lee, Barber & Willett (2023). Distribution-free inference with hierarchical data.
+    regression. JASA 113. ("split")
+    Romano, Patterson & Candes (2019). Conformalized quantile regression. NeurIPS. ("quantile")
+    Sadinle, Lei & Wasserman (2019). Least ambiguous set-valued classifiers. JASA 114. ("lac")
+    Romano, Sesia & Candes (2020). Classification with valid and adaptive coverage. NeurIPS. ("aps")
+    Gupta, Kuchibhotla & Ramdas (2022). Nested conformal prediction. Pattern Recognition 127.
+    Vovk, Gammerman & Shafer (2005). Algorithmic Learning in a Random World. Springer. (by="class")
+    Lee, Barber & Willett (2023). Distribution-free inference with hierarchical data. (groups)
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Conformal(Generic[FitT_co]):
     fit : Fit
         Fit whose predictions are shown: to all rows or, for "split", to rows that are not held out.
     full : Fit or None
-        Fit to all rows; None for method "split", whose only fit is in `fits`.
+        Fit to all rows; None for method "split", which only has the fit in `fits`.
     fits : tuple of Fit
         Fits, each without one fold.
     held_out : HeldOut
@@ -53,9 +53,7 @@ class Conformal(Generic[FitT_co]):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> known, new = cars[::2], cars[1::2]
-    >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+    >>> intervals = ld.conformal(ld.glm, "mpg ~ .", ld.data("autompg"))
     >>> intervals.level
     0.9
     """
@@ -135,10 +133,9 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If too few rows were held out for the level, or if at least 20 new rows are not
-            exchangeable with the rows of the call: a feature's mean has moved by over a quarter of
-            a standard deviation, and significantly (false alarm rate about 0.001). Not tested with
-            groups.
+            If too few rows were held out for the level. Or if at least 20 new rows differ from the
+            rows of the call, so that coverage is not guaranteed: a feature's mean has moved by over
+            a quarter of a standard deviation, and significantly. Not tested with groups.
 
         See Also
         --------
@@ -148,9 +145,8 @@ class Conformal(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
-        >>> intervals.predict(new[:2], level=0.8).round(0)
+        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", cars[::2], m=2, lambda_=0.1)
+        >>> intervals.predict(cars[1:4:2], level=0.8).round(0)
             fit  lower  upper
         1  14.0   10.0   18.0
         3  14.0   10.0   18.0
@@ -184,8 +180,8 @@ class Conformal(Generic[FitT_co]):
             Rows that were not used for any fit; training rows would be covered too often.
             Incomplete rows are dropped.
         by : column name or array (n,), optional
-            Column or array that defines groups: one result per value, or per quarter of the rows
-            for a number with more than 10 values.
+            Groups: one result per value, or per quarter of a number with more than 10 values. For
+            the coverage of each class, give the response.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
@@ -198,7 +194,7 @@ class Conformal(Generic[FitT_co]):
             Columns: n; coverage, the share of covered rows (weighted if weights are a column);
             std_error, conf_low and conf_high (Wilson's 95% interval for n independent rows); width,
             mean width of intervals; for classes size, mean size of sets, and empty, the share of
-            empty sets. For the coverage of each class, pass the response as `by`.
+            empty sets.
 
         Raises
         ------
@@ -208,9 +204,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows were held out in the call. Held-out rows are recognized by
-            their scores, except with "jackknife+", with over 1% tied scores, and for rows fitted by
-            "split".
+            If over a quarter of the rows were held out in the call. They are recognized by their
+            scores, except with "jackknife+", with over 1% ties, and for rows fitted by "split".
 
         See Also
         --------
@@ -220,9 +215,8 @@ class Conformal(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
-        >>> intervals.coverage(new, by="origin")[["origin", "n"]]
+        >>> intervals = ld.conformal(ld.glm, "mpg ~ .", cars[::2])
+        >>> intervals.coverage(cars[1::2], by="origin")[["origin", "n"]]
            origin    n
         0  Europe   37
         1   Japan   43
@@ -269,9 +263,7 @@ class Conformal(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals = ld.conformal(ld.glm, "mpg ~ .", ld.data("autompg"))
         >>> intervals.tidy().columns.tolist()
         ['level', 'score', 'width']
         """
@@ -313,9 +305,7 @@ class Conformal(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
-        >>> ax = intervals.plot(data=new)
+        >>> ax = ld.conformal(ld.glm, "mpg ~ .", cars[::2]).plot(data=cars[1::2])
         """
         from lodim.uncertainty.plots import draw_conformal
 
@@ -324,10 +314,6 @@ class Conformal(Generic[FitT_co]):
     def summary(self) -> Report:
         """Return a report: method, guarantee, and table of levels.
 
-        Returns
-        -------
-        Report
-
         See Also
         --------
         tidy, coverage
@@ -335,9 +321,7 @@ class Conformal(Generic[FitT_co]):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
+        >>> intervals = ld.conformal(ld.glm, "mpg ~ .", ld.data("autompg"))
         >>> print(intervals.summary().as_text().splitlines()[0].strip())
         Conformal prediction
         """
@@ -373,14 +357,12 @@ class Conformal(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> known, new = cars[::2], cars[1::2]
-        >>> intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=2, lambda_=0.1)
-        >>> from pathlib import Path
+        >>> intervals = ld.conformal(ld.glm, "mpg ~ .", cars[::2])
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     intervals.save(Path(folder) / "cars.lodim")
-        ...     back = ld.load(Path(folder) / "cars.lodim")
-        >>> back.predict(new).equals(intervals.predict(new))
+        ...     intervals.save(f"{folder}/cars.lodim")
+        ...     back = ld.load(f"{folder}/cars.lodim")
+        >>> back.predict(cars).equals(intervals.predict(cars))
         True
         """
         storage.write(path, self.name, forms.write(self))

@@ -35,21 +35,19 @@ class Bootstrap(Generic[FitT_co]):
         Names of the estimates: term, or level (or dimension) and term.
     estimate : array (q,)
     values : array (n, q)
-        Estimates of the replicates; the property `replicates` returns them as a frame.
+        Estimates of the replicates; `replicates` returns them as a frame.
     acceleration : array (q,)
-        For "bca".
-    seed : int
-    reselect : bool
+        For intervals of kind "bca".
+    seed, reselect
         As given.
     n_units : int
-        Number of weighted units: rows of positive weight, or groups.
+        Number of weighted units (rows or groups) with positive weight.
     units : str
         Name of the units.
     n_failed : int
         Number of replicates that did not converge; they are included.
     fits : tuple of Fit
-        Fits of the replicates, for `predict` and `lodim.effects`; empty if their estimates would
-        take over 256 MB.
+        Fits of the replicates; empty if their estimates would take over 256 MB.
     default : bool
         Whether the statistic is the default, the model's estimates.
 
@@ -61,10 +59,9 @@ class Bootstrap(Generic[FitT_co]):
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-    >>> boot = ld.bootstrap(fit, cars, n=40)
+    >>> boot = ld.bootstrap(ld.glm("mpg ~ weight + model_year", cars), cars, n=40)
     >>> boot.replicates.shape
-    (40, 2)
+    (40, 3)
     """
 
     fit: FitT_co
@@ -103,8 +100,7 @@ class Bootstrap(Generic[FitT_co]):
         level : float, default=0.95
             Confidence level.
         kind : {"percentile", "bca"}, default="percentile"
-            Quantiles of the replicates, or bias-corrected and accelerated quantiles; see
-            `lodim.bootstrap`.
+            Quantiles of the replicates, or bias-corrected and accelerated ones: see `bootstrap`.
 
         Returns
         -------
@@ -125,12 +121,12 @@ class Bootstrap(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot = ld.bootstrap(ld.glm("mpg ~ weight + model_year", cars), cars, n=40)
         >>> boot.tidy(level=0.9)[["term", "conf_low", "conf_high"]].round(2)
-                 term  conf_low  conf_high
-        0      weight     -0.01      -0.01
-        1  model_year      0.62       0.82
+                  term  conf_low  conf_high
+        0  (Intercept)    -21.87      -7.14
+        1       weight     -0.01      -0.01
+        2   model_year      0.67       0.85
         """
         one_of("kind", kind, KINDS)
         level = self._level(level)
@@ -186,8 +182,7 @@ class Bootstrap(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot = ld.bootstrap(ld.glm("mpg ~ weight + model_year", cars), cars, n=40)
         >>> boot.predict(cars[:2]).columns.tolist()
         ['fit', 'lower', 'upper']
         """
@@ -227,10 +222,9 @@ class Bootstrap(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot = ld.bootstrap(ld.glm("mpg ~ weight + model_year", cars), cars, n=40)
         >>> print(boot.summary().as_text().splitlines()[0].strip())
-        Bootstrap of gbmap
+        Bootstrap of glm
         """
         flag("full", full)
         shown = in_pandas(self.tidy)(level=level, kind=kind).set_index("term").rename_axis(None)
@@ -257,7 +251,7 @@ class Bootstrap(Generic[FitT_co]):
         Parameters
         ----------
         ax : Axes, optional
-        top : int
+        top : int, default=20
             Largest number of estimates drawn.
         level, kind
             As in `tidy`.
@@ -274,8 +268,7 @@ class Bootstrap(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
-        >>> boot = ld.bootstrap(fit, cars, n=40)
+        >>> boot = ld.bootstrap(ld.glm("mpg ~ weight + model_year", cars), cars, n=40)
         >>> ax = boot.plot()
         """
         from lodim.uncertainty.plots import draw_bootstrap

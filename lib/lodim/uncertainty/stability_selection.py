@@ -118,9 +118,9 @@ def stability(
         Model that selects features: `costnet`, `proset` (features of positive weight), `ripr`
         (features of its views, and views), `gbmap` with l1_ratio above 0.
     formula, data, **arguments
-        Arguments of the model. Open settings are chosen once, on all rows. They determine how many
-        terms are selected, and so the bound: a larger penalty or smaller budget gives a lower
-        bound. `costnet` is fast with lambda_; with a budget each half repeats the search.
+        Arguments of the model. Open settings are chosen once, on all rows. A larger penalty or
+        smaller budget selects fewer terms, and gives a lower bound. `costnet` is fast with
+        lambda_; with a budget each half repeats the search.
     cutoff : float, default=0.9
         Smallest share of the fits that makes a term stable, above 0.5 and at most 1.
     n : int, default=50
@@ -150,10 +150,10 @@ def stability(
     Notes
     -----
     Let q be the mean number of terms that a half selects out of p terms, and tau the cutoff. Then
-    the expected number of stable terms with selection probability at most q / p is at most q^2 / (p
-    (2 tau - 1)) (Theorem 1, for any model). Theorem 2 is sharper if the share of pairs that select
-    a term twice is unimodal; Section 3.3 is sharper if the shares are r-concave, as they nearly are
-    in practice. The bound is of little use if most terms have an effect.
+    the expected number of stable terms with selection probability at most q / p is at most
+    q^2 / (p (2 tau - 1)), for any model (Theorem 1). Theorem 2 and Section 3.3 are sharper if the
+    shares are unimodal or r-concave, as they nearly are in practice. The bound is of little use if
+    most terms have an effect.
 
     References
     ----------
@@ -275,8 +275,7 @@ class Stability(Generic[FitT_co]):
     --------
     >>> import lodim as ld
     >>> cars = ld.data("autompg")
-    >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=5)
-    >>> found.stable
+    >>> ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=1.0, n=5).stable
     ['weight', 'model_year', 'origin']
     """
 
@@ -328,8 +327,7 @@ class Stability(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
-        >>> found.tidy().columns.tolist()
+        >>> ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5).tidy().columns.tolist()
         ['term', 'share', 'stable', 'in_fit']
         """
         return self.frame.copy()
@@ -340,7 +338,7 @@ class Stability(Generic[FitT_co]):
         Parameters
         ----------
         ax : Axes, optional
-        top : int
+        top : int, default=30
             Largest number of terms drawn, most often selected first.
 
         Returns
@@ -355,8 +353,7 @@ class Stability(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
-        >>> ax = found.plot()
+        >>> ax = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5).plot()
         """
         from lodim.uncertainty.plots import draw_stability
 
@@ -364,10 +361,6 @@ class Stability(Generic[FitT_co]):
 
     def summary(self) -> Report:
         """Return a report: settings, shares and bounds.
-
-        Returns
-        -------
-        Report
 
         See Also
         --------
@@ -377,9 +370,9 @@ class Stability(Generic[FitT_co]):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5)
-        >>> print(found.summary().as_text().splitlines()[0].strip())
-        Stability selection
+        >>> report = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=5).summary()
+        >>> report.title
+        'Stability selection'
         """
         header = {"Model": self.fit.name, "Response": self._response()}
         header |= {"Pairs of halves": str(self.n), "Cutoff": f"{self.cutoff:g}"}
