@@ -1,4 +1,4 @@
-"""Fit a view to rows: search directions, fit the classification rule, calibrate it."""
+"""Estimation of melm: search the projection, fit the classifier in it, calibrate it."""
 
 from dataclasses import dataclass, replace
 
@@ -38,11 +38,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the view (projection that separates classes) and yield (View, log, None) once.
+    """Fit the projection and yield (View, log, None) once.
 
-    If `eval_batch` is given, yield (None, None, link scores of its rows) for each gamma (kernel
-    width) instead.
-    """
+    With `eval_batch`, yield (None, None, link scores of its rows) for each gamma (kernel width)
+    instead, for cross-validation."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -51,12 +50,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return link scores (n, K) of the rows of `test` from views of `train`, one array per gamma.
+    """Return link scores (n, K) of the rows of `test` from fits to `train`, one array per gamma.
 
-    A view is a projection that separates classes, gamma its kernel width. If no view can be fitted,
-    the scores are those of the null model. All starts are searched for first_gamma; warm_start (p,
-    k) is a single start instead.
-    """
+    gamma is the kernel width. Searches start at first_gamma, from many starts or from the
+    projection warm_start (p, k). If no fit is possible, the scores are those of the null model."""
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
@@ -79,11 +76,9 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit the View under other weights, searched and calibrated as in `fit`; return (View, log).
+    """Return the View (projection and classifier) and log under the weights of the problem.
 
-    A view is a linear projection that separates the classes; problem holds the data with new
-    weights. The calibration factor is that of `fit`.
-    """
+    It is searched as in `fit`, and has the calibration of `fit`."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -98,10 +93,9 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """Return the checked problem, with weights as counts of rows and k set.
+    """Return the checked problem, with weights as counts of rows, and k (dimensions) set.
 
-    If k is not given, it is 2, or 1 if the rows vary in one direction only.
-    """
+    k is by default 2, or 1 if the rows vary in one direction only."""
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
@@ -127,8 +121,7 @@ class ClassRows:
 
     position (m,) : positions in the batch
     present (C,) : classes with rows; `code` numbers them 0, ..., C - 1
-    within : whitening Basis of the variation within classes
-    """
+    within : coordinates in which rows have unit covariance within classes (Basis)"""
 
     X: np.ndarray
     code: np.ndarray
@@ -149,13 +142,11 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Search the View (projection) in which classes overlap least; return it and the log.
+    """Return the View (projection) in which classes overlap least, with its classifier, and a log.
 
-    Overlap is measured by the Cauchy-Schwarz divergence. Without classes the entropy is largest or
-    smallest. The log has the results of all starts, the best first. If `first_gamma` is given, all
-    starts are searched for it, the view is then followed to the gamma of the settings, and the log
-    contains `gamma` (the kernel width).
-    """
+    Overlap is measured by the Cauchy-Schwarz divergence; without classes the entropy is maximized
+    or minimized. With first_gamma, all starts use this kernel width, and the best result is
+    followed to the width of the settings."""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -178,11 +169,9 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View (projection with classifier) of a search result, and the rows' coordinates.
+    """Return the View (projection and classifier) of a search result, and coordinates (m, k).
 
-    `manifold` is the search result; the coordinates are (m, k). Bounds on the overlaps of classes
-    are still missing in the View.
-    """
+    Bounds on the overlaps of classes are still missing in the View."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -212,10 +201,9 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return coordinates in which the rows within classes are white, as a Basis.
+    """Return coordinates with unit covariance within classes, as a Basis.
 
-    Raises an error if rows vary in fewer than k directions.
-    """
+    Raises an error if rows vary in fewer than k directions."""
     shrunk = settings.covariance == SHRUNK and code.any()
     factor = settings.shrinkage_factor if shrunk else 0.0
     with single_blas():
@@ -236,7 +224,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """Return the Plan (settings of the search) for classes with rows, n_present of them."""
+    """Return the Plan (settings of the search) for n_present classes."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -250,10 +238,7 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V (p, k), with class overlaps and classifier still missing.
-
-    Z (m, k) are coordinates of the rows, `manifold` is the result of the search.
-    """
+    """Return the View of directions V (p, k), with class overlaps and classifier still missing."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -301,8 +286,7 @@ def for_folds(problem):
 def training_measures(problem, view):
     """Return deviance and balanced accuracy of at most 10,000 training rows, as a dict.
 
-    Each row is left out of the densities that classify it, but not of a user's estimator.
-    """
+    Each row is left out of the densities that classify it, but not of a user's estimator."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -313,10 +297,9 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows, and their leave-one-out link scores (m, K).
+    """Return a sample of the training rows, and their link scores (m, K), each row left out.
 
-    Each row is left out of the densities that classify it, but not of a user's estimator.
-    """
+    A user's estimator is not refitted without the row."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -328,14 +311,10 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the classes' probabilities on held-out rows; return the rule and measures.
+    """Calibrate the class probabilities on held-out rows; return the classifier and measures.
 
-    The rule classifies rows by their coordinates in the view (linear projection); the measures are
-    deviance and balanced accuracy of the held-out rows. If the view was followed from another gamma
-    (kernel width; see the log), so are the views of the folds. The measures of a fold use the
-    calibration by the other folds. The folds differ from those that chose gamma, which would be too
-    optimistic.
-    """
+    Each held-out row is classified by a projection of other rows. The measures of a fold use the
+    calibration by the other folds. Folds differ from those that chose gamma (the kernel width)."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -358,12 +337,10 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs of batches (train, test), the number of divisions, and arguments for the search.
+    """Return pairs of batches (train, test), the number of divisions, and search arguments.
 
-    A division splits all rows into folds. A few rows (or groups) are held out one by one, so that
-    the result does not depend on random folds; each search then starts from the view (projection)
-    of all rows.
-    """
+    A division splits all rows into folds. A few rows are held out one by one, so that the result
+    does not depend on random folds."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -374,11 +351,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the factor of each held-out row's scores, (n, 1), chosen on the other folds.
+    """Return the calibration factor of each held-out row, (n, 1), chosen on the other folds.
 
-    The factor (inverse temperature) calibrates probabilities. `loss` has a row per held-out row and
-    a column per factor; `part` and `draw` are each row's fold and division into folds.
-    """
+    loss has a row per held-out row and a column per factor; part and draw are the row's fold and
+    division."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -393,10 +369,9 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the part (fold) and the division (into folds) of each held-out row, both (n,).
+    """Return the fold and the division into folds of each held-out row, both (n,).
 
-    If there is a single fold, its rows are divided into a few parts.
-    """
+    A single fold is divided into a few parts, each calibrated by the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -23,21 +23,19 @@ HELD = ("held_deviance", "held_balanced_accuracy")  # measures if probabilities 
 
 
 class MelmFit(Fit):
-    """View that separates classes, with the rule that classifies in it.
+    """Linear projection that separates classes, with the classifier in it.
 
     Attributes
     ----------
     estimates : View
-        Directions for standardized features, and the rule that classifies along them.
+        Directions for standardized features, and the classifier.
     log : dict of arrays (n_starts,)
         Results of the starts, the best first: start (its kind), divergence (without a response the
-        entropy; for many rows on a sample of them), n_iter, converged.
+        entropy), n_iter, converged.
     measures : dict
         deviance, null_deviance, balanced_accuracy of the training rows (each row left out of the
         densities). If probabilities are calibrated, also held_deviance and held_balanced_accuracy
-        of held-out rows, which are classified by a view of other rows and calibrated by other
-        folds. All these views use the fit's gamma, which cross-validation may have chosen on the
-        same rows. Empty without a response.
+        of rows that were held out from search and calibration. Empty without a response.
     n : number of rows with positive weight
     selection : DataFrame or None
         The cross-validation that chose gamma.
@@ -132,9 +130,9 @@ class MelmFit(Fit):
             column per class. "link": scores. "class": most probable class. "prob": one column with
             the probability of each class. "projection": coordinates x1, ..., xk, the default
             without a response. "density": log density of each class (without a response: of all
-            rows) in the view.
+            rows) in the projection.
         offset : None
-            Not allowed, since a view has no score to which it could be added.
+            Not allowed, since there is no score to which it could be added.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
@@ -276,7 +274,7 @@ class MelmFit(Fit):
         data : frame
             Needs the columns of the formula; columns of the new names are replaced.
         offset : None
-            Not allowed, since a view has no score to which it could be added.
+            Not allowed, since there is no score to which it could be added.
 
         Returns
         -------
@@ -318,14 +316,13 @@ class MelmFit(Fit):
         data : frame
             Needs the columns of the formula, including the response.
         offset : None
-            Not allowed, since a view has no score to which it could be added.
+            Not allowed, since there is no score to which it could be added.
 
         Returns
         -------
         DataFrame
-            One row: n, deviance, dev_ratio, accuracy, log_loss, auc and balanced_accuracy. The
-            latter is the share of correctly classified rows of a class, averaged over the classes
-            that have rows.
+            One row: n, deviance, dev_ratio, accuracy, log_loss, auc and balanced_accuracy (share of
+            correctly classified rows of a class, averaged over the classes).
 
         Raises
         ------
@@ -374,11 +371,11 @@ class MelmFit(Fit):
         Parameters
         ----------
         kind : {"view", "loadings", "starts", "calibration"}, optional
-            "view" (the default): rows with densities, decision boundary, and loadings as arrows (in
-            three dimensions only rows and arrows). "loadings": loadings of the features by
-            dimension. "starts": the divergence that each start of the search reached.
-            "calibration": observed share of a class against its predicted probability, in groups of
-            rows.
+            "view" (the default): rows in the projection with densities, decision boundary, and
+            loadings as arrows (in three dimensions only rows and arrows). "loadings": loadings of
+            the features by dimension. "starts": the divergence that each start of the search
+            reached. "calibration": observed share of a class against its predicted probability, in
+            groups of rows.
         ax : Axes, optional
             New axes by default. For a view of three dimensions they need projection="3d".
         **arguments
@@ -407,9 +404,8 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
-        >>> ax = fit.plot("view")
+        >>> formula = "cultivar ~ alcohol + flavanoids + proline"
+        >>> ax = ld.melm(formula, ld.data("wine"), gamma=1.0, k=2).plot("view")
         """
         return super().plot(kind, ax, **arguments)
 
@@ -417,7 +413,7 @@ class MelmFit(Fit):
 
     @property
     def axes(self) -> list[str]:
-        """Names of a row's k coordinates in the fit's view (linear projection): x1, ..., xk."""
+        """Names of a row's k coordinates in the fit's projection: x1, ..., xk."""
         return [f"x{j + 1}" for j in range(self.estimates.k)]
 
     @property
@@ -429,11 +425,9 @@ class MelmFit(Fit):
 
     @property
     def divergence(self) -> float:
-        """Cauchy-Schwarz divergence of the class densities; for several classes summed over pairs.
+        """Cauchy-Schwarz divergence of the class densities; larger values mean less overlap.
 
-        Pairs are averaged instead if the fit has divergence="mean". Larger values mean less
-        overlap.
-        """
+        For several classes it is the sum over pairs, or with divergence="mean" their average."""
         fitting, regularizing = self.terms
         return fitting - regularizing
 
@@ -479,10 +473,9 @@ class MelmFit(Fit):
         """Return divergence, its two terms and bounds (Theorem 3) for each pair of classes.
 
         divergence = fitting - regularizing. overlap is an upper bound of the integral of the
-        smaller of the two densities: within a box sqrt(volume) exp(-H2x / 2), plus the probability
-        outside; the best of several boxes counts. balanced_accuracy = 1 - overlap / 2 is a lower
-        bound of the rule's accuracy if the densities are the true ones, which estimated densities
-        are not. weight is the weight of the pair in the fit's divergence.
+        smaller of the two densities. balanced_accuracy = 1 - overlap / 2 is a lower bound of the
+        classifier's accuracy if the densities are the true ones, which estimated densities are not.
+        weight is the weight of the pair in the fit's divergence.
 
         See Also
         --------
@@ -515,11 +508,9 @@ class MelmFit(Fit):
     def starts(self) -> pd.DataFrame:
         """Return the starts of the search, the best first: kind, divergence reached, iterations.
 
-        Without a response, divergence is the entropy. With more than 2,048 rows, starts are
-        searched on a sample of this size; the divergence shown is that of all rows. All but the
-        best three starts stop early: when two successive steps increased the divergence by at most
-        1e-4 of it. If gamma was chosen, `gamma` is the value for which the starts were searched;
-        the best result was then followed to the chosen gamma.
+        Without a response, divergence is the entropy. All but the best three starts stop early. If
+        gamma was chosen, `gamma` is the value for which the starts were searched; the best result
+        was then followed to the chosen gamma.
 
         See Also
         --------
@@ -528,9 +519,8 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
-        >>> len(fit.starts())
+        >>> formula = "cultivar ~ alcohol + flavanoids + proline"
+        >>> len(ld.melm(formula, ld.data("wine"), gamma=1.0, k=2).starts())
         17
         """
         return pd.DataFrame({name: list(values) for name, values in self.log.items()})

@@ -68,10 +68,7 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a view (projection that separates classes).
-
-        It is calibrated on held-out rows unless it belongs to a path, a series of fits.
-        """
+        """Return the MelmFit of a projection, calibrated on held-out rows unless part of a path."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -93,10 +90,9 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """Choose gamma and an open shrinkage factor by cross-validation.
+    """Return the problem with gamma (kernel width) and shrinkage factor chosen by cross-validation.
 
-    Returns the problem with these settings and a table of the gammas (kernel widths) tried.
-    """
+    Also returns a table of the gammas that were tried."""
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
     given = problem.arguments["covariance"], (problem.arguments["control"] or {})
@@ -109,11 +105,9 @@ def _chosen(problem):
 
 
 def _with_shrinkage_factor(problem, draws):
-    """Return the problem with a shrinkage factor: smaller if held-out rows favour no shrinkage.
+    """Return the problem with a smaller shrinkage factor if held-out rows favour no shrinkage.
 
-    The factor scales how strongly covariances are shrunk; draws is the number of divisions into
-    folds.
-    """
+    The factor scales how strongly covariances are shrunk; draws is the number of divisions."""
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
@@ -154,10 +148,10 @@ def melm(
     The view is the k-dimensional linear projection V'x in which the densities of the classes
     overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
     D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
-    normal with covariance h^2 cov, cov that of the class and
-    h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
-    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
-    components (Theorems 1 and 2).
+    normal with covariance h^2 cov, where cov is the covariance of the class and h = gamma (4 / (k +
+    2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a response, "~ .", it
+    is the view of largest or smallest entropy: the first or last principal components (Theorems 1
+    and 2).
 
     Parameters
     ----------
@@ -175,12 +169,12 @@ def melm(
         Width of the kernels relative to Silverman's rule; wider kernels show less detail. By
         default chosen by cross-validation.
     covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
-        Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards a multiple
-        of the covariance within all classes, which that rule shrinks towards its diagonal;
-        "ledoit-wolf" towards a multiple of the identity (the authors' code). With "shrunk" the
-        divergence does not depend on the features' units, and with a `shrinkage_factor` of 0 (see
-        `control`) it is invariant to affine maps (Observation 1). If neither gamma nor covariance
-        is given, cross-validation chooses the factor.
+        Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards the pooled
+        covariance within classes, which that rule shrinks towards its diagonal; "ledoit-wolf"
+        towards a multiple of the identity (the authors' code). With "shrunk" the divergence does
+        not depend on the features' units. With control's `shrinkage_factor` of 0 it is also
+        invariant to affine maps (Observation 1). If neither gamma nor covariance is given,
+        cross-validation chooses this factor.
     divergence : {"sum", "mean"}, default="sum"
         For several classes: sum over all pairs, or mean weighted by products of class shares.
     entropy : {"max", "min"}, default="max"
@@ -196,8 +190,8 @@ def melm(
         and `predict_proba`, of which a copy is fitted to the coordinates.
     weights : column name, array (n,) or "balanced", optional
         Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
-        rows are scaled to it.
-        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+        rows are scaled to it. "balanced" gives all K classes equal total weight: n / (K n_k) per
+        row of class k.
     offset : None
         Not allowed, since a view has no score.
     missing : {"indicator", "drop"}, default="indicator"
@@ -248,13 +242,11 @@ def melm(
 
     Notes
     -----
-    All bases of the view have the same divergence. The reported one has uncorrelated unit variances
-    within classes; its first axes separate class means, the others spreads. Held-out figures of the
-    print come from a search without the rows concerned; as gamma was chosen on the same rows, new
-    rows may be classified slightly worse.
-
-    The page "How melm works" tells how settings are chosen, when sums are exact,
-    and has all entries of `control`.
+    All bases of the view have the same divergence. In the reported one, coordinates are
+    uncorrelated with unit variances within classes; the first axes separate class means, the others
+    spreads. New rows may be classified slightly worse than the printed held-out rows, on which
+    gamma was chosen. The page "How melm works" tells how settings are chosen and when sums are
+    exact.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
     class of over 32,768 rows the means of small cells instead, and some of its rows. With as many

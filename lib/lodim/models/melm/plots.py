@@ -17,11 +17,9 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 
 
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
-    """Draw rows in the view (linear projection), with densities, decision boundary and arrows.
+    """Draw rows in the projection, with densities, decision boundary and the `top` longest arrows.
 
-    The `top` longest arrows of loadings or correlations are drawn. In three dimensions only rows
-    and arrows are drawn.
-    """
+    In three dimensions only rows and arrows (loadings or correlations) are drawn."""
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -155,10 +153,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the background of a plot as a biplot.Ground.
-
-    It has densities and predicted classes on a grid over the plane, and the levels of the contours.
-    """
+    """Return the background of a plot (biplot.Ground): densities and classes on a grid."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -172,10 +167,7 @@ def _ground(fit, rule, ends):
 
 
 def _contour_levels(density, rows):
-    """Return density levels (C, 2) above which 90% and 50% of each class's rows lie.
-
-    density (m, C) holds the densities of C classes at the rows.
-    """
+    """Return density levels (C, 2) above which 90% and 50% of each class's rows lie."""
     levels, quantiles = np.empty((density.shape[1], len(legend.HELD))), 1.0 - np.array(legend.HELD)
     for c in range(density.shape[1]):
         of_class = rows.code == c
@@ -185,11 +177,9 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x along a line, densities there, and the most probable class.
+    """Return points x along a line, densities there, and the most probable class (-1 if none).
 
-    near (m, 1) are the training rows' coordinates, which are included in x. The class is -1 where
-    all densities are negligible.
-    """
+    near (m, 1) are the training rows' coordinates, which are included in x."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

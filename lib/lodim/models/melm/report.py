@@ -245,10 +245,7 @@ def _held_out(fit):
 
 
 def _sums(view):
-    """Return a note if the divergence is approximate or from a sample of rows, as a list.
-
-    The divergence measures how little the classes overlap in the view (linear projection).
-    """
+    """Return a note if the divergence is approximate or from a sample of rows, as a list."""
     if view.drawn:
         return [f"The divergence is that of a random sample of {view.drawn} rows."]
     if view.error:

@@ -50,9 +50,7 @@ CLASSIFIER = forms.Form(forms.choice("kde").read, _name_of_classifier)
 class Settings:
     """Settings of a melm fit, as explained in the help of `melm`.
 
-    gamma may be None or, in cross-validation, a tuple; k may be None until the data are known. A
-    covariance of None becomes "shrunk".
-    """
+    gamma may be None or, in cross-validation, a tuple; k may be None until the data are known."""
 
     k: int | None
     gamma: Any

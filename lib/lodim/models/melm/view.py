@@ -1,4 +1,4 @@
-"""A view: k directions, and the coordinates of rows along them."""
+"""A linear projection of rows to k dimensions: its directions and coordinates."""
 
 import numpy as np
 
@@ -21,11 +21,10 @@ LOG = {  # one entry per start of the search, the best first
 
 @forms.record
 class View:
-    """Directions V (p, k) of a linear view; a row with standardized features x has coordinates x'V.
+    """Directions V (p, k) of a projection: a row with standardized features x has coordinates x'V.
 
-    deviation : standard deviations of the standardized features over the training rows
-    correlation : correlation of each feature with each coordinate over the training rows
-    spread : standard deviations of the coordinates over the training rows
+    deviation, spread : standard deviations of the features, and of the coordinates
+    correlation : correlation of each feature with each coordinate
     potential : logs of integrals of products of class densities, for classes A <= B; without
         classes (1, 1), minus the entropy
     overlap : bounds on the integral of the smaller density of classes A < B
@@ -36,8 +35,7 @@ class View:
     drawn : number of randomly drawn rows in the divergence; 0 if it uses all rows
     error : measured error of an approximate divergence; otherwise 0
     converged : whether the search met the tolerance
-    rule : Rule that classifies in these coordinates
-    """
+    rule : Rule that classifies in these coordinates"""
 
     V: np.ndarray = forms.real("p", "k")
     deviation: np.ndarray = forms.real("p", least=0)
@@ -65,11 +63,9 @@ class View:
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """Return directions V (p, k), rotated or reflected to be as close as possible to others.
+        """Return directions V (p, k), rotated or reflected to be close to another projection.
 
-        `other` is another linear projection. Orthogonal Procrustes: for coordinates Z and Z' of the
-        rows, minimizes |Z Q - Z'|.
-        """
+        Orthogonal Procrustes: for coordinates Z and Z' of the rows, minimizes |Z Q - Z'|."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)
         left, _, right = np.linalg.svd(covariance.T @ other.V)
@@ -86,10 +82,7 @@ class View:
 
 
 def project(V, tiles, n):
-    """Return the coordinates x'V (n, k) of the first n rows of tiles (blocks of 64 rows).
-
-    A row's coordinates do not depend on the other rows.
-    """
+    """Return the coordinates x'V (n, k) of the first n rows of tiles (blocks of 64 rows)."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
@@ -98,8 +91,7 @@ def project(V, tiles, n):
 def correlations(X, Z, share):
     """Return standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
 
-    share (n,) : row weights that sum to one. Correlations of constant features are zero.
-    """
+    share (n,) are row weights that sum to one. Correlations of constant features are zero."""
     X, Z = X - share @ X, Z - share @ Z
     cross = (X * share[:, None]).T @ Z
     deviation, spread = np.sqrt(share @ X**2), np.sqrt(share @ Z**2)
@@ -111,10 +103,8 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return V (p, k) in the reported basis; all bases of its span have the same divergence.
 
-    Coordinates have unit variances within classes and are uncorrelated. Along the first axes class
-    means differ most, and the last class is on the positive side. Along the other axes the spreads
-    of classes differ most; their signs make the largest loading positive.
-    """
+    Coordinates are uncorrelated with unit variances within classes. Class means differ most along
+    the first axes, the spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -135,10 +125,8 @@ def orient(V, X, code, weight):
 def upright(V, Z, share):
     """Return signs (k,) for which the largest loading of each column of V (p, k) is positive.
 
-    If the largest positive and negative loadings are equal, as for features that mirror each other,
-    the longer tail of the coordinates Z (n, k), with row weights share (n,), is on the positive
-    side.
-    """
+    If the largest positive and negative loadings are equal, the longer tail of the coordinates Z
+    (n, k) is on the positive side."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -148,8 +136,7 @@ def upright(V, Z, share):
 def _axes(means, share, covariances):
     """Return axes (k, k) along which class means, then spreads differ most; count the former.
 
-    The axes are orthonormal; means (C, k) and covariances (C, k, k) of the classes are whitened.
-    """
+    means (C, k) and covariances (C, k, k) are those of whitened classes."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]
