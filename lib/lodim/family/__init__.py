@@ -1,10 +1,7 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
-Scores are (n, K). K is the number of classes for multinomial (softmax), else 1 (for two classes the
-logit of the second). Responses are float (n,): numbers, or class codes. Each file defines one or
-more families and their loss as functions of one row for compiled code; `losses` selects among these
-functions.
-"""
+Scores are (n, K): K classes for multinomial (softmax), else K = 1. Responses are float (n,):
+numbers, or class codes."""
 
 from numbers import Real
 
@@ -89,9 +86,7 @@ def is_parameter(family, value):
 def parameter_of(family, y, weight, given):
     """Return the parameter of a family, such as a power or a quantile; None if it has none.
 
-    y, weight : (n,) to learn it from, the latter None if all rows weigh the same
-    given : the arguments that give parameters, None or a number, by name
-    """
+    y, weight : (n,) rows from which some families learn it; given : dict of the user's arguments"""
     own, *_, words = PARAMETERS.get(family, (None, ""))
     for name, value in given.items():
         if value is not None and name != own:

@@ -16,9 +16,7 @@ class Family:
     """Methods shared by all families (distributions of a response with a link).
 
     Arguments are the response `y` (n,), `weight` (n,) with sum one, and `offset` (n, K) for K
-    scores. Sums are over spans (fixed ranges) of rows, so that they do not depend on the
-    threads.
-    """
+    scores. Sums are over fixed ranges of rows, so that they do not depend on the threads."""
 
     n_scores = 1
     degree = 2  # a response and a score of c times the size have c^degree times the deviance
@@ -43,7 +41,7 @@ class Family:
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the derivative of the mean in the score, divided by the variance, at given means.
+        """Return the derivative of the mean in the score, divided by the variance.
 
         It is 1 for a canonical link."""
         return 1.0
@@ -55,8 +53,7 @@ class Family:
     def kernel_loss(self, y, weight):
         """Return the loss for one score per row, as a tuple that compiled functions take.
 
-        With several classes, it is the loss of one class against all others.
-        """
+        With several classes, it is the loss of one class against all others."""
         raise NotImplementedError
 
     def saturated(self, y):
@@ -74,9 +71,7 @@ class Family:
     def most_deviance(self, y):
         """Return the largest deviance that a held-out row counts with in model selection.
 
-        y : (n,) training responses. Without the cap, a single extreme outlier could decide which
-            settings have the lowest mean.
-        """
+        Without this limit a single outlier could decide which settings have the lowest mean."""
         return np.inf
 
     def null_deviance(self, y, weight, offset):
@@ -89,8 +84,7 @@ class Family:
 def beyond_null(y, offset, null):
     """Return a numeric response minus its offset and the null model's intercept, shaped like y.
 
-    A fit to it keeps its precision however far the response is from zero.
-    """
+    A fit to it keeps its precision however far the response is from zero."""
     rest = y - offset
     rest -= null
     return rest
@@ -108,8 +102,7 @@ def hits(y, score):
 def beside_offset(family, y, weight, offset, start):
     """Return the intercepts (K,) that minimize the deviance given the offset (n, K).
 
-    start : (K,) first guess, the exact solution without an offset
-    """
+    start : (K,) first guess, the exact solution without an offset"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
@@ -121,7 +114,7 @@ def beside_offset(family, y, weight, offset, start):
 def _mean(family, y, weight, offset, intercept):
     """Return the mean deviance at scores offset (n, K) + intercept (K,).
 
-    Its result is reproducible only if BLAS uses one thread."""
+    It is reproducible only if BLAS uses one thread."""
 
     def part(i):
         return weight[i] @ family.deviance(y[i], offset[i] + intercept)

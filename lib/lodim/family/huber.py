@@ -27,9 +27,7 @@ def loss_slope(limit, y, f, weight):
 
 @scalar
 def curvature(limit, y, f, weight):
-    """Return the second derivative of a row's weighted Huber loss in the prediction f.
-
-    The loss is linear for errors beyond `limit`."""
+    """Return the second derivative of a row's weighted Huber loss in f; 0 beyond `limit`."""
     return weight + weight if abs(f - y) <= like(limit, f) else weight * like(0.0, f)
 
 
@@ -67,8 +65,7 @@ class Huber(IdentityLink):
     def null_intercept(self, y, weight, offset):
         """Return the intercept (1,) of the intercept-only model, by Newton's method.
 
-        It is the root s of the sum of w max(-c, min(c, y - s)), for weights w and the limit c of
-        errors."""
+        It is the root s of the sum of w max(-c, min(c, y - s)), for weights w and the limit c."""
         rest = y - offset[:, 0]
         at, low, high = weighted_quantile(rest, weight, 0.5), rest.min(), rest.max()
         for _ in range(100):

@@ -1,9 +1,7 @@
 """The losses of families with one score per row, in the form that compiled functions take.
 
-A loss is a tuple (code, flat, and three parameters): the code selects the family's functions, and
-`flat` is a lower bound of the curvature per unit of weight that the first steps of an optimizer
-assume. All functions are compiled; CUDA kernels use their source (`engine.cuda.device`).
-"""
+A loss is a tuple (code, flat, three parameters): the code selects the family, and `flat` is a lower
+bound of the curvature per unit of weight. CUDA kernels use the source of these functions."""
 
 import numpy as np
 
@@ -29,7 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss at the score f, and its derivative with respect to f.
+    """Return a row's weighted loss at the score f, and its derivative in f.
 
     loss : tuple of the family's code and its parameters"""
     if loss[0] == _SQUARED:
@@ -45,7 +43,7 @@ def loss_slope(loss, y, f, weight):
 
 @scalar
 def curvature(loss, y, f, weight):
-    """Return the second derivative of a row's weighted loss with respect to the score f.
+    """Return the second derivative of a row's weighted loss in the score f.
 
     loss : tuple of the family's code and its parameters"""
     if loss[0] == _SQUARED:
@@ -61,9 +59,9 @@ def curvature(loss, y, f, weight):
 
 @scalar
 def tile_loss_slope(loss, y, f, weight, value, slope):
-    """Write the weighted loss of each row at score f to `value`, and its derivative to `slope`.
+    """Write the weighted loss of each of 64 rows to `value`, and its derivative in f to `slope`.
 
-    All arrays are tiles of 64 rows; loss is the tuple of the family's code and parameters."""
+    loss : tuple of the family's code and its parameters; f : scores"""
     if loss[0] == _SQUARED:
         for i in range(TILE):
             value[i], slope[i] = squared(y[i], f[i], weight[i])
@@ -89,9 +87,9 @@ def tile_loss_slope(loss, y, f, weight, value, slope):
 
 @scalar
 def tile_curvature(loss, y, f, weight, out):
-    """Write the second derivative of each row's weighted loss in the score f to `out`.
+    """Write the second derivative of each of 64 rows' weighted loss in the score f to `out`.
 
-    All arrays are tiles of 64 rows; loss is the tuple of the family's code and parameters."""
+    loss : tuple of the family's code and its parameters"""
     if loss[0] == _SQUARED:
         for i in range(TILE):
             out[i] = squared_curvature(y[i], f[i], weight[i])
@@ -118,7 +116,7 @@ def tile_curvature(loss, y, f, weight, out):
 def rows(loss, y, f, weight):
     """Return loss, first and second derivative in the score f per row, weighted.
 
-    y, f and weight have the same shape; loss is the tuple of the family's code and parameters."""
+    y, f and weight have equal shapes; loss is the tuple of the family's code and parameters."""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -13,11 +13,9 @@ from lodim.family.family import RAREST, Family, beside_offset
 
 @scalar
 def loss_shares(y, f, p):
-    """Return the log-loss of a row of class y at scores f (K,), and write class probabilities to p.
+    """Return the log-loss -log p_y of a row of class y at scores f (K,); write probabilities to p.
 
-    The loss is -log p_y. Its derivatives with respect to the scores are p_k - [k = y], and its
-    second derivatives are diag(p) - p p'.
-    """
+    Its derivatives in the scores are p_k - [k = y], its second derivatives diag(p) - p p'."""
     largest, total = f[0], 0.0
     for k in range(1, f.size):
         largest = max(largest, f[k])

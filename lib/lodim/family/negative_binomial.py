@@ -17,8 +17,7 @@ STEPS = 100
 class NegativeBinomial(LogLink):
     """Family of counts with variance mu + mu^2 / theta.
 
-    The deviance is 2 (y log(y / mu) - (y + theta) log((y + theta) / (mu + theta))).
-    """
+    The deviance is 2 (y log(y / mu) - (y + theta) log((y + theta) / (mu + theta)))."""
 
     theta: float
     name: str = "negative_binomial"

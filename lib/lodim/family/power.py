@@ -1,8 +1,6 @@
-"""Counts and amounts with a log link, whose variance is a power of the mean.
+"""Numbers with a log link, whose variance is a power of the mean; the loss is half the deviance.
 
-The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's amounts, some of
-which are zero. The loss is half the deviance.
-"""
+The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's amounts."""
 
 from dataclasses import dataclass
 
@@ -22,8 +20,7 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 def loss_slope(power, constant, y, f, weight):
     """Return a row's weighted loss at the log mean f, and its derivative in f.
 
-    The variance is mean ** power; the derivative is exp((1 - power) f) (exp(f) - y) times the
-    weight. constant : part of the loss that does not depend on f"""
+    The derivative is weight exp((1 - power) f) (exp(f) - y). The constant is subtracted."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -107,8 +104,7 @@ class Poisson(PowerVariance):
 class Gamma(PowerVariance):
     """Family of positive numbers with variance proportional to the squared mean mu; log link.
 
-    The deviance is 2 ((y - mu) / mu - log(y / mu)).
-    """
+    The deviance is 2 ((y - mu) / mu - log(y / mu))."""
 
     name: str = "gamma"
     loss: str = "gamma deviance"
@@ -131,11 +127,9 @@ class Gamma(PowerVariance):
 
 @dataclass(frozen=True)
 class Tweedie(PowerVariance):
-    """Family of amounts of which some are zero; variance proportional to mu^p; log link.
+    """Family of amounts of which some are zero; variance proportional to mu^p, 1 < p < 2; log link.
 
-    For the mean mu and the power p, 1 < p < 2, the deviance is 2 (y^(2-p) / ((1-p)(2-p)) - y
-    mu^(1-p) / (1-p) + mu^(2-p) / (2-p)).
-    """
+    The deviance is 2 (y^(2-p) / ((1-p)(2-p)) - y mu^(1-p) / (1-p) + mu^(2-p) / (2-p))."""
 
     power: float
     name: str = "tweedie"

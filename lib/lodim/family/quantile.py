@@ -20,8 +20,7 @@ def loss_slope(quantile, width, y, f, weight):
     """Return a row's weighted, rounded check loss and its derivative in the prediction f.
 
     It is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the width h of the
-    rounding. It exceeds the check loss by at most h log(2).
-    """
+    rounding. It exceeds the check loss by at most h log(2)."""
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
     return h * value, slope

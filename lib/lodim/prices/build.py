@@ -20,15 +20,9 @@ SHOWN = 8  # largest number of names listed in an error
 
 @dataclass
 class Graph:
-    """Named nodes, each with its columns of X and its needs.
+    """Named nodes (columns, terms or purchases), with their columns of X and what they need.
 
-    A node is a column, a term or another purchase; it may need other nodes, or a series (a set of
-    interchangeable sources).
-
-    columns, needs : dicts by name, in the order of the formula, then of the user's settings
-    bought : names that need a price: columns of the data, and other purchases
-    sources : dict series -> its sources
-    """
+    A node needs other nodes, or a series (a set of interchangeable sources)."""
 
     columns: dict = field(default_factory=dict)
     needs: dict = field(default_factory=dict)
@@ -36,10 +30,9 @@ class Graph:
     sources: dict = field(default_factory=dict)
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add a node (column, term or purchase) to the graph, or add to an existing one.
+        """Add a node (column, term or purchase), or add to an existing one.
 
-        columns : its columns of X; needs : names of what it needs; bought : whether it needs a
-            price"""
+        `columns` are its columns of X, `needs` the names it needs; `bought` nodes need a price."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -89,9 +82,7 @@ def derived_names(design):
 def _add_terms(graph, design, named):
     """Add nodes to the graph for columns of the data, then for the terms computed from them.
 
-    named : names that the user mentions, without blanks; factors of terms with such a name get a
-        node
-    """
+    named : names that the user mentions, without blanks; factors with such a name get a node"""
     for name in design.features:
         graph.add(name, bought=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -142,8 +133,7 @@ class _NameFinder:
     def find(self, name, where, child=None):
         """Return the node of a name; add a new node if the name has a price.
 
-        where, child : argument and dependent name, for errors
-        """
+        where, child : argument and dependent name, for errors"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -166,9 +156,7 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add the alternatives (series of interchangeable sources) and their sources to the graph.
-
-    names finds the nodes of the sources' names."""
+    """Add the alternatives (series of interchangeable sources) and their sources to the graph."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
@@ -189,7 +177,7 @@ def _priced(settings):
 
 
 def _squeeze(name):
-    """Return a name without blanks, so that I(x**2) and I(x ** 2) are the same term."""
+    """Return a name without blanks, so that I(x**2) and I(x ** 2) are one term."""
     return "".join(name.split()) if "(" in name or ":" in name else name
 
 
@@ -243,8 +231,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the part of a graph that the names of the formula need.
 
-    All series (sets of alternative sources) are kept, but one that is not needed has no sources.
-    """
+    All series (sets of alternatives) are kept, but one that is not needed has no sources."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
@@ -262,7 +249,7 @@ def _used_part(graph, formula):
 def _check_copies(graph, order):
     """Raise ArgumentError if alternatives would make too many copies of nodes.
 
-    A node has one copy for each alternative source that it may use. order : names, needs first"""
+    A node has one copy per combination of the alternative sources that it may use."""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}

@@ -14,28 +14,19 @@ from lodim.errors import ArgumentError
 class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
-    A node is a column, a term or another purchase; a series is a set of interchangeable sources.
+    A node is a column, a term or another purchase; parents come before children. A series is a set
+    of interchangeable sources. A node that needs a series has one copy per source, all with its
+    name."""
 
-    names : names of the nodes, parents before children; copies of a node have the same name
-    cost : (V,) costs, at least zero
-    parents : per node a tuple of the parents' positions
-    columns : per node a tuple of its columns of X; empty for a pure purchase
-    series : number of the series of which the node is a source, or -1
-    base : position of a node's first copy, or its own position without copies. A node that needs a
-        series has one copy per source of the series
-    set_cost : callable(frozenset of names) -> float, a submodular cost instead of the sum; or
-        None
-    """
-
-    names: tuple[str, ...] = forms.several("V")
-    cost: np.ndarray = forms.real("V", least=0)
+    names: tuple[str, ...] = forms.several("V")  # parents before children
+    cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
     parents: tuple[tuple[int, ...], ...] = forms.several("V", forms.several(None, forms.whole()))
     columns: tuple[tuple[int, ...], ...] = forms.several(
         "V", forms.several(None, forms.whole(most="p - 1"))
     )
-    series: np.ndarray = forms.whole("V", least=-1)
-    base: np.ndarray = forms.whole("V", most="V - 1")
-    set_cost: Callable | None = None
+    series: np.ndarray = forms.whole("V", least=-1)  # series of which the node is a source, or -1
+    base: np.ndarray = forms.whole("V", most="V - 1")  # position of a node's first copy
+    set_cost: Callable | None = None  # of a set of names, not the sum
 
     def _check_fields(self):
         """Raise ValueError unless parents come before their children."""
@@ -48,9 +39,7 @@ class Network:
 
     @cached_property
     def needs(self):
-        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself.
-
-        A node is a column or purchase."""
+        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself."""
         out = np.eye(len(self), dtype=bool)
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -67,9 +56,7 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Return which nodes are in `on` (V,) bool or needed by these, (V,) bool.
-
-        A node is a column or purchase."""
+        """Return which nodes (columns or purchases) are in `on` (V,) or needed by it, (V,) bool."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:
@@ -77,9 +64,7 @@ class Network:
         return on
 
     def price(self, on):
-        """Return the cost of the nodes `on` (V,) bool and of all they need, each paid once.
-
-        A node is a column or purchase."""
+        """Return the cost of the nodes `on` (V,) bool and of all they need, each paid once."""
         paid = np.unique(self.base[self.closed(on)])
         if self.set_cost is not None:
             return float(self.set_cost(frozenset(self.names[v] for v in paid)))
@@ -89,30 +74,9 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return the Network of nodes in any order, with copies of nodes that need a series.
 
-    A series is a set of interchangeable sources. A node gets one copy per source of the series,
-    with its own coefficients, as in the latent form of Jacob, Obozinski and Vert (2009). Copies of
-    a source share its cost.
-
-    Parameters
-    ----------
-    names, cost, parents, columns
-        Per node its name, cost, positions of the nodes it needs, and columns of X; in any order.
-    sources : tuple of tuples
-        Positions of the nodes that are sources of each series.
-    uses : (V,) tuples or None
-        Numbers of the series that each node needs in addition to its parents.
-    set_cost : callable or None
-        Cost of a frozenset of names, instead of the sum of costs.
-
-    Returns
-    -------
-    Network
-
-    Raises
-    ------
-    ArgumentError
-        If a node needs two sources of the same series.
-    """
+    A series is a set of interchangeable `sources` (positions); `uses` are the series that each node
+    needs. A node gets one copy per source, with its own coefficients (Jacob, Obozinski and Vert
+    2009). It is an error if a node needs two sources of one series."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -131,7 +95,7 @@ def _copies(names, parents, sources, uses, source_of):
     """Return a list of (node, parents) of each copy, parents first, and each node's first copy.
 
     A node has one copy per combination of sources of the series (sets of alternatives) it needs.
-    uses : series of each node; source_of : series of which a node is a source, or -1"""
+    `uses` are the series of each node; `source_of` maps a source to its series."""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -155,11 +119,9 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict series -> source that a copy of node v with these parents needs.
+    """Return a dict series -> source that a copy of node v with these parents needs, or None.
 
-    A node is a column or purchase, a series a set of alternative sources. None if the copy would
-    need two sources of one series.
-    """
+    A series is a set of alternative sources; None if the copy would need two of one series."""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -171,8 +133,8 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (dict series -> source, parents of the copy) for each consistent choice of sources.
 
-    v is the node that is copied, uses the series (sets of alternatives) of each node, and copies
-    the copies of its parents."""
+    `uses` are the series (sets of alternatives) that each node needs, `copies` the nodes' copies.
+    """
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

@@ -1,4 +1,4 @@
-"""Solvers, which use an objective and arrays, but no data or models."""
+"""Limited-memory BFGS for many problems at once, and for one problem with lower bounds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,19 +27,13 @@ INNER = {"cache": True, "forceinline": True, "inline": "always"}
 
 @dataclass(frozen=True)
 class Minimum:
-    """Results of q independent minimizations.
+    """Results of q independent minimizations; n_eval is their total number of evaluations."""
 
-    theta : (q, d) parameters at the minimum; value : (q,)
-    grad_norm : (q,) largest absolute gradient, with the slope of absolute values included
-    n_iter : (q,) steps; converged : (q,) bool
-    n_eval : total number of evaluations, each a pass over the data
-    """
-
-    theta: np.ndarray
-    value: np.ndarray
-    grad_norm: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
+    theta: np.ndarray  # (q, d) parameters at the minimum
+    value: np.ndarray  # (q,)
+    grad_norm: np.ndarray  # (q,) largest slope, with that of absolute values included
+    n_iter: np.ndarray  # (q,) number of steps
+    converged: np.ndarray  # (q,) bool
     n_eval: int
 
 
@@ -55,46 +49,31 @@ class Stops(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of q minimizations of functions of d parameters; the first axis is the minimization.
+    """State of q minimizations of functions of d parameters; the first axis is the minimization."""
 
-    trial, theta : (q, d) the parameters tried, and the last accepted parameters
-    gradient, slope : (q, d) gradient at theta, and the same with the L1 penalty included
-    best, largest : (q,) value at theta, and the largest absolute slope
-    promise : (q,) gain that remains according to the quadratic model at theta
-    direction, step : of the line search
-    S, Y : (q, memory, d) the last steps, and changes of the gradient over them
-    history : (q, 2) number of steps in S, and position of the newest
-    falls, outlook : gains of the last steps, and predicted gain of the next ten
-    flat, n_iter : consecutive steps without gain, and all steps
-    status : RUNNING, or how the minimization ended
-    """
-
-    trial: np.ndarray
-    theta: np.ndarray
-    gradient: np.ndarray
-    slope: np.ndarray
+    trial: np.ndarray  # (q, d) parameters that are tried
+    theta: np.ndarray  # (q, d) last accepted parameters
+    gradient: np.ndarray  # (q, d) at theta
+    slope: np.ndarray  # (q, d) gradient with the L1 penalty included
     direction: np.ndarray
-    S: np.ndarray
-    Y: np.ndarray
+    S: np.ndarray  # (q, memory, d) last steps
+    Y: np.ndarray  # (q, memory, d) changes of the gradient over these steps
     alpha: np.ndarray
-    history: np.ndarray
-    best: np.ndarray
-    largest: np.ndarray
-    promise: np.ndarray
+    history: np.ndarray  # (q, 2) number of steps in S, and position of the newest
+    best: np.ndarray  # (q,) value at theta
+    largest: np.ndarray  # (q,) largest absolute slope
+    promise: np.ndarray  # (q,) remaining gain according to the quadratic model
     step: np.ndarray
-    falls: np.ndarray
-    outlook: np.ndarray
-    flat: np.ndarray
+    falls: np.ndarray  # gains of the last steps
+    outlook: np.ndarray  # predicted gain of the next ten steps
+    flat: np.ndarray  # consecutive steps without gain
     n_iter: np.ndarray
-    status: np.ndarray
+    status: np.ndarray  # RUNNING, or how the minimization ended
 
 
 @njit(cache=True, forceinline=True)
 def new_search(theta, memory):
-    """Return the Search (state of q minimizations) that begins at theta (q, d).
-
-    memory : number of previous steps to remember
-    """
+    """Return the state of q minimizations that begin at theta (q, d) and store `memory` steps."""
     q, d = theta.shape
     start, gradient = np.zeros((q, d)), np.zeros((q, d))
     slope, direction = np.zeros((q, d)), np.zeros((q, d))
@@ -144,9 +123,8 @@ def _add(out, a, u):
 def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Set out = -H slope, the quasi-Newton direction from previous steps (two-loop recursion).
 
-    S, Y (memory, d) are previous steps and changes of the gradient, of which `pairs` rows are used;
-    row `newest` is the last. alpha : work array. See Nocedal & Wright 2006, algorithm 7.4.
-    """
+    S, Y (memory, d) are steps and changes of the gradient; `pairs` rows are used, `newest` is the
+    last (Nocedal & Wright 2006, algorithm 7.4)."""
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -165,10 +143,8 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial` in S and Y if it shows positive curvature.
 
-    The step overwrites the oldest one. Returns the number of stored steps, and the newest position.
-
-    at, gradient : gradients at `trial` and at theta; S, Y : (memory, d) steps and gradient changes
-    """
+    It overwrites the oldest step. `at` and `gradient` are the gradients at `trial` and at theta.
+    Return the number of stored steps, and the newest position."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -198,10 +174,8 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _leave(c, at, l1, search):
     """Move minimization c to its accepted trial point, and choose the next direction and trial.
 
-    Returns the largest slope, and the remaining gain predicted by the quadratic model.
-
-    at : gradient at the trial point; l1 : (d,) weights of absolute values; search : Search
-    """
+    `at` is the gradient at the trial point, `l1` (d,) are weights of absolute values. Return the
+    largest slope, and the remaining gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -231,10 +205,9 @@ def _leave(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return the next, shorter step length: minimum of a parabola, or 0.1 to 0.5 of the last one.
+    """Return a shorter step: the minimum of a parabola, but 0.1 to 0.5 times the last step.
 
-    step : last length; gain : change of the value by its slope (negative); rise : actual change
-    minus gain
+    gain : (negative) change of the value that its slope predicts; rise : actual change minus gain
     """
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
@@ -244,9 +217,8 @@ def _shorter(step, gain, rise):
 def _outlook(falls, n_iter):
     """Return the predicted gain of the next ten steps: the total gain of the last ten steps.
 
-    If gains decrease quickly, the prediction is the sum of a geometric series. falls (10,) are the
-    gains of the last steps; the gain of step i is at position i modulo 10.
-    """
+    If gains decrease quickly, it is the sum of a geometric series. The gain of step i is falls[i %
+    10]."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -260,12 +232,10 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True, forceinline=True)
 def advance(active, value, at, stops, search):
-    """Use one evaluation of the function for each active minimization.
+    """Use one evaluation of the function for each minimization `active`.
 
-    The trial point is accepted if the value is low enough; otherwise the step is shortened.
-
-    active : indices of the minimizations; value, slope at : values and gradients at their trials
-    """
+    A trial point is accepted if its value is low enough; otherwise the step is shortened. `value`
+    and `at` are the values and gradients at the trial points."""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -322,49 +292,16 @@ def lbfgs(
 ):
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, in parallel.
 
-    The method is limited-memory BFGS with backtracking; with absolute values its orthant-wise form
-    (Andrew & Gao 2007), with one change: parameters that are not zero may move against their own
-    slope as long as full steps lower the value. The problems share each pass over the data only.
-    Each problem has its own step and history, and is no longer evaluated when it has finished.
+    By limited-memory BFGS with backtracking; with absolute values in its orthant-wise form (Andrew
+    & Gao 2007). The problems share only the passes over the data.
 
-    Parameters
-    ----------
-    objective : Objective
-        `objective(theta (q, d), active)` returns value (q,) and gradient (q, d), computed for the
-        problems `active`. `objective.l1` (d,) are the weights of the absolute values,
-        `objective.precision` is the relative error of a value, and `objective.scaled` means that
-        the Hessian is near the identity.
-    theta : array (q, d)
-        Starting values.
-    max_iter : int
-        Largest number of evaluations per problem.
-    tol, ftol : float
-        A problem stops if its largest absolute (pseudo-)gradient is at most `tol`, or if two
-        accepted steps in a row lower the value by at most `ftol` times its size. With a scaled
-        objective, it also stops if the quadratic model predicts no larger gain.
-    resolution : float
-        A problem also stops if ten more steps are predicted to gain at most this much. The
-        prediction is the gain of the last ten steps. If the last three steps gained at most a
-        quarter of the gain of the three steps before, it is the sum of the geometric series. With a
-        scaled objective and after a fifth of `memory` steps, a problem also stops if the last gain
-        and ten times the gain predicted by the quadratic model are at most this much.
-    memory : int
-        Number of steps from which the quasi-Newton matrix is built.
-    best_only : bool
-        Whether only the lowest minimum is needed. A problem then stops, not converged, if ten times
-        its predicted gain would not bring it below the lowest value. With a scaled objective the
-        prediction is from the quadratic model. Otherwise that would be far too small for correlated
-        features: with a `resolution` the prediction for ten steps is used, without one no problem
-        stops.
-    spacing : float
-        If positive, every trial point is rounded to multiples of this number. Two runs that differ
-        by rounding errors then agree again after the next step; otherwise they may end in different
-        minima after a hundred steps.
-
-    Returns
-    -------
-    Minimum
-    """
+    tol, ftol : a problem stops if its largest (pseudo-)gradient is at most tol, or if two steps in
+        a row lower the value by at most ftol times its size. A scaled objective (Hessian near the
+        identity) also stops if the quadratic model predicts no larger gain
+    resolution : a problem also stops if the next ten steps are predicted to gain at most this much
+    best_only : stop problems whose predicted gain would not bring them below the lowest value
+    spacing : if positive, trial points are rounded to its multiples, so that runs that differ by
+        rounding errors end in the same minimum"""
     compiled = getattr(objective, "compiled_loop", None)
     if compiled is not None and resolution == 0.0:
         return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
@@ -391,13 +328,7 @@ def minimum(search, n_eval):
 
 
 class Steps:
-    """Last steps of the minimizer `bounded`, with the changes of the gradient over them.
-
-    Attributes
-    ----------
-    S, Y : (40, d) steps and changes of the gradient; `pairs` rows are used, and row `newest` is
-        the last step
-    """
+    """Last steps of the minimizer `bounded`, with the changes of the gradient over them."""
 
     def __init__(self, d):
         self.S, self.Y = np.zeros((2, MEMORY, d))
@@ -411,10 +342,7 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy the steps `part` of fewer parameters into the positions `at` of all parameters.
-
-        Steps of the other parameters become zero, since these were fixed.
-        """
+        """Copy the steps `part` of parameters at some positions; steps of others become zero."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -430,10 +358,8 @@ class Steps:
 def _free_direction(slope, S, Y, pairs, alpha, out):
     """Set out = -H slope, a quasi-Newton direction with a scale for each parameter.
 
-    The scale of a parameter is its weighted least-squares fit to the pairs of steps S and gradient
-    changes Y (from the oldest to the newest), with weights 1 / s'y, so it adapts to the units of
-    the parameter. It differs from a common scale by at most the factor 10. alpha : work array.
-    """
+    Each scale is fitted to steps S and gradient changes Y, so it adapts to the units of the
+    parameter. It differs from a common scale by at most the factor 10."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -463,9 +389,8 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
 
-    The direction uses the parts of previous steps (S, Y) that belong to free parameters, if they
-    show positive curvature. Returns the largest slope, and whether there were such steps.
-    """
+    The direction uses parts of previous steps S, Y that show positive curvature. Return the largest
+    slope, and whether there were such steps."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):
@@ -501,32 +426,14 @@ def bounded(
 ):
     """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
 
-    It follows the quasi-Newton direction of the parameters that are not held by a bound, projected
-    on the bounds (Bertsekas 1982). With bounds at zero an L1 penalty is linear, hence smooth, and
-    zeros are exact.
+    It projects the quasi-Newton direction of the free parameters on the bounds (Bertsekas 1982).
+    With bounds at zero an L1 penalty is smooth, and zeros are exact.
 
-    Parameters
-    ----------
-    function : callable
-        theta (d,) -> value, gradient (d,).
-    theta, lower : arrays (d,)
-        Starting values, and lower bounds.
-    max_iter : int
-        Largest number of evaluations.
-    tol, ftol, patience : float, float, int
-        The minimization has converged if the largest absolute projected gradient is at most `tol`,
-        or if each of the last `patience` steps lowered the value by at most `ftol` times its size.
-    precision : float
-        Relative error of a value; a step may raise the value by this much.
-    start : value, gradient (d,)
-        Value and gradient at theta, if known.
-    steps : Steps
-        Earlier steps, to which new steps are added.
-
-    Returns
-    -------
-    Minimum
-        Minimum of one problem.
+    function : theta (d,) -> value, gradient (d,)
+    tol, ftol, patience : it stops if the largest projected gradient is at most tol, or if each of
+        the last `patience` steps lowered the value by at most ftol times its size
+    precision : relative error of a value; a step may raise the value by this much
+    start : value and gradient at theta, if known; steps : earlier steps, to which steps are added
     """
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start

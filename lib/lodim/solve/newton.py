@@ -10,24 +10,9 @@ from lodim.solve.lbfgs import Minimum
 def polish(objective, end, max_iter=10):
     """Return a minimum refined by full Newton steps until their gain is within rounding errors.
 
-    About half of the digits of a quasi-Newton result depend on its path. A few Newton steps, all
-    with the Hessian at that result, fix the other digits. They stop if the Hessian is not positive
-    definite, or if a step would raise the value or not reduce the gradient.
-
-    Parameters
-    ----------
-    objective : callable
-        Function theta (d,) -> value, gradient (d,), with a method `hessian` and an attribute
-        `precision`, the relative error of a value.
-    end : Minimum
-        Result of the minimization of one problem.
-    max_iter : int
-        Largest number of steps.
-
-    Returns
-    -------
-    Minimum
-    """
+    About half of the digits of a quasi-Newton result depend on its path; a few Newton steps fix the
+    others. `objective` returns value and gradient at theta (d,), and has `hessian` and `precision`
+    (relative error of a value)."""
     theta = end.theta[0]
     value, gradient = objective(theta)
     n_iter, n_eval, promised = 0, 2, np.inf
@@ -49,10 +34,9 @@ def polish(objective, end, max_iter=10):
 
 
 def _damped_step(H, gradient, damping):
-    """Return the Newton step -(H + damping max(diag H) I)^-1 gradient.
+    """Return the Newton step -(H + damping max(diag H) I)^-1 gradient, or None.
 
-    None if the damped Hessian is not positive definite.
-    """
+    None means that the damped Hessian is not positive definite."""
     damped = H.copy()
     diagonal = np.arange(len(H))
     damped[diagonal, diagonal] += damping * max(H[diagonal, diagonal].max(), 1e-300)

@@ -14,19 +14,15 @@ DAMPING = 0.01  # share of the largest curvature, added to all
 class Objective(Protocol):
     """Interface of q smooth functions of d parameters that share their passes over the data.
 
-    Called with theta (q, d) and the indices `active` of the functions to evaluate, it returns value
-    (q,) and gradient (q, d), computed in these rows. `l1` (d,) are the weights of absolute values
-    that the solver adds; `precision` is the relative error of a value. `scaled` means that the
-    Hessian is near the identity, so that the gradient predicts the remaining gain.
+    Called with theta (q, d) and the indices `active`, it returns value (q,) and gradient (q, d) in
+    these rows. `scaled` means that the Hessian is near the identity, so that the gradient predicts
+    the remaining gain.
 
-    For few rows, an objective may have a compiled solver, since Python would take longer between
-    evaluations than the evaluations themselves: `compiled_loop(theta, max_iter, tol, ftol, memory)`
-    returns the fields of a Minimum. It takes `factor` if it is called by `Preconditioned`, or
-    `unit` (d,) if it is called by `Rescaled`. Without a compiled solver it is None.
-    """
+    For few rows an objective may have a compiled solver, which saves Python's time per evaluation:
+    `compiled_loop(theta, max_iter, tol, ftol, memory)` returns the fields of a Minimum."""
 
-    l1: np.ndarray
-    precision: float
+    l1: np.ndarray  # (d,) weights of absolute values that the solver adds
+    precision: float  # relative error of a value
     scaled: bool
 
     def __call__(self, theta, active): ...
@@ -34,20 +30,14 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty lambda sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|) of parameters w (d,).
-
-    ridge (d,) and l1 (d,) are the resulting weights of w_k^2 and of |w_k|.
-    """
+    """Penalty sum_k (ridge_k w_k^2 + l1_k |w_k|) of parameters w (d,)."""
 
     ridge: np.ndarray
     l1: np.ndarray
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Return the penalty in which parameter k has the share share[k], (d,); 0: not penalized.
-
-        lambda_, l1_ratio : size of the penalty, and part of it on absolute values
-        """
+        """Return the penalty lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|)."""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
@@ -55,8 +45,7 @@ class ElasticNet:
 def pseudo_slope(theta, gradient, l1):
     """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent.
 
-    gradient : derivative of f; all arguments are numbers
-    """
+    gradient : derivative of f; all arguments are numbers"""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -68,8 +57,7 @@ def pseudo_slope(theta, gradient, l1):
 def add_ridge(active, theta, ridge, value, gradient):
     """Add the penalty sum_k ridge_k theta_k^2 to `value`, and its derivative to `gradient`.
 
-    active : indices of the rows of theta (q, d), value (q,) and gradient (q, d) to process
-    """
+    active : rows of theta (q, d), value (q,) and gradient (q, d) to process"""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
@@ -77,17 +65,9 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """An objective in parameters u = L' theta, for which its Hessian is near the identity.
+    """Objective in parameters u = L' theta, for which its Hessian is near the identity.
 
-    Parameters
-    ----------
-    objective : Objective without absolute values
-    hessian : array (q, d, d)
-        Positive semidefinite approximation of the Hessian of each function; L L' is the Hessian
-        after damping.
-    damping : float
-        Share of the largest curvature that is added to all diagonal elements.
-    """
+    L L' = hessian + damping max(diag hessian) I; hessian (q, d, d) is an approximation."""
 
     scaled = True
 
@@ -112,16 +92,10 @@ class Preconditioned:
 
 
 class Rescaled:
-    """An objective in parameters u = theta / unit, also in its absolute values.
+    """Objective in parameters u = theta / unit, also in its absolute values.
 
-    Without it, if columns have different scales, no step length or damping suits all parameters.
-
-    Parameters
-    ----------
-    objective : Objective
-    unit : array (d,)
-        Positive units. Powers of two cause no rounding.
-    """
+    Otherwise no step length suits all parameters if columns have different scales. Powers of two as
+    units (d,) cause no rounding."""
 
     scaled = False
 
@@ -192,8 +166,7 @@ def solve_upper(L, x):
 def _solve(L, v, transposed):
     """Return the solutions x (q, d) of L x = v, or of L' x = v if `transposed`.
 
-    L (q, d, d) : lower triangular matrices; v : (q, d)
-    """
+    L (q, d, d) : lower triangular matrices; v : (q, d)"""
     x = v.copy()
     for c in range(len(x)):
         if transposed:

@@ -25,27 +25,19 @@ OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() 
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the graph: a purchase, or a series (a set of interchangeable sources).
+    """Box of the drawn graph: a purchase, or a series (a set of interchangeable sources)."""
 
-    text : name
-    parents : positions of the boxes that it needs
-    step : number of the cheapest model that contains it, 0 if none does
-    chosen : whether the model used by predict() needs it
-    series : whether it represents a series
-    """
-
-    text: str
-    parents: tuple[int, ...]
-    step: int
-    chosen: bool
-    series: bool = False
+    text: str  # name
+    parents: tuple[int, ...]  # positions of the boxes that it needs
+    step: int  # number of the cheapest model that contains it, 0 if none does
+    chosen: bool  # whether the model used by predict() needs it
+    series: bool = False  # whether it represents a series
 
 
 def graph(fit, ax, *, most=30):
-    """Draw the first purchases of the frontier (the best models by price) as boxes with lines.
+    """Draw the first `most` purchases of the frontier (best models by price) as boxes with lines.
 
-    A box shows the price from which the purchase is bought; `most` is the largest number of
-    boxes."""
+    A box shows the price from which the purchase is bought."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -74,9 +66,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box of the graph per purchase (what has a price) and set of alternatives.
-
-    Each comes after the boxes that it needs."""
+    """Return a Box per purchase (what has a price) and set of alternatives, after its needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -108,29 +98,21 @@ def _boxes(fit):
 
 
 def _bought(fit, copies):
-    """Return the number of the cheapest model with any of some nodes, 0 if there is none.
+    """Return the number of the cheapest model with any of the nodes `copies`, or 0.
 
-    copies : nodes of the dependency graph that are copies of one purchase. Also returns whether the
-        model used by predict() has one of them.
-    """
+    Also returns whether the model used by predict() has one of them."""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the box of a series (a set of alternatives), updated by a purchase that needs it.
-
-    The box gets the purchase's `step` (number of its cheapest model) if that is earlier than its
-    own."""
+    """Return the box of a set of alternatives, updated by a purchase that needs it."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return the first `most` boxes (purchases) that are bought, those of the chosen model first.
-
-    Boxes in no model are included if there is room for all boxes, or nothing else to draw.
-    """
+    """Return the first `most` boxes (purchases) bought, those of the chosen model first."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
@@ -182,11 +164,8 @@ def _edge(ax, x0, y0, x1, y1, on):
 def places(parents, order):
     """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
 
-    No two nodes have the same place.
-
-    parents : (n,) tuples of positions, parents before children
-    order : (n,) nodes with smaller values are drawn higher
-    """
+    parents : (n,) tuples of positions, parents before children; order : nodes with smaller values
+    are drawn higher"""
     layer, height = layers(parents), np.zeros(len(parents))
     needed = {u for nodes in parents for u in nodes}
     single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
@@ -213,9 +192,7 @@ def layers(parents):
 def heights(parents, order):
     """Return heights of nodes, (n,): a leaf has its own row, others the middle of their children.
 
-    Each node is attached to one parent, the first that is drawn, so that lines do not cross; its
-    other parents are drawn next to that one.
-    """
+    Each node is attached to one parent, the first that is drawn, so that few lines cross."""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

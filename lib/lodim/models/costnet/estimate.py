@@ -37,10 +37,7 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit path and frontier; yield (estimates, log, scores (n, K) of held-out rows) per budget.
 
-    The path has one model per penalty, the frontier the best model at each price. For several
-    ascending budgets, one search with the largest budget is used. A budget of None is chosen by the
-    held-out losses of the frontier.
-    """
+    One search serves several ascending budgets. A budget of None is chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -62,9 +59,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return fitted models (PenaltyPath, CostFrontier or None) with larger intercepts.
-
-    level (K,) is added to the intercept of each of K scores."""
+    """Return models (PenaltyPath, CostFrontier or None) with `level` (K,) added to intercepts."""
     return None if models is None else replace(models, intercept=models.intercept + level)
 
 
@@ -75,18 +70,14 @@ def _budgets(settings):
 
 
 def _index(frontier, settings, budget):
-    """Return the index of the frontier's model for a budget: its best model within the price.
-
-    If the budget is None, held-out losses choose the model."""
+    """Return the index of the frontier's best model within a budget; None: by held-out loss."""
     if budget is None:
         return frontier.best(priced=settings.costs is not None)
     return frontier.index_within(budget)
 
 
 def _path_solver(settings):
-    """Return the function that fits the penalized path with the solver of the settings.
-
-    It is called as (batch, family, groups, lambdas=None) and returns a PenaltyPath."""
+    """Return the function (batch, family, groups, lambdas=None) -> PenaltyPath of the settings."""
     names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")
     options = {name: getattr(settings, name) for name in names}
     if settings.solver == "cvxpy":
@@ -104,9 +95,7 @@ def _lambdas(settings):
 
 
 def _frontiers(batch, family, settings, path, bounded):
-    """Return the frontier (best model at each price) of all rules, and that of the lasso alone.
-
-    Both are a CostFrontier; that of the weighted lasso may be None."""
+    """Return the frontier (best model at each price) of all rules, and the lasso's or None."""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
@@ -138,18 +127,14 @@ def _lasso_alone(batch, family, settings, results, path):
 def _penalties(settings, p):
     """Return the penalty of each search rule for p columns, as a dict of Groups by rule.
 
-    "lasso" is absent if it equals "group": each column has its own price and nothing depends on
-    anything else.
-    """
+    "lasso" is absent if it equals "group": no column depends on another one."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
 
 def _by_cv(settings):
-    """Return whether models are compared by held-out loss.
-
-    If the settings ask for proven optima, they are compared by the deviance."""
+    """Return whether models are compared by held-out loss; proven optima compete by deviance."""
     return settings.criterion == "cv" and "exact" not in settings.rules
 
 
@@ -164,8 +149,7 @@ def _judged(batch, settings):
 def _judge(batch, family, settings, results, draws):
     """Return candidate models of the frontier (best models by price), and their held-out losses.
 
-    The losses are a dict. results : models that the search rules found with all rows; draws :
-    number of random sets of folds"""
+    results : models that the search rules found with all rows; draws : number of sets of folds"""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -184,17 +168,9 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Apply the search rules to the rows of a batch, to find models at each price.
+    """Apply the search rules to the rows of a batch; return RuleResults and deviances of optima.
 
-    Returns RuleResults and the deviances of proven optima.
-
-    Parameters
-    ----------
-    path : PenaltyPath, optional
-        Path of the group penalty, if known.
-    lambdas : dict, optional
-        Penalties of each rule's path; chosen automatically by default.
-    """
+    path : path of the group penalty, if known; lambdas : dict of penalties per rule, if given"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)
@@ -228,8 +204,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 def _models_of_rules(search, settings, paths, limits):
     """Return the candidate models that each search rule finds, as a dict by rule.
 
-    They use the columns that are nonzero along penalized `paths`, or come from searches; limits are
-    budgets of exact searches."""
+    `paths` are penalized paths by rule; `limits` are budgets of exact searches."""
     out, asked = {}, settings.rules
     if "exact" in asked:  # first, so that equal models are attributed to it
         out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
@@ -253,8 +228,8 @@ def _limits(settings):
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
     """Return the Search that all rules share: columns to choose among, their prices and refits.
 
-    network is the graph of prices and dependencies, a refit an unpenalized model. For wide data
-    only the nodes that `path` uses, and promising ones, are kept."""
+    network is the graph of prices and dependencies. In wide data only promising columns are kept.
+    """
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

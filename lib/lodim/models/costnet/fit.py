@@ -28,8 +28,6 @@ PRICES = forms.Form(forms.modest().read, lambda costs: None if callable(costs) e
 class CostnetFit(Fit):
     """Frontier of the best models at each price, with the model that `predict` uses.
 
-    `at` returns the fit with another of these models: prints and predictions then belong to it.
-
     Attributes
     ----------
     estimates : Estimates
@@ -37,15 +35,14 @@ class CostnetFit(Fit):
         all rules; `lasso`, the models of the weighted lasso alone.
     position : tuple of (bool, int)
         Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
-        there or on the path; `at` changes it.
+        on the frontier or on the path; `at` changes it.
     paid : Purchases
         Purchases that the models of the path need, and their prices.
-    limit : float
-        Largest price of the models searched; inf without a limit.
-    total : float
-        Total price, with the most expensive source of each series of alternatives.
+    limit, total : float
+        Largest price of the models searched, or inf; price of everything, with the most expensive
+        source of each series of alternatives.
     lightest : float
-        Smallest positive row weight, where all weights sum to 1.
+        Smallest positive row weight, if all weights sum to 1.
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
         model
     selection : DataFrame or None
@@ -119,9 +116,7 @@ class CostnetFit(Fit):
 
     @property
     def _reader(self):
-        """Design (columns and codings) of the terms that the model uses.
-
-        New data need no other columns."""
+        """Design (columns and codings) of only the terms that the model uses."""
         return self._restricted[0]
 
     @property
@@ -199,9 +194,9 @@ class CostnetFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """Return one row per frontier model and term (and class), the cheapest model first.
 
-        step, cost, rule and lambda_ (as in `prices`) identify the model; `chosen` is True for the
-        model that predict() uses. estimate is in units of the link per unit of the feature,
-        std_estimate per standard deviation (NaN for the intercept).
+        step, cost, rule and lambda_ (as in `prices`) identify the model; `chosen` marks the model
+        that predict() uses. estimate is in units of the link per unit of the feature, std_estimate
+        per standard deviation (NaN for the intercept).
 
         See Also
         --------
@@ -495,8 +490,7 @@ class CostnetFit(Fit):
     def separated(self) -> bool:
         """Whether a refitted model gives each training row's own class a probability above 1/2.
 
-        Its coefficients are then not estimable, since larger ones would always fit better.
-        """
+        Its coefficients are then not estimable, since larger ones would always fit better."""
         refitted = self.levels is not None and self.step.df > 0 and self.step.relax == 1.0
         # A row with a smaller probability alone has at least this deviance.
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)

@@ -23,40 +23,31 @@ DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 class Estimates:
     """Estimates of a costnet fit, for standardized columns.
 
-    path : PenaltyPath, the models of the group penalty
-    frontier : CostFrontier, the best model of all rules at each price; None if a lambda_ was given
-    lasso : CostFrontier of the weighted lasso alone, for comparison; also None for large problems
-        with several classes
-    """
+    `frontier` has the best model of all search rules at each price, `lasso` those of the weighted
+    lasso alone. Both may be None."""
 
-    path: PenaltyPath = forms.part(PenaltyPath)
+    path: PenaltyPath = forms.part(PenaltyPath)  # models of the group penalty
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
     lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
-        """Return the estimates without models of the frontier that cost more than a budget.
-
-        The frontier has the best model at each price."""
+        """Return the estimates without models of the frontier that cost more than a budget."""
         lists = (part and part.within(budget) for part in (self.frontier, self.lasso))
         return Estimates(self.path, *lists)
 
 
 @forms.record
 class Purchases:
-    """Purchases that each of L penalized models needs, and their total prices.
+    """Purchases that each of L penalized models needs, and their total prices."""
 
-    bought : (L, V) bool, for the V nodes of the dependency graph
-    cost : (L,) price of each model"""
-
-    bought: np.ndarray = forms.flags("L", "V")
+    bought: np.ndarray = forms.flags("L", "V")  # for the V nodes of the dependency graph
     cost: np.ndarray = forms.real("L", least=0)
 
     @classmethod
     def from_path(cls, path, network, dependents):
         """Return the Purchases that the models of a penalized path need.
 
-        They are found from the copies of columns that have coefficients. dependents : "all" or
-        "direct", as in `costnet`"""
+        dependents : "all" or "direct", as in `costnet`"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -68,33 +59,20 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """One model of a frontier (best models by price) or penalized path, for standardized columns.
+    """Model of a frontier (best models by price) or penalized path, for standardized columns."""
 
-    number : its number on the frontier, from 1; 0 for a penalized model
-    cost : price of everything that it needs
-    intercept (K,), coef (p, K) : for K scores and p columns
-    bought : (V,) bool, nodes of the dependency graph that it needs
-    deviance : weighted mean over the training rows
-    df : number of columns with a coefficient; with several classes a column counts once
-    lambda_ : penalty of the path that selected its terms; NaN if none did
-    rule : search rule that found it
-    bound : lower bound of the deviance of models with its price; NaN if unknown
-    relax : share of the unpenalized refit in its coefficients; 0 for a penalized model
-    held_out : mean deviance of held-out rows; NaN if unknown
-    """
-
-    cost: float
-    intercept: np.ndarray
-    coef: np.ndarray
-    bought: np.ndarray
-    deviance: float
-    df: int
-    lambda_: float
-    number: int = 0
-    rule: str = PENALIZED
-    bound: float = np.nan
-    relax: float = 0.0
-    held_out: float = np.nan
+    cost: float  # price of everything that it needs
+    intercept: np.ndarray  # (K,)
+    coef: np.ndarray  # (p, K)
+    bought: np.ndarray  # (V,) bool, nodes of the dependency graph that it needs
+    deviance: float  # weighted mean over the training rows
+    df: int  # number of columns with a coefficient
+    lambda_: float  # penalty of the path that selected its terms, or NaN
+    number: int = 0  # on the frontier, from 1; 0 for a penalized model
+    rule: str = PENALIZED  # search rule that found it
+    bound: float = np.nan  # lower bound of the deviance at its price, or NaN
+    relax: float = 0.0  # share of the unpenalized refit in its coefficients
+    held_out: float = np.nan  # mean deviance of held-out rows, or NaN
 
     @classmethod
     def from_frontier(cls, frontier, k):
@@ -153,7 +131,7 @@ class ListedModel:
     def score(self, kept, X, n):
         """Return scores (n, K) of n rows without an offset.
 
-        X holds the rows in tiles (blocks of 64 rows), with only the columns `kept`."""
+        X holds only the columns `kept`, in blocks of 64 rows."""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -165,9 +143,7 @@ def rounded(price):
 
 
 def listed_models(fit):
-    """Return all models of the frontier (best models by price), cheapest first.
-
-    The list is empty for a fit of one lambda_."""
+    """Return all models of the frontier (best models by price), cheapest first; [] without one."""
     frontier = fit.estimates.frontier
     return [ListedModel.from_frontier(frontier, k) for k in range(len(frontier or ()))]
 
@@ -241,9 +217,7 @@ def _columns(models, *names):
 
 
 def prices(fit, models=None):
-    """Return a table with one row per model: cost, df, deviance, rule, purchases added and dropped.
-
-    By default the models are those of the fit's frontier (best models by price)."""
+    """Return a table with one row per model: cost, df, deviance, rule, purchases and others."""
     models = listed_models(fit) if models is None else models
     frame = pd.DataFrame(
         _columns(models, "cost", "df", "deviance"),

@@ -102,9 +102,7 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """Return the fitting problem with the dependency graph and required signs in its settings.
-
-    Prices and needs are stored as dicts."""
+    """Return the fitting problem with the dependency graph and required signs in its settings."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -127,9 +125,9 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the fitting problem with the budget that held-out rows choose, and a table of budgets.
+    """Return the fitting problem with the budget that held-out rows choose, and all budgets.
 
-    frontier : CostFrontier, the best models by price"""
+    The budgets are a table with their mean held-out losses and standard errors."""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -146,8 +144,7 @@ def _choose(problem, frontier, selection):
 def _position(estimates, settings):
     """Return the position of the model for the lambda_ or budget of the settings.
 
-    It is (whether the model is on the frontier, which has the best model at each price, and its
-    index there or on the penalized path)."""
+    It is (True, index on the frontier of best models by price) or (False, index on the path)."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -157,7 +154,7 @@ def _position(estimates, settings):
 def _total_price(network):
     """Return the price of everything a model can need.
 
-    Of each set of alternatives the most expensive source counts."""
+    In each set of alternatives the most expensive source counts."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)
@@ -221,10 +218,10 @@ def costnet(
 ) -> CostnetFit:
     """Select features by cost over a dependency graph: the best linear model at every price.
 
-    The model is f(x) = offset + b0 + x'w. Its cost c(S) is the sum of the prices c_v of the used
+    The model is f(x) = offset + b0 + x'w. Its cost is the sum of the prices c_v of the used
     features and of everything they need (all ancestors in the graph of `depends_on`), each paid
-    once. The fit is a frontier: at each cost, the model with the best held-out loss among those of
-    several search rules, from the cheapest model to the best.
+    once. The fit is a frontier: at each cost, the model of lowest held-out loss that several search
+    rules find.
 
     The main rule is a path over lambda (Eq. 5.1 of the thesis), as in glmnet:
 
@@ -233,24 +230,23 @@ def costnet(
 
     where G_v has the columns of v and of all its dependents: unless c_v is paid, all are zero.
     Without dependencies and with equal costs it is the lasso. Free columns that need nothing with a
-    price are not penalized. If all columns are free, all are penalized as if each cost 1.
+    price are not penalized; if all columns are free, all are penalized as if each cost 1.
 
     Parameters
     ----------
     formula : str
         Such as "y ~ .", "outcome ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are
-        bought as a whole. Terms of columns (`I(x**2)`, `bs(x)`, `a:b`) need these and cost nothing
-        more, unless `costs` names them. Ordered pandas categories are coded by thresholds; C(x)
-        ignores the order.
+        bought as a whole. Terms computed from columns (`I(x**2)`, `a:b`) need these columns and
+        cost nothing more, unless `costs` names them. Ordered pandas categories are coded by
+        thresholds; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
-        Price of each column of the formula (0: free), of other purchases (a blood draw, a monitor),
-        and of terms that cost something to compute. By default all 1. Unused names are listed by
-        `summary`. A function takes a frozenset of names of columns and purchases, and returns the
-        price of all of them together, for shared set-up costs or discounts. It must be 0 for the
-        empty set, and must not decrease as names are added.
+        Price of each column of the formula (0: free), of other purchases (a blood draw), and of
+        terms that cost something to compute. By default all 1. A function takes a frozenset of
+        names and returns the price of all of them together, for shared set-up costs or discounts;
+        it must be 0 for the empty set, and must not decrease as names are added.
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
         Needs of each column, also through chains: {"hr_slope": ["heart_rate"], "glucose": ["blood
         draw"]}, a Series of such lists, a table with columns parent and child (or from and to), or
@@ -263,18 +259,16 @@ def costnet(
         cross-validation chooses the budget for `predict`: with `costs` that of the cheapest model
         within one standard error of the lowest held-out loss, otherwise of the lowest loss.
     family : str, optional
-        "gaussian", "binomial" or "multinomial", by default by the response: squared error; -2
-        log-likelihood of two or of K classes (whose coefficients of a feature form one group).
-        "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of which some are
-        zero, with a log link (for counts per exposure the offset is the log of the exposure).
+        "gaussian", "binomial" or "multinomial", by default depending on the response. With a log
+        link: "poisson" for counts (with an offset of log exposure: rates), "gamma" for positive
+        amounts, "tweedie" for amounts of which some are zero.
     power : float, optional
         For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
     monotone : dict, optional
         Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
-        their coefficients have one sign, in the path and in refits. Such a column must be a number
-        or an ordered category, and a term of its own that is in no other term; at most two classes.
-        If its price is 0, it is penalized like the cheapest other column.
+        their coefficients have one sign. Such a column must be a number or an ordered category, and
+        a term of its own that is in no other term; at most two classes.
     lambda_ : float, optional
         Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
         the path and of rules are then not allowed.
@@ -289,22 +283,21 @@ def costnet(
         Share of the group penalty; the rest is ridge. It equals glmnet's alpha for two classes; for
         a numeric response of standard deviation s, l1_ratio=r is alpha = r / (r + (1 - r) s).
     relax : float in [0, 1], optional
-        Position between the penalty's coefficients (0) and those refitted without one (1), like
-        1 - gamma of glmnet's relaxed fits. By default 0, 0.5 or 1 by cross-validation, or 1 with
+        Position between the penalized coefficients (0) and those refitted without a penalty (1),
+        as 1 - gamma of glmnet's relaxed fits. By default 0, 0.5 or 1 by cross-validation, or 1 with
         another criterion. Models of "greedy" and "exact" are always refitted.
     rules : str or sequence, default=("group", "lasso", "greedy")
-        Search rules, whose models are compared at equal price. "group": supports along the path
+        Search rules, whose models are compared at equal price. "group": columns used along the path
         above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (for a free one that
-        of the cheapest other). "greedy": forward selection by the fall of the deviance, or per unit
-        of cost, then exchanges, and removals from any rule's models. "exact": the model of lowest
-        deviance within `budget`, with proof, for up to 15 features (60 with a numeric response and
-        additive prices, by mixed-integer programming); models then compete by the deviance.
+        of the cheapest other). "greedy": forward selection by the decrease of the deviance and per
+        unit of cost, then exchanges and removals. "exact": the model of lowest deviance within
+        `budget`, with proof, for up to 15 features (60 with a numeric response and additive
+        prices); models are then compared by the deviance.
     dependents : {"all", "direct"}, default="all"
         G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
         the cost) counts some needs more than once.
     solver : {"auto", "cvxpy"}, default="auto"
-        "cvxpy" solves the path in CVXPY, as a reference; "auto" by proximal steps with a duality
-        gap, with the same solution.
+        "cvxpy" solves the path in CVXPY, as a reference with the same solution.
     weights : column name, array (n,) or "balanced", optional
         Row weights.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
@@ -312,9 +305,9 @@ def costnet(
         Known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
         Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` if training had missing values; a missing
-        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped. The indicator of a column's missing values is included in its price.
+        an indicator column such as `age[missing]` (included in the price) if training had missing
+        values; a missing category is a level. "drop" drops the row, predicted as NaN. Rows without
+        response or weight are always dropped.
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
@@ -354,12 +347,7 @@ def costnet(
     -----
     The frontier is selected by looking at the response: its deviances are optimistic, held-out ones
     slightly, and its coefficients have no valid p-values. `cv` repeats the whole procedure in each
-    fold. `print` names the rule that found each model, and by r= the share of the refit if it
-    is below 1. If classes are separated, predictions are useful but the size of coefficients is
-    not.
-
-    The page "How costnet works" tells how models compete, what differs from the
-    thesis, and has all entries of `control`.
+    fold. If classes are separated, predictions are useful but the size of coefficients is not.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 

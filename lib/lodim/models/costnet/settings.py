@@ -37,16 +37,12 @@ UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  
 class Settings:
     """Checked settings of a costnet fit, as explained in the help of `costnet`.
 
-    costs, depends_on and alternatives are stored as tuples of pairs (costs may be a function);
-    `network`, the dependency graph with prices, is built from them and the formula's terms.
-    monotone is the dict of the call, or a tuple of signs 1, -1 or 0 once the columns are known.
-    `budget` is an ascending tuple if cross-validation tries several.
-    """
+    costs (unless a function), depends_on and alternatives are stored as tuples of pairs."""
 
     costs: Any
     depends_on: Any
     alternatives: Any
-    budget: Any
+    budget: Any  # an ascending tuple if cross-validation tries several
     lambda_: float | None
     lambdas: Any
     n_lambda: int
@@ -61,8 +57,8 @@ class Settings:
     criterion: str = DEFAULT
     max_iter: int = 200
     tol: float = 1e-7
-    monotone: dict | tuple | None = None
-    network: Any = None
+    monotone: dict | tuple | None = None  # as given, or signs once the columns are known
+    network: Any = None  # graph of dependencies and prices
 
     def __post_init__(self):
         for name in ("costs", "depends_on", "alternatives"):
@@ -108,9 +104,7 @@ class Settings:
 
 
 def _rules(rules):
-    """Return the search rules ("group", "lasso", "greedy", "exact") in their fixed order.
-
-    Raise an ArgumentError for other names."""
+    """Return the search rules in their fixed order; raise an ArgumentError for other names."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     if names is None:
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
@@ -152,9 +146,7 @@ def check_used(problem):
 def needs(problem, n):
     """Estimate the memory and the number of passes over the data of a fit to n rows.
 
-    Least squares reads the features for their moments and once or twice more; for other losses the
-    number depends on the penalties tried. The estimates are based on measurements.
-    """
+    The estimates are based on measurements."""
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":
         return Needs(40, 600_000 * p, (2, 3))

@@ -12,8 +12,7 @@ from lodim.family import beyond_null
 def rows_beside(batch, n_scores):
     """Return response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
 
-    If the features X are on workers of a cluster, they make tiles (blocks of 64 rows) of these from
-    the data that they read; nothing is sent.
+    If the features are on workers of a cluster, the workers compute these arrays from their data.
     """
     if on_host(batch.X):
         return _rows(batch, n_scores)
@@ -23,9 +22,7 @@ def rows_beside(batch, n_scores):
 def batch_beyond_null(batch, family):
     """Return a batch with a numeric response less offset and null model, and the level (K,).
 
-    The level is the null model's intercept for K scores; a batch of classes is returned unchanged,
-    with level zero.
-    """
+    The level is the null model's intercept. A batch of classes is returned unchanged."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)
@@ -42,9 +39,7 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return the rows of a batch, after telling the workers which tiles hold weight and offset.
-
-    Workers are processes of a cluster, tiles blocks of 64 rows."""
+    """Return the rows of a batch, after telling a cluster's workers where weight and offset are."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
@@ -52,7 +47,7 @@ def _known_rows(batch, n_scores):
 
 
 def _weight_tiles(batch):
-    """Return the batch's row weights as tiles of 64 rows on the workers, (n_tiles, 64)."""
+    """Return the batch's row weights in blocks of 64 rows on the workers, (n_tiles, 64)."""
     X = batch.X
     if batch.weights is None:
         return X.constant(float(batch.weight[0]))
@@ -60,7 +55,7 @@ def _weight_tiles(batch):
 
 
 def _offset_tiles(batch, n_scores):
-    """Return the batch's offsets as tiles of 64 rows on the workers, (n_tiles, K, 64)."""
+    """Return the batch's offsets in blocks of 64 rows on the workers, (n_tiles, K, 64)."""
     return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
 
 

@@ -7,17 +7,10 @@ ROUNDING = 1e-12  # coefficients below this share of the largest are rounding er
 
 
 def independent(X):
-    """Return the columns of X (n, p) that are not aliased, and the combinations of the others.
+    """Return the positions (q,) of the columns of X (n, p) that are not aliased, and combinations.
 
-    An aliased column is a linear combination of earlier columns.
-
-    Returns
-    -------
-    kept : (q,) int
-        Positions of the columns that are not aliased.
-    combination : (q, p - q)
-        Coefficients of the aliased columns: aliased column j is X[:, kept] @ combination[:, j].
-    """
+    An aliased column is a linear combination of earlier columns: aliased column j is X[:, kept] @
+    combination[:, j], for combination (q, p - q)."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.

@@ -79,8 +79,7 @@ def _check(small, large):
 class _Submodel:
     """Degrees of freedom and deviance of a model with some of a fit's terms.
 
-    log_likelihood is correct up to a constant that all models of the fit share.
-    """
+    log_likelihood is correct up to a constant that all models of the fit share."""
 
     df: int
     df_resid: int
@@ -91,8 +90,8 @@ class _Submodel:
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    data are the training rows, for refits with fewer terms; changes replaces arguments of the fit.
-    """
+    Models with fewer terms are fitted to the training rows `data`. `changes` replaces arguments of
+    the fit."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -114,8 +113,8 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    data are the training rows, for refits with fewer terms; changes replaces arguments of the fit.
-    """
+    Models without a term are fitted to the training rows `data`. `changes` replaces arguments of
+    the fit."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -159,10 +158,10 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return statistic and p-value of terms with df coefficients that lower the deviance by `fall`.
+    """Return a dict of the test of terms with df coefficients that lower the deviance by `fall`.
 
-    The test is F or chi-square. Returns a dict; it is empty if df is 0.
-    """
+    The test is F if the dispersion is estimated, otherwise chi-square. The dict is empty if df is
+    0."""
     if not df:
         return {}
     if not fit.family.dispersed:
@@ -176,11 +175,9 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return degrees of freedom and deviance of the model with each of some sets of terms.
+    """Return a _Submodel (degrees of freedom, deviance) for each of some sets of terms.
 
-    For least squares they follow from the fit's estimates; other models are refitted to `data`.
-    Each result is a _Submodel.
-    """
+    Least-squares models follow from the fit's estimates; other models are refitted to `data`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -195,9 +192,8 @@ def _submodels(fit, sets, data, changes, method):
 def _projected(fit, terms):
     """Return degrees of freedom and deviance of a least-squares model with only some terms.
 
-    It is not refitted: the deviance increases by phi b'V^-1 b, where b are the coefficients of the
-    dropped terms, V is their covariance and phi the dispersion.
-    """
+    No refit is needed: the deviance increases by phi b'V^-1 b for the dropped coefficients b, their
+    covariance V and the dispersion phi."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -216,8 +212,7 @@ def _positions(fit, estimates, terms, columns=None):
 def _quadratic(estimates, positions):
     """Return Wald's quadratic form b'V^-1 b of some coefficients b, and how many they are.
 
-    V is their covariance; `positions` are those among the coefficients of each score.
-    """
+    V is their covariance; `positions` are those among the coefficients of each score."""
     q, S = estimates.coef.shape
     at = (q * np.arange(S)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -232,10 +227,7 @@ def _quadratic(estimates, positions):
 
 
 def _wald(fit, estimates, term):
-    """Return value and df of Wald's test that a term has no effect.
-
-    The test is done in the model that `estimates` belong to.
-    """
+    """Return value and df of Wald's test that a term has no effect in the model of `estimates`."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -266,8 +258,7 @@ def _wald_frame(fit, terms, tests):
 def _refitter(fit, data, changes, method):
     """Return a function that fits the model with a given set of terms to the training rows.
 
-    changes replaces arguments of the fit; `method` names the caller in errors.
-    """
+    `changes` replaces arguments of the fit; `method` names the caller in errors."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

@@ -10,10 +10,7 @@ from lodim.family import Proportion
 
 
 class Described:
-    """Mixin of GlmFit with its sizes, likelihood and lists of terms.
-
-    It uses the attributes design, family, estimates and log.
-    """
+    """Mixin of GlmFit with its sizes, likelihood and lists of terms."""
 
     log: dict[str, Any]
     family: Any

@@ -1,8 +1,7 @@
 """Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics.
 
-Rows in memory are fitted by statsmodels, more rows by Newton's method over spans of rows. The last
-steps to the maximum and all inference are the same for both.
-"""
+statsmodels fits rows in memory; Newton's method fits more rows, range by range. The last steps to
+the maximum and all inference are shared."""
 
 import numpy as np
 
@@ -20,8 +19,7 @@ MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the model and yield (Estimates, log, scores (n, K) of the rows of `eval_batch`) once.
 
-    It is a generator because other models of lodim are fitted in several stages.
-    """
+    It is a generator because other models of lodim are fitted in several stages."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -69,8 +67,7 @@ def _fit(rows, settings):
 def _in_memory(rows, kept):
     """Return columns (n, q), response, weights and offset (n, K) of the rows with positive weight.
 
-    `kept` (q,) are the positions of the columns that are not aliased.
-    """
+    `kept` (q,) are the positions of the columns that are not aliased."""
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
@@ -84,10 +81,8 @@ def _level(rows):
 
 
 def _both_sides(basis, cov):
-    """Transform a covariance of coefficients of z to one of coefficients of x, where z = T'x.
+    """Transform a covariance of coefficients of z to one of coefficients of x, if z = T'x.
 
-    Both are (S q, S q) for S scores (one, or one per class except the first) of q columns; `basis`
-    holds T.
-    """
+    `basis` holds T, the matrix of nearly orthogonal columns z."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)

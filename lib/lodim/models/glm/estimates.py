@@ -47,28 +47,20 @@ LOG = {  # sizes, likelihood, and how the fit ended
 class Estimates:
     """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
-    There are S scores: one, or the number of classes less one if there are more than two, since the
-    first class has score 0.
-
-    coef : coefficients of the kept columns, (q, S)
-    kept : positions of the columns that are not aliased; 0 is the constant, 1 to p the features
-    combination : coefficients of the aliased columns as combinations of the kept columns
-    cov : covariance of coef, score by score
-    null : directions of coefficients in which separated data have no finite estimate
-    """
+    There are S scores: one, or K - 1 for K > 2 classes, since the first class has score 0. `kept`
+    are the columns that are not aliased (0 is the constant); an aliased column is a `combination`
+    of these."""
 
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
     combination: np.ndarray = forms.real("q", "1 + p - q")
-    coef: np.ndarray = forms.real("q", "max(K - 1, 1)")
+    coef: np.ndarray = forms.real("q", "max(K - 1, 1)")  # coefficients of the kept columns
     cov: np.ndarray = forms.real("max(K - 1, 1) * q", "max(K - 1, 1) * q", nan=True)
-    null: np.ndarray = forms.real("max(K - 1, 1) * q", "k")
+    null: np.ndarray = forms.real("max(K - 1, 1) * q", "k")  # directions without a finite estimate
 
     def score(self, X, family):
         """Return the scores (n, K) of the rows of a design matrix, without an offset.
 
-        X has a constant column and the features. Columns are added one by one, so that a row's
-        score does not depend on the other rows.
-        """
+        Columns are added one by one, so that a row's score does not depend on other rows."""
         linear = np.zeros((len(X), self.coef.shape[1]))
         for j, b in zip(self.kept, self.coef, strict=True):
             linear += X[:, j, None] * b
@@ -81,9 +73,7 @@ class Estimates:
     def standard_error(self, X):
         """Return the standard errors (n,) of the scores of the rows of a design matrix.
 
-        Only for families with one score. Infinite for rows along a direction without a finite
-        estimate.
-        """
+        Only for families with one score. Infinite for rows that need an infinite estimate."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -93,9 +83,8 @@ class Estimates:
     def is_estimable(self, X):
         """Return whether each row of a design matrix X has an estimable score, bool (n,).
 
-        It has, if its aliased columns are the same combinations of the other columns as in
-        training.
-        """
+        It has if its aliased columns are the combinations of other columns that they were in
+        training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -105,10 +94,8 @@ class Estimates:
     def in_units_of_data(self, mean, scale):
         """Return coefficients (q, S) per unit of the features, covariance and standard errors.
 
-        mean and scale of the features undo their standardization; S is the number of scores. The
-        covariance (S q, S q) is infinite if it exceeds double precision, as for a feature in units
-        of 1e-160. The standard errors (q, S) stay finite.
-        """
+        mean and scale undo the standardization. The covariance (S q, S q) is infinite if it exceeds
+        double precision; the standard errors (q, S) stay finite."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -121,8 +108,7 @@ class Estimates:
     def infinite(self, mean, scale):
         """Return which coefficients per unit of the features have no finite estimate, bool (q, S).
 
-        There are q coefficients for each of S scores; mean and scale undo the standardization.
-        """
+        There are q coefficients for each of S scores; mean and scale undo the standardization."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -145,25 +131,18 @@ class Estimates:
 
 @forms.record
 class Diagnostics:
-    """Residuals and leverages of training rows, for the diagnostic plots.
-
-    label : labels of the rows
-    fitted : fitted mean
-    deviance, pearson : residuals divided by their standard deviation sqrt(phi (1 - h))
-    leverage : h, diagonal of the hat matrix
-    cook : Cook's distance
-    """
+    """Residuals and leverages of training rows, for the diagnostic plots."""
 
     label: tuple = forms.several("r", forms.plain())
-    fitted: np.ndarray = forms.unlimited("r", nan=True)
-    deviance: np.ndarray = forms.unlimited("r", nan=True)
-    pearson: np.ndarray = forms.unlimited("r", nan=True)
-    leverage: np.ndarray = forms.unlimited("r", nan=True)
-    cook: np.ndarray = forms.unlimited("r", nan=True)
+    fitted: np.ndarray = forms.unlimited("r", nan=True)  # fitted mean
+    deviance: np.ndarray = forms.unlimited("r", nan=True)  # divided by sqrt(phi (1 - h))
+    pearson: np.ndarray = forms.unlimited("r", nan=True)  # divided by sqrt(phi (1 - h))
+    leverage: np.ndarray = forms.unlimited("r", nan=True)  # h, diagonal of the hat matrix
+    cook: np.ndarray = forms.unlimited("r", nan=True)  # Cook's distance
 
 
 def _scores(estimates, family, X):
-    """Return the scores of all rows of X, stored as tiles (64 rows each), including padding."""
+    """Return the scores of all rows of X, stored in blocks of 64 rows, including padding."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
@@ -183,8 +162,8 @@ def score_nodes(estimates, family, features, offset):
 def _not_estimable(estimates, X, columns):
     """Return conditions, as expressions, under which a row's score cannot be estimated.
 
-    Each says that an aliased column is not the same combination of other columns as in training.
-    """
+    Each says that an aliased column is not the combination of other columns that it was in
+    training."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

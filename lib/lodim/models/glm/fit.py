@@ -32,10 +32,9 @@ class GlmFit(Described, Fit):
     ----------
     estimates : Estimates
         Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
-    n : int
-        Number of rows with positive weight.
-    df, df_resid : int
-        Number of estimated coefficients, and rows (times scores) minus this number.
+    n, df, df_resid : int
+        Number of rows with positive weight, of estimated coefficients, and rows (times scores)
+        minus coefficients.
     dispersion : float
         Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
     theta, theta_error : float
@@ -47,7 +46,6 @@ class GlmFit(Described, Fit):
         Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
         Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
-    converged : bool
     aliased : dict of str to str
         Terms that are not estimated, since they are linear combinations of earlier terms; for
         example {"x2": "x1"}.
@@ -144,7 +142,7 @@ class GlmFit(Described, Fit):
             "prob": one column with the probability of each class. "interval" (for numbers and two
             classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
             also new_lower and new_upper, a prediction interval for a new observation of weight one
-            (not for proportions, whose numbers of trials are unknown, nor for tweedie).
+            (not for proportions and tweedie).
         offset : array (n,) or column name, optional
             Known part of the score of these rows.
         level : float
@@ -156,9 +154,8 @@ class GlmFit(Described, Fit):
             missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
         rank_deficient : {"missing", "zero"}, default="missing"
             Prediction of rows that are not estimable, because an aliased column is not the same
-            combination of other columns as in training. "missing": the prediction is missing.
-            "zero": the aliased coefficient is taken as zero, as in R's predict.lm, with a warning;
-            other values fit the training rows equally well. Intervals are always missing.
+            combination of other columns as in training: missing, or with the aliased coefficient
+            taken as zero and a warning, as in R's predict.lm. Intervals are always missing.
 
         Returns
         -------
@@ -172,9 +169,8 @@ class GlmFit(Described, Fit):
         Warns
         -----
         DataWarning
-            If rank_deficient="zero" and some rows are not estimable. Also for type="interval" of
-            numbers with covariance="HC0" to "HC3": new_lower and new_upper assume the family's
-            variance in all rows, although the standard errors do not.
+            If rank_deficient="zero" and some rows are not estimable. Also for new_lower and
+            new_upper with covariance="HC0" to "HC3": they assume the family's variance in all rows.
 
         See Also
         --------
@@ -182,12 +178,11 @@ class GlmFit(Described, Fit):
 
         Notes
         -----
-        Intervals of the mean are symmetric on the scale of the link. The prediction interval of a
-        new observation is exact for a gaussian family with nonrobust errors. With robust errors its
-        variance is the sum of the robust variance of the mean (df_resid degrees of freedom, or
-        clusters minus one) and the dispersion (df_resid); t has Satterthwaite's degrees of freedom
-        of this sum, at most df_resid. For poisson and gamma, the limits are quantiles of the
-        family's distribution mixed over the normal distribution of the score.
+        Intervals of the mean are symmetric on the scale of the link. The prediction interval is
+        exact for a gaussian family with nonrobust errors. With robust errors its variance is the
+        sum of the robust variance of the mean and the dispersion, with Satterthwaite's degrees of
+        freedom. For poisson and gamma, the limits are quantiles of the family's distribution mixed
+        over the normal distribution of the score.
 
         Examples
         --------
@@ -238,9 +233,9 @@ class GlmFit(Described, Fit):
         level : float, default=0.95
             Confidence of the limits.
         exponentiate : bool, default=False
-            Apply exp() to `estimate`, `conf_low` and `conf_high`. They are then odds ratios for
-            binomial and multinomial, ratios of means for a log link. As in R's broom, `std_error`
-            and `statistic` still refer to the coefficients.
+            Apply exp() to `estimate`, `conf_low` and `conf_high`: odds ratios for binomial and
+            multinomial, ratios of means for a log link. As in R's broom, `std_error` and
+            `statistic` still refer to the coefficients.
 
         Returns
         -------
@@ -383,8 +378,7 @@ class GlmFit(Described, Fit):
             quantiles of deviance residuals against normal quantiles. "leverage": Pearson residuals
             against leverages, with lines of Cook's distance 0.5 and 1 if rows are close to them.
             The last three label the `named` (3) most extreme rows. "calibration" (data, level=None,
-            bins=10, offset=None): observed share of a class against its predicted probability, in
-            groups of rows of `data`.
+            bins=10, offset=None): observed share of a class against its predicted probability.
         ax : Axes, optional
 
         Returns
@@ -414,10 +408,9 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _matrix(self, data):
-        """Return the design matrix (N, q) of `data` in units of the data, and offsets (N, K).
+        """Return design matrix (N, q) of `data` in units of the data, and offsets (N, K) or None.
 
-        Rows that cannot be predicted are NaN. The offsets are None if the fit has no offset.
-        """
+        Rows that cannot be predicted are NaN."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -431,11 +424,9 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), at given coefficients of the model.
+        """Return predictions, (N,) or (N, K), at given coefficients (S q,) of the model.
 
-        coef (S q,) holds q coefficients for each of S scores, X is the design matrix and offset
-        that of the N rows.
-        """
+        X is the design matrix and offset that of the N rows."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":
@@ -501,16 +492,13 @@ class GlmFit(Described, Fit):
         DataFrame
             Without `other`, as R's anova(fit, test=...) (type I): one row per term, terms with
             fewer factors first. Columns: term, df, explained (decrease of the deviance when the
-            term is added to the earlier terms; for gaussian the sum of squares), df_resid, deviance
-            (residual sum over rows), the statistic and p_value. With `other`: one row per fit, the
-            smaller fit first, with formula, df_resid, deviance, df, the statistic and p_value.
-            The statistic is F if the dispersion is estimated: the decrease of the deviance per df
-            divided by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
-            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3).
-
-            With robust errors there is no likelihood ratio. Instead, wald_F or wald_chi2 uses the
-            robust covariance to test that a term has no effect, in the model with this term and all
-            earlier ones.
+            term is added to the earlier terms), df_resid, deviance (residual sum over rows), the
+            statistic and p_value. With `other`: one row per fit, the smaller fit first, with
+            formula, df_resid, deviance, df, the statistic and p_value. The statistic is F if the
+            dispersion is estimated: the decrease of the deviance per df divided by the dispersion
+            of the larger (or this) fit. Otherwise it is LR, the decrease itself, with a chi-square
+            test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). With robust errors it is wald_F or
+            wald_chi2 by the robust covariance, in the model with this term and all earlier ones.
 
         Raises
         ------

@@ -1,17 +1,14 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
-The bread B is the inverse information divided by the dispersion phi; u are phi times the
-derivatives of the rows' log-likelihoods with respect to their scores. Covariances of the
-coefficients:
+B is the inverse information divided by the dispersion phi; u are phi times the derivatives of the
+rows' log-likelihoods in their scores. Covariances of the coefficients (White 1980; MacKinnon 1985):
 
     nonrobust  phi B
     HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
     HC2        u^2 / (1 - h)                 HC3  u^2 / (1 - h)^2, h the leverage
     cluster    sums of u_i x_i over clusters; times G / (G - 1) (n - 1) / (n - q)
 
-(White 1980; MacKinnon 1985.) If the likelihood has no maximum, the information is singular:
-along its null directions there is no finite estimate, and B is the pseudo-inverse (the limit of
-the likelihood; Geyer 2009).
+If the likelihood has no maximum, B is the pseudo-inverse of the information (Geyer 2009).
 """
 
 import hashlib
@@ -57,9 +54,8 @@ def measures(rows, found, df_resid):
 def log_likelihood(rows, deviance):
     """Return the log-likelihood of all rows, given their deviance.
 
-    As R's logLik: for gaussian at the dispersion that maximizes it (the mean squared residual), for
-    gamma at the mean deviance. NaN for tweedie, whose density has no closed form.
-    """
+    As R's logLik: for gaussian at the dispersion that maximizes it, for gamma at the mean deviance.
+    NaN for tweedie, whose density has no closed form."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
@@ -84,20 +80,17 @@ def log_likelihood(rows, deviance):
 
 
 def flat(at_null):
-    """Return the eigenvalue up to which a direction of coefficients counts as not estimable.
+    """Return the eigenvalue of the information up to which a direction is not estimable.
 
-    The eigenvalues are those of the information; the limit is relative to `at_null`, the
-    information of the intercept-only model.
-    """
+    It is relative to `at_null`, the information of the intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
-    """Return the pseudo-inverse of the information (S q, S q) and its null directions (S q, k).
+    """Return the pseudo-inverse of the information H (S q, S q) and its null directions (S q, k).
 
-    The information H, times the dispersion, is for q coefficients of each of S scores. Null
-    directions have information of at most `least`: separated data have no finite estimate there.
-    """
+    H is multiplied by the dispersion. Null directions have information of at most `least`:
+    separated data have no finite estimate along them."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
@@ -106,10 +99,8 @@ def bread(H, least):
 def covariance(kind, rows, basis, found, B, dispersion):
     """Return the covariance (S q, S q) of the coefficients, of the given kind; NaN if undefined.
 
-    kind is "nonrobust", "HC0" to "HC3" or "cluster". The coefficients are those of nearly
-    orthogonal columns (`basis`); B is the nonrobust covariance divided by the dispersion, and
-    `found` holds the sums over the rows.
-    """
+    B is the nonrobust covariance divided by the dispersion, for the nearly orthogonal columns of
+    `basis`; `found` holds the sums over the rows."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -129,9 +120,7 @@ def covariance(kind, rows, basis, found, B, dispersion):
 def _of_clusters(rows, basis, found, B, n, q):
     """Return the cluster-robust covariance of the coefficients, summed over blocks of clusters.
 
-    Blocks limit memory. B is the nonrobust covariance divided by the dispersion, `found` holds sums
-    over the rows; n rows and q columns give the small-sample factor.
-    """
+    Blocks limit memory. n rows and q columns give the small-sample factor."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -150,8 +139,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 def fingerprint(batch, family):
     """Return a short hash of response, weights and offset of the rows, in their order.
 
-    Two fits with the same hash were fitted to the same rows.
-    """
+    It tells whether two fits have the same rows."""
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 
@@ -198,9 +186,8 @@ def check_covariance(kind, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return residuals, leverages and Cook's distances of at most `most` training rows.
 
-    B (q, q) is the nonrobust covariance of the coefficients divided by the dispersion, `rank` the
-    trace of the hat matrix.
-    """
+    B (q, q) is the nonrobust covariance divided by the dispersion, `rank` the trace of the hat
+    matrix."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -17,10 +17,7 @@ WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
-    """Return the two-sided critical value of t with df degrees of freedom for a confidence level.
-
-    Infinite df means the normal distribution.
-    """
+    """Return the two-sided critical value of t with df (or infinite) degrees of freedom."""
     share = 0.5 + 0.5 * level
     return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
 
@@ -28,9 +25,7 @@ def critical(level, df):
 def satterthwaite(one, df_one, two, df_two):
     """Return the degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
 
-    The variances are `one` (n,) with `df_one` and `two` with `df_two` degrees of freedom
-    (Satterthwaite 1946).
-    """
+    The variances `one` (n,) and `two` have `df_one` and `df_two` of them (Satterthwaite 1946)."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -58,8 +53,7 @@ def of_mean(family, score, error, level, df):
     """Return confidence limits (n, 2) of the mean, symmetric on the scale of the score.
 
     score and error (n,) are the scores and their standard errors; df are those of the t
-    distribution.
-    """
+    distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -67,11 +61,8 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    Gaussian family: t limits, with the variances of score and observation added. They are exact if
-    the degrees of freedom `df` of the score's error equal `df_resid` of the dispersion; otherwise
-    the degrees of freedom of the sum are approximated (Satterthwaite). Other families: quantiles of
-    the family's distribution, mixed over the normal distribution of the score.
-    """
+    Gaussian family: t limits, with the variances of score and observation added. Other families:
+    quantiles of the family's distribution, mixed over the normal distribution of the score."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -87,9 +78,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 def _quantile(family, score, error, share, dispersion):
     """Return the quantiles (n,) of level `share` for new observations whose score is uncertain.
 
-    They are those of the family's distribution, mixed over a normal distribution of the score with
-    standard deviation `error`.
-    """
+    The score is normal with standard deviation `error`."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -113,9 +102,7 @@ def _quantile(family, score, error, share, dispersion):
 def _count(family, score, error, share):
     """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
 
-    A count is Poisson, or negative binomial, given its score, which is normal with standard
-    deviation `error`.
-    """
+    A count is Poisson or negative binomial; its score is normal with standard deviation `error`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -132,8 +119,7 @@ def _count(family, score, error, share):
 def _log_amount(score, error, share, dispersion):
     """Return the logs of quantiles (n,) of level `share` of new gamma amounts, by Newton steps.
 
-    An amount is gamma given its score, which is normal with standard deviation `error`.
-    """
+    An amount is gamma given its score, which is normal with standard deviation `error`."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -1,8 +1,7 @@
-"""Compiled passes over tiles, without the GIL: work that grows with rows times columns.
+"""Compiled passes over rows in tiles (blocks of 64): work that grows with rows times columns.
 
-The matrix x (q, m) holds the kept columns of the design matrix for m rows. In the argument
-`columns`, -1 stands for the constant and k >= 0 for feature k.
-"""
+x (q, m) holds the used columns of the design matrix for m rows. In `columns`, -1 stands for the
+constant and k >= 0 for feature k."""
 
 import numpy as np
 
@@ -15,7 +14,7 @@ CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return the number of rows of X (tiles of 64 rows), rounded up to whole matrix products."""
+    """Return the number of rows of X (blocks of 64 rows), rounded up to whole matrix products."""
     return -(-len(X) // TILES) * CHUNK
 
 
@@ -23,8 +22,7 @@ def padded_length(X):
 def scores(X, columns, coef, out):
     """Fill out (S, n) with the S scores of the rows of X, from coefficients (S, q).
 
-    X is stored as tiles (blocks of 64 rows); `columns` (q,) are the features that the coefficients
-    belong to, -1 for the constant.
+    X is stored in blocks of 64 rows; `columns` (q,) are its columns that are used, -1 the constant.
     """
     for t in range(len(X)):
         for s in range(len(coef)):
@@ -39,10 +37,9 @@ def scores(X, columns, coef, out):
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add sums of slope times z, and curvature times z z', over the rows z = T'x.
 
-    gradient (S, q) and information (P, q, q) take the sums, for S scores and P pairs of them.
-    slopes (S, n) and curvatures (P, n) hold factors of each row. x are the columns `columns` of X
-    (tiles of 64 rows; -1 is the constant); `live` marks the rows with positive weight.
-    """
+    x are the columns `columns` of X (blocks of 64 rows; -1 is the constant). slopes (S, n) and
+    curvatures (P, n) are factors of each row, for S scores and P pairs of them; gradient (S, q) and
+    information (P, q, q) take the sums."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -60,8 +57,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 def squared_lengths(X, columns, T, live, out):
     """Fill out (n,) with z'z for the rows z = T'x; T is (q, r).
 
-    x are the q columns `columns` of X, stored as tiles of 64 rows; -1 is the constant.
-    """
+    x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -75,9 +71,7 @@ def squared_lengths(X, columns, T, live, out):
 def group_sums(X, columns, T, live, slopes, group, out):
     """Add slopes (S, n) times z = T'x of each row to out (g, S, q), at the row's group.
 
-    There are g groups and S scores. x are the q columns `columns` of X, stored as tiles of 64 rows;
-    -1 is the constant.
-    """
+    x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -93,11 +87,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with the wanted columns of the next m rows of X, from tile `first` on.
+    """Fill x (q, m) with columns of the next m rows of X, from block `first` of 64 rows on.
 
-    Tiles (blocks of 64 rows) without a row of positive weight, and those beyond the end, become
-    zeros.
-    """
+    Blocks without a row of positive weight, and those beyond the end, become zeros."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

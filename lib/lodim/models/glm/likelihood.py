@@ -1,8 +1,6 @@
 """Derivatives, weights and residuals of families, for covariances and tests.
 
-The dispersion phi is 1 unless the family says that it is estimated (McCullagh & Nelder 1989,
-Sect. 2.2 and 8.3).
-"""
+The dispersion phi is 1 unless the family estimates it (McCullagh & Nelder 1989, Sect. 2.2, 8.3)."""
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -11,9 +9,8 @@ from scipy.special import gammaln, xlogy
 def all_scores(linear, family):
     """Return scores (n, K) from the linear predictors (n, S).
 
-    With several classes the first class has score 0, so that S = K - 1; otherwise both are one
-    column.
-    """
+    With several classes S = K - 1, since the first class has score 0; otherwise both are one
+    column."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
@@ -22,8 +19,7 @@ def all_scores(linear, family):
 def working_weights(family, weight, mean):
     """Return the expected curvature of each row's -log-likelihood in its score, (n,).
 
-    It is the expected second derivative times the dispersion.
-    """
+    It is multiplied by the dispersion."""
     if family.canonical:
         return weight * family.variance(mean)
     return weight * mean * family.relative_slope(mean)
@@ -32,10 +28,8 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives of each row's -log-likelihood in pairs of its scores, (P, n).
 
-    They are multiplied by the dispersion. The P pairs are pairs of scores s >= t. Derivatives are
-    expected values, or with `observed` derivatives at the actual responses, which differ if the
-    link is not canonical: Newton steps with expected derivatives then converge slowly.
-    """
+    They are multiplied by the dispersion; the P pairs are scores s >= t. `observed` takes the
+    actual responses instead of expected values, since Newton steps converge faster."""
     if observed and not family.canonical:
         return (weight * family.curvature(y, mean))[None]
     if family.name != "multinomial":
@@ -47,17 +41,15 @@ def curvatures(family, y, weight, mean, observed=False):
 def information(family, X, weight, mean):
     """Return the expected information of the coefficients times the dispersion, (S q, S q).
 
-    X (n, q) holds the columns; the q coefficients of each of S scores follow one another.
-    """
+    X (n, q) holds the columns; the q coefficients of each of S scores follow one another."""
     curvature = curvatures(family, None, weight, mean)
     return joined_blocks(np.stack([(X.T * c) @ X for c in curvature]), mean.shape[1] - 1)
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) whose blocks (P, q, q) belong to pairs of S scores.
+    """Return the symmetric matrix (S q, S q) of blocks (P, q, q) that belong to pairs of S scores.
 
-    The blocks given are those of the pairs s >= t.
-    """
+    The blocks given are those of the pairs s >= t."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -66,11 +58,9 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return the derivatives of the rows' log-likelihoods by their scores, (n, S).
+    """Return the derivatives of the rows' log-likelihoods in their scores, (n, S).
 
-    They are multiplied by the dispersion. There are S scores: one, or one per class except the
-    first.
-    """
+    They are multiplied by the dispersion. S is 1, or the number of classes except the first."""
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
     return (weight * (y - mean) * family.relative_slope(mean))[:, None]

@@ -41,10 +41,7 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial.
-
-        theta is the parameter of its variance mu + mu^2 / theta.
-        """
+        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial."""
         problem = check_trials(problem)
         return with_theta(problem) if problem.family.name == "negative_binomial" else problem
 
@@ -94,8 +91,8 @@ def glm(
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
     The model is g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic,
-    multinomial logistic, Poisson, gamma and Tweedie regression. statsmodels fits it (for many rows
-    see Notes); formulas are those of lodim.
+    multinomial logistic, Poisson, gamma and Tweedie regression. statsmodels fits it, up to 65,536
+    rows; formulas are those of lodim.
 
     Parameters
     ----------
@@ -119,9 +116,8 @@ def glm(
         (Poisson) and 2 (gamma).
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
-        weight. A class or count of weight 2 gives the estimates, nonrobust errors and AIC of two
-        rows, but counts as one row in n, degrees of freedom, BIC and robust errors. Rows of weight
-        0 do not count.
+        weight. A row of weight 2 gives the estimates of two rows, but counts as one row in n,
+        degrees of freedom, BIC and robust errors. Rows of weight 0 do not count.
         With family="binomial" and a response of proportions (between 0 and 1, and not only 0 and
         1), the weights are the numbers of trials, as in R.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
@@ -176,13 +172,12 @@ def glm(
     (gaussian, gamma, tweedie), with the residual degrees of freedom, or G - 1 for G clusters; else
     the normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
-    As in all models of lodim, a few values of a feature that are more than ten ranges away from all
-    others are replaced by the middle of the other values, with a warning. R uses such values
-    unchanged; a transformation such as `np.log(x)` in the formula keeps them.
+    A few values of a feature that are more than ten ranges away from all others are replaced by the
+    middle of the other values, with a warning. R uses such values unchanged; a transformation such
+    as `np.log(x)` in the formula keeps them.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
-    in R; other deviances are means per trial. Predictions are probabilities. Fits to more than
-    65,536 rows do not use statsmodels; see the page "How glm works".
+    in R; other deviances are means per trial. Predictions are probabilities.
 
     A saved fit holds label, mean, residuals, leverage and Cook's distance of at most
     `diagnostic_rows` training rows. control={"diagnostic_rows": 0} keeps none.

@@ -1,11 +1,7 @@
 """Newton's method with step halving, for likelihoods on which full steps overshoot.
 
-statsmodels takes full steps, which may move away from the maximum (Marschner 2011), and stops by
-the size of a step, which is not reliable if columns are nearly collinear. Here a step is halved
-until the deviance does not increase. Iterations end when the decrement (the decrease of the
-deviance that the quadratic model still predicts) is negligible relative to the deviance; this does
-not depend on the units of columns.
-"""
+statsmodels takes full steps, which may leave the maximum (Marschner 2011). A step is halved until
+the deviance does not increase, and the end does not depend on the units of columns."""
 
 from dataclasses import replace
 
@@ -22,11 +18,9 @@ HALVINGS = 30
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood; return Sums at the maximum, whether it was reached, and the steps.
 
-    Sums hold the totals, gradient and information at some coefficients. The search starts at
-    `start`, or at `at_null` (the intercept-only model) if its deviance is lower. Once the predicted
-    decrease of the deviance is negligible, one more step is taken for the last digits. The returned
-    Sums have the expected information.
-    """
+    Sums hold totals, gradient and expected information at some coefficients. The search starts at
+    the better one of `start` and `at_null` (the intercept-only model). It ends with one step after
+    the predicted decrease of the deviance has become negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -55,8 +49,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 def _step(rows, found):
     """Return a Newton step (S, q) and twice the decrease of the deviance that it predicts.
 
-    The step starts at the coefficients of the sums `found`; there are q for each of S scores.
-    """
+    The step starts at the coefficients of `found`, the sums over the rows."""
     S, q = found.coef.shape
     moved = np.ones(S, bool)
     if rows.family.name == "multinomial":  # scores of the classes present, except one

@@ -1,9 +1,7 @@
-"""Passes over the rows, span by span, in a basis of nearly orthogonal columns.
+"""Passes over the rows, range by range, in a basis of nearly orthogonal columns.
 
-A row has kept columns x, the constant first. A pass computes z = T'x, where T is the inverse of
-the triangle R of a QR decomposition of all rows. Sums of products z z' lose no digits, whereas sums
-of x x' do if columns are nearly collinear (Golub & Van Loan 2013, Sect. 5.3).
-"""
+z = T'x for used columns x of a row, where T is the inverse of the triangle R of a QR decomposition.
+Sums of z z' lose no digits, unlike those of x x' if columns are nearly collinear."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,17 +29,11 @@ N_TOTALS = 2  # deviance, squared Pearson residuals
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows of a span (fixed range of rows) that are handled together, and their columns.
+    """Rows of a span (fixed range of rows) that are handled together, and their columns."""
 
-    X : tiles (blocks of 64 rows) of the features
-    weights, y, offset, groups : those of the rows; None if there are none
-    kept : (q,) int, the columns of the design matrix that are used
-    T : (q, r), matrix of nearly orthogonal columns z = T'x
-    """
-
-    X: Any
-    kept: np.ndarray
-    T: np.ndarray
+    X: Any  # features in blocks of 64 rows
+    kept: np.ndarray  # (q,) columns of the design matrix that are used
+    T: np.ndarray  # (q, r) matrix of nearly orthogonal columns z = T'x
     weights: np.ndarray
     y: Any = None
     offset: Any = None
@@ -49,10 +41,7 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of a span (fixed range of rows) as Parts, small enough for work arrays.
-
-        kept are the columns that are used; T transforms them to nearly orthogonal ones.
-        """
+        """Yield the rows of a span (fixed range of rows) as RowBlocks that fit into work arrays."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -65,7 +54,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Arguments of compiled sums: tiles, feature numbers, matrix T, rows that count."""
+        """Arguments of compiled sums: blocks of 64 rows, columns, matrix T, rows that count."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -85,8 +74,7 @@ class RowBlock:
     def score(self, family, coef):
         """Return the scores (m, K) of the rows with positive weight, from coefficients (S, q) of z.
 
-        z = T'x are nearly orthogonal columns; S is the number of estimated scores.
-        """
+        z = T'x are nearly orthogonal columns; S is the number of estimated scores."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -107,9 +95,7 @@ def cross_products(X, weights):
 def triangle(X, weights):
     """Return the triangle R of a QR decomposition of the weighted design matrix of X.
 
-    R is (1 + p, 1 + p) for a constant and p features, or has fewer rows if there are fewer rows of
-    data.
-    """
+    R is (1 + p, 1 + p), or has fewer rows if there are fewer rows of data."""
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -128,22 +114,8 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Return deviance, gradient, information and others summed over a span (fixed range of rows).
 
-    One vector (2 + S q + (S q)^2,) for S scores and q columns, which `parts` splits.
-
-    Parameters
-    ----------
-    X : tiles (blocks of 64 rows)
-    y, weights : (n,)
-    offset : (n,), (n, K) or None
-    kept : (q,) int
-        Columns of the design matrix.
-    T : (q, q)
-        Matrix of the nearly orthogonal columns z = T'x.
-    coef : (S, q)
-        Coefficients of z.
-    observed : bool
-        Sum the observed information instead of the expected information.
-    """
+    The result is one vector (2 + S q + (S q)^2,) for S scores and q columns z = T'x, which `parts`
+    splits. With `observed` the information is the observed one, otherwise its expected value."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -159,11 +131,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split the sums over rows into three arrays.
+    """Split the vector of `sums` into totals (2,), gradient (S q,) and information (S q, S q).
 
-    Deviance and squared Pearson residuals (2,); gradient of the log-likelihood (S q,), information
-    (S q, S q), both times the dispersion, for S scores and q columns.
-    """
+    Totals are the deviance and the squared Pearson residuals. The others, for S scores and q
+    columns, are multiplied by the dispersion."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -173,10 +144,9 @@ def parts(found, coef):
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return the number of rows with leverage one, and sums of squared slopes, (1 + (S q)^2,).
 
-    The sums, over a span (fixed range of rows), are the middle part of robust covariances for q
-    columns of S scores. Squares are divided by (1 - h)^power, where h are the leverages, computed
-    from B, the nonrobust covariance divided by the dispersion; power is 0, 1 or 2.
-    """
+    The sums, over a fixed range of rows, are the middle part of robust covariances. Squares are
+    divided by (1 - h)^power for leverages h. B is the nonrobust covariance divided by the
+    dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -198,11 +168,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Return some clusters (g,) of a span (fixed range of rows), and sums of their slopes (g, S q).
 
-    A slope is the derivative of a row's log-likelihood with respect to q coefficients of S scores.
-
-    clusters : (n,) codes of clusters
-    bounds : code of the first cluster wanted, and one more than that of the last
-    """
+    A slope is the derivative of a row's log-likelihood in q coefficients of S scores. Only clusters
+    with codes from bounds[0] to below bounds[1] count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

@@ -14,10 +14,7 @@ CONTOURS = (0.5, 1.0)  # Cook's distances whose lines are drawn, as in R
 
 
 def coefficients(fit, ax, *, top=20, level=0.95):
-    """Draw estimates per standard deviation of each feature with confidence intervals.
-
-    The `top` largest are shown, the largest at the top.
-    """
+    """Draw the `top` largest estimates per standard deviation, with confidence intervals."""
     frame = in_pandas(fit.tidy)(level)
     scale = dict(zip(fit.design.names, fit.design.scale, strict=True))
     frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]

@@ -67,8 +67,7 @@ class Rows:
     def total(self, work):
         """Return the sum of work(y, weights, offset) over the rows with positive weight.
 
-        work is called for one fixed range of rows at a time and returns a number or an array.
-        """
+        work is called for one fixed range of rows at a time and returns a number or an array."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -81,9 +80,8 @@ class Rows:
     def triangle(self):
         """Return the triangle R of a QR decomposition of the weighted design matrix.
 
-        R is the Cholesky factor of the cross products if no column is nearly a combination of
-        earlier columns; otherwise cross products are not accurate enough.
-        """
+        It is the Cholesky factor of the cross products, unless a column is nearly a combination of
+        earlier columns: cross products are then not accurate enough."""
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
             R = np.linalg.cholesky(products).T
@@ -107,8 +105,7 @@ class Rows:
 class Basis:
     """Nearly orthogonal columns z = T'x of the used design columns x.
 
-    T (q, q) is the inverse of the triangle R of a QR decomposition of these columns.
-    """
+    T (q, q) is the inverse of the triangle R of a QR decomposition of these columns."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -116,18 +113,14 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Build nearly orthogonal columns from the triangle R of all columns and positions `kept`.
-
-        R comes from a QR decomposition of the design matrix.
-        """
+        """Return the basis of columns `kept`, from the QR triangle R of all design columns."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
         """Transform a matrix (S q, k) of coefficients of z into coefficients of the columns x.
 
-        z = T'x are nearly orthogonal columns, q for each of S scores.
-        """
+        z = T'x are nearly orthogonal columns, q for each of S scores."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -136,8 +129,7 @@ class Basis:
 class Sums:
     """Totals, gradient and information over all rows, at coefficients coef (S, q).
 
-    There are S scores and q nearly orthogonal columns z, to which the coefficients belong.
-    """
+    There are S scores and q nearly orthogonal columns z, to which the coefficients belong."""
 
     coef: np.ndarray
     totals: np.ndarray
@@ -146,10 +138,9 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Sum over all Rows at coefficients coef (S, q) of the basis z.
+        """Return the Sums at coefficients coef (S, q) of the nearly orthogonal columns z.
 
-        With `observed`, the information is the observed one, otherwise its expected value.
-        """
+        With `observed`, the information is the observed one, otherwise its expected value."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

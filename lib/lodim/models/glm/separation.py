@@ -1,9 +1,7 @@
 """Detect separation: data whose likelihood has no maximum (Albert & Anderson 1984).
 
-The data are separated if coefficients can grow without limit along a direction so that no row's
-likelihood falls and some row's rises. Such directions exist if a linear program has a positive
-solution (Konis 2007, ch. 4).
-"""
+If coefficients can grow without limit while no row's likelihood falls and some row's rises, a
+linear program has a positive solution (Konis 2007, ch. 4)."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -15,9 +13,8 @@ LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the 
 def is_separated(family, X, y, H, flat):
     """Return whether the likelihood of the rows X (n, q) has no maximum, so estimates are infinite.
 
-    y is the response. H is the information at the estimates; data are separated only if an
-    eigenvalue is at most `flat`.
-    """
+    H is the information at the estimates; data are separated only if an eigenvalue is at most
+    `flat`."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
@@ -39,11 +36,9 @@ def is_separated(family, X, y, H, flat):
 
 
 def _rows(family, X, y):
-    """Return two matrices (rows, S q) that define the directions along which the likelihood rises.
+    """Return matrices A and B: data are separated along directions d (S q,) with A d >= 0, B d = 0.
 
-    The directions are of q coefficients for each of S scores. Along a separating direction d, the
-    products of the first matrix with d are at least zero, and the products of the second are zero.
-    """
+    Some element of A d must be positive. d has q coefficients for each of S scores."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])

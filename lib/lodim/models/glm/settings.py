@@ -50,10 +50,6 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes (readings of all rows) of a fit to n rows.
-
-    The memory is that of work arrays for 65,536 rows. Passes: QR, null model, Newton steps (one for
-    gaussian, otherwise 3 to 8), summary, covariance.
-    """
+    """Estimate memory and number of passes (readings of all rows) of a fit to n rows."""
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)
     return Needs(8, 4 * 8 * SPAN_ROWS * problem.family.n_scores, passes)

@@ -13,24 +13,10 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def maximize(family, X, y, weight, offset, max_iter):
-    """Compute maximum likelihood estimates by statsmodels.
+    """Return maximum likelihood coefficients (q, S) by statsmodels, and the number of iterations.
 
-    Parameters
-    ----------
-    family : Gaussian, Binomial, Multinomial, or a family with a log link
-    X : (n, q)
-        The constant and the features, none of them aliased.
-    y, weight : (n,)
-    offset : (n, K)
-    max_iter : int
-
-    Returns
-    -------
-    coef : (q, S)
-        Coefficients of the score, or of the scores of all classes except the first; NaN if the
-        iterations failed.
-    n_iter : int
-    """
+    S is 1, or the number of classes except the first. Coefficients are NaN if the iterations
+    failed."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
         warnings.simplefilter("ignore")  # glm has its own warnings
@@ -72,8 +58,7 @@ def _irls(family, X, y, weight, offset, max_iter):
 def _multinomial(X, y, weight, offset, max_iter):
     """Fit the classes that have rows; another class gets the intercept of a tiny share.
 
-    Returns coefficients and number of iterations.
-    """
+    Return coefficients and the number of iterations."""
     K = offset.shape[1]
     seen, code = np.unique(y.astype(int), return_inverse=True)
     coef = np.zeros((X.shape[1], K))

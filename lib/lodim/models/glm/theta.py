@@ -11,10 +11,8 @@ CLOSE = 1e-9  # relative change of theta at which the alternation stops
 def with_theta(problem):
     """Return the problem with a negative binomial family whose theta fits its rows.
 
-    The variance is mu + mu^2 / theta. Coefficients for a given theta, and theta for given means,
-    are estimated in turn, as in R's MASS::glm.nb. Theta and the coefficients are asymptotically
-    independent.
-    """
+    The variance is mu + mu^2 / theta. Coefficients and theta are estimated in turn, as in R's
+    MASS::glm.nb."""
     family = problem.family
     settings = replace(problem.settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):

@@ -21,9 +21,9 @@ HALVINGS = 30
 class MomentSolver:
     """Solver of paths of a quadratic loss that needs only the second moments of all columns.
 
-    It has lambda_max (smallest penalty at which all priced coefficients are zero), null (objective
-    of the unpenalized coefficients alone) and least (relative eigenvalue of the unpenalized
-    columns)."""
+    `lambda_max` is the smallest penalty at which all priced coefficients are zero, `null` the
+    objective of the unpenalized coefficients alone, `least` a relative eigenvalue of their columns.
+    """
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -109,8 +109,8 @@ class ModelStep:
 class NewtonSolver:
     """Proximal Newton solver of a penalized path: quadratics in coefficients likely nonzero.
 
-    It has lambda_max (smallest penalty at which all priced coefficients are zero) and null
-    (objective of the unpenalized coefficients alone)."""
+    `lambda_max` is the smallest penalty at which all priced coefficients are zero, `null` the
+    objective of the unpenalized coefficients alone."""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout

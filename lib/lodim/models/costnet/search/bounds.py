@@ -18,16 +18,12 @@ SEPARATED = 1e-2  # share of the null deviance below which classes may be separa
 class Relaxation:
     """Perspective relaxation: mean squared error, convex in shares z in [0, 1] of the columns used.
 
-    With gram = rest + diag(split), rest positive semidefinite, and target b,
+    With gram = rest + diag(split), rest positive semidefinite, and target b (products with y),
 
-        F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
+            F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
 
-    is convex, and equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
-    Linderoth 2010). It is tight if split is close to each column's variance given all others.
-
-    rest (q, q), split (q,) : parts of the products of q columns
-    target : (q,) products of the columns with the response; null : deviance without a column
-    """
+    is convex. It equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
+    Linderoth 2010). `null` is the deviance without a column."""
 
     rest: np.ndarray
     split: np.ndarray
@@ -36,9 +32,9 @@ class Relaxation:
 
     @classmethod
     def from_gram(cls, gram, target, null):
-        """Return the relaxation for q centred columns with a Gram matrix (q, q) and target (q,).
+        """Return the relaxation for q centred columns with a Gram matrix (q, q).
 
-        target : products of the columns with the response; null : deviance without a column"""
+        target (q,) : products of the columns with y; null : deviance without a column"""
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 1e-12 * values[-1:].max(initial=0.0))
         split = 1.0 / np.maximum(((vectors / values) * vectors).sum(axis=1), 1e-300)
@@ -49,7 +45,7 @@ class Relaxation:
 
     @property
     def vacuous(self):
-        """Whether columns are so collinear that nothing can be split off."""
+        """Whether columns are so collinear that the bound is useless."""
         return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
 
     def solve(self, z):
@@ -62,7 +58,7 @@ class Relaxation:
     def cut(self, w):
         """Return c and h (q,) of a lower bound c - h'z of the deviance at shares z of columns.
 
-        It is best near the shares for which the coefficients w (q,) are optimal."""
+        It is exact at the shares for which the coefficients w (q,) are optimal."""
         slope = self.rest @ w - self.target
         return self.null - w @ self.rest @ w, slope**2 / self.split
 
@@ -70,12 +66,9 @@ class Relaxation:
 def lower_bounds(search, prices):
     """Return a function of prices (M,) that gives lower bounds of the mean deviance at each.
 
-    At each price only candidates (columns with their needs) that it can pay for count. The refit of
-    all of them is a bound. For a numeric response the perspective relaxation gives a tighter bound:
-    its cuts (linear lower bounds) are minimized over all shares of candidates that the price pays
-    for, where a candidate's share is at most that of everything it needs. Bounds are computed for
-    some prices; the bound of a higher price is valid for lower ones.
-    """
+    At each price only columns that it can pay for count. Refitting all of them gives a bound; for a
+    numeric response a relaxation gives a tighter one. Bounds are computed at a few prices, since a
+    bound is valid for lower prices too."""
     # More prices are solved for small models, whose bounds differ most.
     at = np.unique(np.geomspace(1, len(prices), LEVELS).round().astype(int)) - 1
     levels = np.sort(np.asarray(prices, float))[at]
@@ -90,7 +83,7 @@ def lower_bounds(search, prices):
 
 
 def raised_bounds(lower, budgets, optima):
-    """Return a function like `lower` (prices -> bounds of the deviance), raised by proven optima.
+    """Return `lower` (function prices -> bounds of the deviance), raised by proven optima.
 
     optima (B,) are the least deviances within the budgets (B,)."""
 
@@ -125,7 +118,7 @@ def _lower_bound(search, price):
 def _relaxed_bound(space, used, on, relaxation, price):
     """Return a lower bound of the deviance at a price, from linear bounds of a relaxation.
 
-    used : (m,) candidates that the price can pay for; on : their columns"""
+    used (m,) marks the nodes that the price can pay for; `on` are their columns."""
     candidates = np.flatnonzero(used)
     program = ShareProgram(space, candidates, price)
     owns = np.zeros((len(on), len(candidates)))
@@ -144,10 +137,8 @@ def _relaxed_bound(space, used, on, relaxation, price):
 class ShareProgram:
     """Linear program: smallest eta over shares within a price, under cuts eta >= c - h'share.
 
-    Shares in [0, 1] say how much a column is used; a cut is a linear lower bound of the deviance
-    eta. The variables are the shares of the nodes that candidates need, the shares of purchases
-    (whose copies are one), and eta.
-    """
+    Shares in [0, 1] say how much a column is used. A cut is a linear lower bound of the deviance
+    eta. Other variables are the shares of needed nodes and of purchases."""
 
     def __init__(self, space, candidates, price):
         network = space.network
@@ -162,7 +153,7 @@ class ShareProgram:
         self.n = len(nodes) + len(things) + 1
 
     def solve_with_cut(self, c, h):
-        """Add a cut eta >= c - h'share; return the smallest eta and shares of candidates there."""
+        """Add a cut eta >= c - h'share; return the smallest eta, and the columns' shares at it."""
         from scipy.optimize import linprog  # a fifth of a second to import
         from scipy.sparse import csr_matrix
 

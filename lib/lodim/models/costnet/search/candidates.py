@@ -12,38 +12,27 @@ ROUNDING = 1e-9  # relative rounding error of a price
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Dependency graph, and the candidates: its nodes among which a search selects.
+    """Dependency graph, and the candidates: its m nodes among which a search selects.
 
-    A selection is `used`, (m,) bool: the candidates whose columns a model has.
+    A selection is `used` (m,) bool: the candidates whose columns a model has. A purchase is a node
+    that is paid once, even if the graph has several copies of it."""
 
-    network : Network, the graph; every column of X belongs to a node
-    candidates : (m,) nodes of the graph that may be selected and have columns
-    columns : (q,) columns of X that they own; searches number them 0 to q - 1
-    start, at : the columns of candidate g are at[start[g]:start[g + 1]]
-    incidence : (m, B) float64, 1 for each of B purchases (a node; copies are one) that a candidate
-        needs
-    cost : (B,) costs of these purchases
-    single_price : (m,) price of each candidate alone, with everything it needs
-    source : (m, S) source that a candidate needs of each of S series (sets of alternatives), or -1
-    screened : whether some nodes were left out because there are too many
-    """
-
-    network: Network
-    candidates: np.ndarray
-    columns: np.ndarray
-    start: np.ndarray
+    network: Network  # the graph; every column of X belongs to a node
+    candidates: np.ndarray  # (m,) nodes that may be selected and have columns
+    columns: np.ndarray  # (q,) their columns of X; searches number them 0 to q - 1
+    start: np.ndarray  # candidate g has the columns at[start[g]:start[g + 1]]
     at: np.ndarray
-    incidence: np.ndarray
-    cost: np.ndarray
-    single_price: np.ndarray
-    source: np.ndarray
-    screened: bool
+    incidence: np.ndarray  # (m, B) float64, 1 for each of B purchases that a candidate needs
+    cost: np.ndarray  # (B,) costs of the purchases
+    single_price: np.ndarray  # (m,) price of each candidate alone, with everything it needs
+    source: np.ndarray  # (m, S) source needed of each of S sets of alternatives, or -1
+    screened: bool  # whether nodes were left out because there are too many
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the space of nodes with columns that a search considers, from a dependency graph.
+        """Return the candidates: nodes with columns, in `keep` (V,), that the budget pays for.
 
-        They are those in `keep` (V,), by default all, that the budget pays for."""
+        V is the number of nodes of the graph; without `keep` all may be candidates."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -69,9 +58,7 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """Whether a candidate (row) needs another candidate (column), (m, m) bool.
-
-        Candidates are the nodes of the dependency graph among which a search selects."""
+        """Whether a candidate node (row) needs another candidate (column), (m, m) bool."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
@@ -82,7 +69,7 @@ class SearchSpace:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return the nodes of the graph that the candidates `used` (m,) need, (V,) bool."""
+        """Return the nodes of the graph that the candidates `used` (m,) are, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
@@ -94,17 +81,16 @@ class SearchSpace:
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of r selections with each of m candidates added, as sums.
+        """Return the prices (r, m) of r selections with each of m candidates added.
 
-        used : (r, m) bool, the candidates of each selection"""
+        used (r, m) bool marks the candidates (nodes with columns) of each selection."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
         """Return whether each of m candidates can be added to r selections `used` (r, m), bool.
 
-        It cannot if it needs a second source of the same series (a set of alternatives).
-        """
+        A candidate cannot if it needs a second source of the same series (set of alternatives)."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine, other = self.source[None], self._sources_of(used)[:, None]
@@ -113,7 +99,7 @@ class SearchSpace:
     def _sources_of(self, used):
         """Return the source of each series that selections `used` (r, m) need, or -1, (r, S).
 
-        A series is a set of alternative sources; a selection is a set of candidates."""
+        A series is a set of alternative sources; a selection is a set of candidate nodes."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -142,9 +128,9 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price of each of m candidates alone, with everything it needs, (m,).
+    """Return the price of each candidate node alone, with everything it needs, (m,).
 
-    incidence : (m, B) which of B purchases each needs"""
+    incidence (m, B) marks which of B purchases each needs."""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
@@ -152,9 +138,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return which source each node of a graph needs of each of S sets of alternatives, (m, S).
-
-    It is -1 if the node needs none."""
+    """Return the source that each node needs of each of S sets of alternatives, (m, S), or -1."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

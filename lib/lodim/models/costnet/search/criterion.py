@@ -1,10 +1,8 @@
 """Criteria by which models of a search are compared: deviance plus a charge per coefficient.
 
-The deviance alone uses everything that adds no cost, and fits noise. A high charge uses too little
-if there are few, good features. The table shows the mean deviance of held-out rows over 80 data
-sets of `monitoring` (812 rows, 150 features, four graphs, 20 seeds; pure noise has 0.25), for the
-model of a frontier of all rules at some costs; and the lowest one of ten-fold cross-validation on
-`heart` (297 rows, 13 features at prices of 1 to 103):
+The deviance alone fits noise; a high charge misses weak features. Mean deviance of held-out rows
+over 80 data sets of `monitoring` (noise: 0.25) at some costs, and ten-fold cross-validation on
+`heart` (benchmarks/costnet_rules.py):
 
     cost       4      10      20      60      heart
     deviance                                  0.784
@@ -14,12 +12,7 @@ model of a frontier of all rules at some costs; and the lowest one of ten-fold c
     ebic     0.4317  0.2666  0.2533  0.2533   0.937
     (lasso   0.5190  0.3217  0.2697  0.2778)            the refitted weighted lasso by deviance
 
-benchmarks/costnet_rules.py prints the results on `monitoring` for each graph. With "hq" or a higher
-charge, the frontier is never worse than the lasso, at any cost on any graph. With "aic" it is worse
-by more than a standard error at costs of 30 and 40 on three of four graphs, and for two classes
-(chains, cost 40: 0.042, SE 0.012).
-The charge is per rank: a category of k levels has k columns of rank k - 1.
-"""
+The charge is per rank: a category of k levels has k columns of rank k - 1."""
 
 from dataclasses import dataclass
 
@@ -36,33 +29,25 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 
 @dataclass(frozen=True)
 class Criterion:
-    """Criterion by which models are compared: lower is better.
+    """Criterion by which models are compared; lower is better.
 
     It is n log(deviance) for numbers, n deviance for classes, plus charge times df for df
-    coefficients. It is infinite above `max_df` coefficients: with almost as many as rows they fit
-    anything.
+    coefficients. Above `max_df` coefficients it is infinite.
 
-    charge : per coefficient, for n rows and p columns: 0 ("deviance"), 2 ("aic"), 2 log log n
-        ("hq", Hannan and Quinn 1979), log n ("bic") or log n + 2 gamma log p ("ebic"). gamma = 1 -
-        log n / (2 log p), at least 0, is the smallest consistent value (Chen and Chen 2008), and
-        equals BIC if p <= sqrt(n)
-    logarithmic : whether the response is numeric
-    floor : smallest deviance that counts, since its logarithm is taken
-    """
+    The charge for n rows and p columns is 0 ("deviance"), 2 ("aic"), 2 log log n ("hq", Hannan and
+    Quinn 1979), log n ("bic") or the larger of log n and 2 log p ("ebic", Chen and Chen 2008)."""
 
     n: float
     max_df: int
-    charge: float
-    logarithmic: bool
-    floor: float
+    charge: float  # per coefficient
+    logarithmic: bool  # whether the response is numeric
+    floor: float  # smallest deviance that counts, since its logarithm is taken
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
         """Return the criterion of a name such as "bic", for rows and p columns to choose from.
 
-        data : SearchData, the rows. "cv" gives the criterion of searches for models that
-            cross-validation compares.
-        """
+        "cv" gives the criterion of the searches whose models cross-validation compares."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
@@ -77,9 +62,9 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Return the criterion, low for good models, from deviances and degrees of freedom df.
+        """Return the criterion of models with a deviance and df degrees of freedom.
 
-        df is the rank of a model's columns (for K classes times K - 1)."""
+        df is the rank of a model's columns (times K - 1 for K classes)."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

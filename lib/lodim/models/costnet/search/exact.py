@@ -15,7 +15,7 @@ TOL = 1e-9  # tolerance, relative to the null deviance
 
 
 def optimum(search: Search, budget: float) -> SearchState:
-    """Return the SearchState (model) with the lowest deviance within a budget, with proof."""
+    """Return the model (SearchState) with the lowest deviance within a budget, with proof."""
     space, n = search.space, len(search.space)
     if n <= MOST_EXHAUSTIVE and search.refits is search.final:
         return exhaustive(search, budget)
@@ -33,12 +33,10 @@ def optimum(search: Search, budget: float) -> SearchState:
 
 
 def exhaustive(search: Search, budget: float) -> SearchState:
-    """Return the SearchState with the lowest deviance within a budget, by examining all selections.
+    """Return the model (SearchState) of lowest deviance within a budget, by trying all selections.
 
-    A selection is a set of candidate columns with their needs. Without alternatives, only
-    selections to which nothing affordable can be added are refitted, since a further column never
-    increases the deviance.
-    """
+    Without alternatives only selections are refitted to which nothing affordable can be added,
+    since a further column never increases the deviance."""
     space, m = search.space, len(search.space)
     if m > MOST_EXHAUSTIVE:
         raise ArgumentError(
@@ -55,7 +53,7 @@ def exhaustive(search: Search, budget: float) -> SearchState:
 
 
 def _has_single_sources(space, used):
-    """Return whether the candidates `used` need at most one source of each set of alternatives."""
+    """Return whether the nodes `used` need at most one source of each set of alternatives."""
     return all(len(np.unique(column[column >= 0])) <= 1 for column in space.source[used].T)
 
 
@@ -70,15 +68,12 @@ def _maximal(subsets):
 
 
 def best_subset(search: Search, budget: float) -> SearchState:
-    """Return the SearchState of lowest deviance within a budget, by mixed-integer programming.
+    """Return the model (SearchState) of lowest deviance within a budget, by integer programming.
 
-    Minimizes eta over eta, s in {0, 1}^m (candidate columns used) and z in {0, 1}^B (purchases
-    paid), subject to z_i >= s_j for each purchase i that candidate j needs, cost'z <= budget, one
-    source of each set of alternatives, and eta >= c_k - h_k's for all cuts k (linear lower bounds
-    of the deviance from a relaxation). Each solution gives a new cut, which is exact there, until
-    eta reaches the deviance of a solution (outer approximation, Duran and Grossmann 1986). Stated
-    in CVXPY, solved by HiGHS.
-    """
+    Minimizes eta over s in {0, 1}^m (columns used) and z in {0, 1}^B (purchases paid), subject to
+    z_i >= s_j if j needs i, cost'z <= budget, one source of each set of alternatives, and eta >=
+    c_k - h_k's for all cuts k (linear lower bounds of the deviance). Each solution adds a cut that
+    is exact at it, until eta reaches the deviance of a solution (Duran and Grossmann 1986)."""
     space, refits = search.space, search.final
     if refits.data.family.name != "gaussian" or space.network.set_cost is not None:
         raise ArgumentError("best_subset needs a numeric response and additive costs")
@@ -107,10 +102,9 @@ def best_subset(search: Search, budget: float) -> SearchState:
 
 
 def _independent_columns(space, gram):
-    """Return independent columns (r,) of candidates, and which candidate owns each, (r, m) 0 or 1.
+    """Return independent columns (r,) of nodes, and which of m nodes owns each, (r, m) 0 or 1.
 
-    One level of each category is left out: the fit is the same, and the relaxation requires it.
-    """
+    One level of each category is left out: the fit is equal, and the relaxation requires it."""
     kept = []
     for g in range(len(space)):
         columns: list[int] = []
@@ -126,9 +120,9 @@ def _independent_columns(space, gram):
 
 
 def _master(space, budget, cuts):
-    """Return the smallest eta (bound of the deviance) under some cuts, and the candidates used.
+    """Return the smallest eta (bound of the deviance) under cuts eta >= c - h's, and the optimal s.
 
-    A cut (c, h) requires eta >= c - h's for the candidates s (m,) bool within the budget."""
+    s (m,) bool marks the nodes used; with their needs they cost at most the budget."""
     import cvxpy as cp  # a second to import, and rarely used
 
     m, B = space.incidence.shape

@@ -21,54 +21,29 @@ class CostFrontier:
     """Frontier: M models of increasing cost, each better than all cheaper ones.
 
     Better means lower criterion and deviance; if held-out rows choose, lower held-out loss. There
-    are p columns, K scores, and V nodes of the dependency graph.
+    are p standardized columns, K scores, and V nodes of the dependency graph."""
 
-    cost : price to be paid
-    coef : for standardized columns
-    bought : nodes that are paid for
-    deviance : weighted mean
-    df : number of columns with a coefficient (the criterion charges their rank)
-    lambda_ : penalty; NaN if the rule has none
-    rule : search rule that found the model
-    bound : lower bound of the deviance of all models with this cost or less
-    criterion : criterion (deviance plus a charge per coefficient) of the refitted model; NaN if it
-        is not refitted
-    relax : share of the unpenalized refit in the coefficients
-    held_out : mean held-out deviance for each of D sets of random folds; may be empty
-    error : standard error of their mean; NaN if unknown
-    """
-
-    cost: np.ndarray = forms.ascending(forms.real("M", least=0))
+    cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
     coef: np.ndarray = forms.real("M", "p", "K")
-    bought: np.ndarray = forms.flags("M", "V")
+    bought: np.ndarray = forms.flags("M", "V")  # nodes that are paid for
     deviance: np.ndarray = forms.squares("M")
-    df: np.ndarray = forms.whole("M", most="p")
-    lambda_: np.ndarray = forms.real("M", least=0, nan=True)
-    rule: tuple[str, ...] = forms.several("M")
+    df: np.ndarray = forms.whole("M", most="p")  # number of columns with a coefficient
+    lambda_: np.ndarray = forms.real("M", least=0, nan=True)  # NaN if the rule has none
+    rule: tuple[str, ...] = forms.several("M")  # search rule that found the model
     bound: np.ndarray = forms.real("M", least=-np.inf, most=forms.SQUARE, nan=True)
-    criterion: np.ndarray = forms.squares("M", nan=True)
-    relax: np.ndarray = forms.real("M", least=0, most=1)
-    held_out: np.ndarray = forms.squares("M", "D")
-    error: np.ndarray = forms.squares("M", nan=True)
+    criterion: np.ndarray = forms.squares("M", nan=True)  # NaN if the model is not refitted
+    relax: np.ndarray = forms.real("M", least=0, most=1)  # share of the unpenalized refit
+    held_out: np.ndarray = forms.squares("M", "D")  # for each of D sets of folds; may be empty
+    error: np.ndarray = forms.squares("M", nan=True)  # standard error of their mean
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):
         """Return the frontier of selected models, which are in the order of their prices.
 
-        Parameters
-        ----------
-        search : Search
-            Candidate columns and their refits.
-        network : Network
-            Graph of prices and dependencies.
-        candidate_models : list of CandidateModel
-            Each is better than all before it.
-        lower : callable(prices (M,)) -> (M,)
-            Lower bounds of the deviance.
-        held_out, error : arrays (M, D), (M,), optional
-            Held-out deviances for D sets of folds, and their standard errors.
-        """
+        candidate_models : list of CandidateModel, each better than all before it
+        lower : callable(prices (M,)) -> (M,) lower bounds of the deviance
+        held_out, error : (M, D) held-out deviances for D sets of folds; (M,) standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -102,16 +77,14 @@ class CostFrontier:
         return paid[-1] if paid else 0
 
     def within(self, budget):
-        """Return the frontier (best models by price) without models that cost more than this."""
+        """Return the frontier without models that cost more than a budget."""
         M = 1 + self.index_within(budget)
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model chosen by held-out rows, for one set of folds or all.
+        """Return the index of the model of lowest held-out loss, for one set of folds or all.
 
-        With `priced`, it is the cheapest model within one standard error of the lowest loss;
-        otherwise the model of lowest loss.
-        """
+        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -121,13 +94,9 @@ class CostFrontier:
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     """Return candidate models of increasing price, from the null model, each better than the last.
 
-    Better is a minimal decrease of the criterion (deviance plus a charge per coefficient). The
-    deviance must be lower too: nobody would pay more for a model that fits worse, even with fewer
-    coefficients. The latter does not apply without `by_deviance`, if held-out rows decide: one
-    expensive column may then beat many cheap ones that fit the training rows better. A proven
-    optimum only needs to be better. With relax below 1 models are compared whose coefficients are
-    between penalized (0) and refitted (1). Otherwise ties are resolved by size, then names.
-    """
+    Better means a lower criterion (deviance plus a charge per coefficient), and with `by_deviance`
+    also a lower deviance. `relax` is the share of the unpenalized refit in the coefficients of
+    models of a penalized path."""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
@@ -162,8 +131,7 @@ def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
     The coefficients are `relax` times the unpenalized refit plus the rest times the penalized
-    estimates (gamma = 1 - relax in glmnet).
-    """
+    estimates (gamma = 1 - relax in glmnet)."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -191,9 +159,9 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return the sort key of a selection (set of candidates) among ones of equal price and quality.
+    """Return a sort key of selections (sets of candidate nodes): number of purchases, then names.
 
-    The key is the size, then the names."""
+    It orders models of equal price and quality, so that the choice is reproducible."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
@@ -207,7 +175,7 @@ def _is_simpler(space, state, other):
 
 
 def _simplest(search, state):
-    """Return the simplest model (SearchState) that moves can reach at the same price and criterion.
+    """Return the simplest model of equal price and criterion that a few moves can reach.
 
     Moves drop and add columns."""
     space, best = search.space, state
@@ -231,7 +199,7 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections (sets of candidates) whose predicted criterion and price equal a state's."""
+    """Yield selections (sets of nodes) whose predicted criterion and price equal a model's."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -23,13 +23,10 @@ MOST_BACKWARD = 40  # most states that the backward search improves
 def forward_selection(search):
     """Return models (SearchStates) of increasing price, by greedy selection.
 
-    Both the gain and the gain per cost count. Prices are visited from the lowest. At each price,
-    the best model obtained by adding one candidate (with everything it needs) to a cheaper model is
-    improved by moves (dropping and adding columns) within the price. If it is better than all
-    cheaper models, its extensions by each further candidate enter the queue. So both the largest
-    gain and the largest gain per cost are found, each at its own price. At most 200 prices are
-    visited.
-    """
+    At each of at most 200 prices, from the lowest, the best model that adds one candidate (with
+    everything it needs) to a cheaper model is improved by moves within the price. If it beats all
+    cheaper models, its own extensions enter the queue. So both the largest gain and the largest
+    gain per cost are found."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -53,7 +50,7 @@ def forward_selection(search):
 def _next_level(search, queue, seen):
     """Remove the selections of about the lowest price from the queue; return the best, refitted.
 
-    A selection is a set of candidate columns; `seen` are the selections that were refitted."""
+    A selection is a set of candidate columns; `seen` are the selections refitted before."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -65,9 +62,7 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Return the price of a selection (set of candidates), by the user's cost function if any.
-
-    by_sum : its price by the sum of costs"""
+    """Return the price of a selection (set of candidates): by a cost function, or else `by_sum`."""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 
@@ -93,9 +88,7 @@ def _additions(search, state):
 def _switches(search, state):
     """Yield price, criterion and selection of a model with another source, if it is better.
 
-    A source is one of several alternatives, a selection the set of columns used. This is how more
-    expensive sources enter; alone they would rarely beat the cheaper one.
-    """
+    A source is one of several alternatives. More expensive sources enter this way only."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)
@@ -107,15 +100,11 @@ def _switches(search, state):
 
 
 def backward_elimination(search, states):
-    """Return models (SearchStates) that are better than some states at prices below theirs.
+    """Return models (SearchStates) that beat given ones at lower prices, by dropping candidates.
 
-    From each state that is better than all cheaper ones, every candidate is dropped in turn (or a
-    branch: all that need the same node). The best result at each price is improved by moves
-    (dropping and adding columns) within the price, starting with those closest to the best known
-    value at their price. If it becomes better than all up to this price, candidates are dropped
-    from it in turn. Forward selection alone misses models just below an expensive candidate, since
-    it arrives there from cheaper models and examines few close prices.
-    """
+    From each model that beats all cheaper ones, every candidate (a column with its needs) is
+    dropped in turn. The most promising result is improved by moves within its price. Forward
+    selection alone misses models just below an expensive candidate."""
     better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
     front = new = _front(states)
     for _ in range(MOST_BACKWARD):
@@ -135,7 +124,7 @@ def backward_elimination(search, states):
 
 
 def _front(states):
-    """Return the states (models) that are better than all that cost as much or less, by price."""
+    """Return the models that are better than all that cost as much or less, by price."""
     out: list = []
     for state in sorted(states, key=lambda state: (state.price, state.value)):
         if not out or state.value < out[-1].value:
@@ -149,9 +138,9 @@ def _best_value(front, price):
 
 
 def _deletions(search, state):
-    """Return the best models with something dropped from a state, one for each price.
+    """Return the best models with something dropped from a model, one for each price.
 
-    Each is price, criterion and selection (the candidates that remain)."""
+    Each is a price, a criterion and a selection (the candidate nodes that remain)."""
     moves = possible_moves(search, state, state.price, add=False)
     best: dict[str, tuple] = {}
     for a, value in enumerate(moves.value[:, 0].tolist()):

@@ -19,26 +19,21 @@ TIE = 0.05  # difference of the criterion within which models of one price are t
 
 @dataclass(frozen=True, eq=False)
 class RuleResults:
-    """Models that the search rules found with some rows.
+    """Models that the search rules found with some rows."""
 
-    search : Search, the candidate columns and their refits
-    paths : dict of rules to their PenaltyPath
-    listed : list of CandidateModel, the best models by price by the criterion of the search
-    """
-
-    search: Any
-    paths: dict
-    listed: list
+    search: Any  # candidate columns and their refits
+    paths: dict  # from rule to its PenaltyPath
+    listed: list  # best models by price, by the criterion of the search
     known: dict = field(default_factory=dict)
 
     @cached_property
     def along(self):
-        """Candidates used by the L models of each rule's penalized path, (L, m) bool, as a dict."""
+        """Nodes used by the L models of each rule's penalized path, as a dict of (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the candidates (L, m) used by the models of a rule's path, and their prices (L,).
+        """Return the nodes (L, m) used by the models of a rule's path, and their prices (L,).
 
         choice : the source used of each set of alternatives"""
         if (rule, choice) not in self.known:
@@ -50,22 +45,15 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Model of all rows, with the recipe to obtain the same model from other rows.
-
-    candidate : CandidateModel
-    choice : for a model of a path, the source (S,) used of each of S sets of alternatives; None for
-        a model of the frontier (best models by price), which is replaced by the best one within its
-        price
-    """
+    """Model of all rows, with the recipe to obtain a comparable model from other rows."""
 
     candidate: CandidateModel
-    choice: tuple | None = None
+    choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the same kind of model for other rows, from the models `results` found with them.
+        """Return the comparable model among `results`, the models found with other rows.
 
-        None if no such model is within the price, or if it has too many coefficients for the
-        rows."""
+        It is None if no such model is within the price, or if the rows are too few for it."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -83,9 +71,9 @@ class RefitRecipe:
 
 
 def _state(search, used, relax):
-    """Return the SearchState (model) of the candidates `used`; refitted if relax is positive.
+    """Return the model (SearchState) of the nodes `used`, refitted if relax is positive.
 
-    relax is the share of the unpenalized refit in its coefficients."""
+    None if it has too many coefficients for the rows."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -95,10 +83,8 @@ def _state(search, used, relax):
 def recipes_of(results, relax=None):
     """Return recipes of the null model and of all models that the rules found within the budget.
 
-    A recipe is a model and how to obtain it from other rows. Models of a path get the shares
-    `relax` of the unpenalized refit (None: 0, 0.5 and 1); models of the frontier are not
-    changed.
-    """
+    A recipe is a model and how to obtain it from other rows. Models of a penalized path are tried
+    with each share `relax` of the unpenalized refit; None tries 0, 0.5 and 1."""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -117,26 +103,19 @@ def recipes_of(results, relax=None):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Deviances of n held-out rows under V models.
+    """Deviances of n held-out rows under V models."""
 
-    rows : (V, n) deviance of each row, averaged over the sets of random folds; inf if it is unknown
-    weight : (n,) row weights that sum to one
-    draws : (V, D) weighted mean for each of D sets of folds
-    units : (n,) int64, number of the unit (row or group) that is held out together
-    """
-
-    rows: np.ndarray
-    weight: np.ndarray
-    draws: np.ndarray
-    units: np.ndarray
+    rows: np.ndarray  # (V, n) deviance, averaged over sets of random folds; inf if unknown
+    weight: np.ndarray  # (n,) row weights that sum to one
+    draws: np.ndarray  # (V, D) weighted mean for each of D sets of folds
+    units: np.ndarray  # (n,) number of the row or group that is held out together
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return held-out losses of recipes (models that can be fitted to other rows).
 
-        fold_results : iterable of RuleResults, the models found without each fold
-        tests : list of Batch, the held-out rows of each fold, one set of folds after the other
-        """
+        `fold_results` has the models found without each fold (RuleResults), `tests` the fold's rows
+        as batches, one set of folds after the other."""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -195,10 +174,8 @@ def _losses(recipes, results, test, family):
 def select_held_out(search, recipes, held_out):
     """Return positions of recipes of increasing price, each better in held-out rows than the last.
 
-    A recipe is a model that can be fitted to other rows. Better is a minimal decrease of the
-    held-out deviance, without a charge per coefficient. If recipes of one price differ by almost
-    nothing, the first is taken.
-    """
+    A recipe is a model that can be fitted to other rows. If recipes of one price differ by almost
+    nothing, the first is taken."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
     out: list[int] = []

@@ -15,60 +15,43 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Model of a search, refitted: the candidates `used` (m,) bool whose columns it has.
+    """Refitted model of a search, with the candidate nodes `used` (m,) bool.
 
-    A candidate is a node of the dependency graph that has columns.
-
-    price : with everything they need; deviance : mean over the rows
-    df : rank of its columns (for K classes times K - 1)
-    value : criterion, deviance plus a charge per coefficient
-    """
+    A candidate is a node of the dependency graph that has columns."""
 
     used: np.ndarray
-    price: float
-    deviance: float
-    df: int
-    value: float
+    price: float  # with everything that the candidates need
+    deviance: float  # weighted mean over the rows
+    df: int  # rank of its columns (times K - 1 for K classes)
+    value: float  # criterion: deviance plus a charge per coefficient
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateModel:
-    """Model (SearchState) proposed by a search rule.
-
-    path, place : PenaltyPath whose nonzero columns it has, and the position there; None and -1
-        without one
-    lambda_ : penalty there, or NaN
-    relax : share of the unpenalized refit in its coefficients, if it has any
-    """
+    """Model (SearchState) proposed by a search rule."""
 
     state: SearchState
     rule: str
-    lambda_: float = np.nan
-    path: Any = None
-    place: int = -1
-    relax: float = 1.0
+    lambda_: float = np.nan  # penalty of its path, if it has one
+    path: Any = None  # PenaltyPath whose nonzero columns it has, or None
+    place: int = -1  # position on the path
+    relax: float = 1.0  # share of the unpenalized refit in its coefficients
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Candidates, refits and criterion of a search for models.
+    """Candidates, refits and criterion of a search for models."""
 
-    space : SearchSpace, the candidates (nodes with columns) and their prices
-    refits : Refits on the rows that are searched; final : on all rows, usually the same
-    criterion : Criterion, deviance plus a charge per coefficient
-    budget : float, infinite if none is given
-    """
-
-    space: Any
-    refits: Any
-    final: Any
-    criterion: Any
-    budget: float
+    space: Any  # SearchSpace: candidate nodes and their prices
+    refits: Any  # Refits on the rows that are searched
+    final: Any  # Refits on all rows, usually the same
+    criterion: Any  # Criterion: deviance plus a charge per coefficient
+    budget: float  # infinite if none is given
 
     def state(self, used):
-        """Return the SearchState (model) of the candidates `used` (m,), refitted.
+        """Return the refitted model (SearchState) of the nodes `used` (m,).
 
-        It is not refitted if it has too many coefficients."""
+        Its criterion is infinite, without a refit, if it has too many coefficients."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -79,16 +62,12 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool.
-
-    value : (a, b) criterion after each move, infinite if impossible
-    price : (a, b) price after it, by the sum of costs
-    """
+    """Moves from a model: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool."""
 
     drop: np.ndarray
     add: np.ndarray
-    value: np.ndarray
-    price: np.ndarray
+    value: np.ndarray  # (a, b) criterion after each move, infinite if impossible
+    price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
         """Return the candidates (m,) after move (a, b): `used` without drop[a], with add[b]."""
@@ -98,11 +77,9 @@ class Moves:
 def possible_moves(search, state, budget, drop=True, add=True):
     """Return all Moves (sets to drop and to add) from a model within a budget.
 
-    `drop` and `add` can be switched off. One candidate, or a branch (all that need the same node),
-    may be dropped; one candidate, alone or with everything it needs, may be added. Values are exact
-    for a numeric response; otherwise they are those of a quadratic approximation of the deviance at
-    the model's refit.
-    """
+    One candidate, or all candidates that need one node, may be dropped; one candidate, alone or
+    with everything it needs, may be added. Values are exact for a numeric response; otherwise the
+    deviance is approximated by a quadratic at the model."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -158,8 +135,7 @@ def _best_move(search, state, budget):
 def _drop_sets(space, used):
     """Return sets of the candidates `used` that a move may drop, (a, m) bool.
 
-    They are none, each candidate, and each branch: all used candidates that need the same node.
-    """
+    They are: none, each candidate, and all used candidates that need one and the same node."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -176,11 +152,9 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of candidates that a move may add to those `used`, (b, m) bool.
+    """Return sets of candidates that a move may add to those `used`, and each set's candidate.
 
-    They are none, each candidate, and each with its needs. Also returns the candidate of each set
-    except the first, (b - 1,).
-    """
+    They are (b, m) bool: none, each candidate, and each candidate with its needs."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)

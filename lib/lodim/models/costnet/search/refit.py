@@ -18,10 +18,7 @@ LEFT = 1e-16  # decrease of half the mean deviance that may remain after the las
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """Unpenalized model of r columns `on`.
-
-    intercept : (K,); coef : (r, K), for K scores; deviance : weighted mean
-    """
+    """Unpenalized model: intercept (K,), coefficients (r, K) and weighted mean deviance."""
 
     intercept: np.ndarray
     coef: np.ndarray
@@ -32,22 +29,18 @@ class Refit:
 class Quadratic:
     """Quadratic approximation of the deviance in the coefficients w, minimized over intercepts.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + a constant, for q columns and K scores; exact for
-    a gaussian family.
+    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant, for q columns and K scores; exact for a
+    gaussian family."""
 
-    gram : (q, q) products of centred columns; target : (q, K) their products with the response
-    mean : (q,) means of the columns, weighted by the curvature
-    """
-
-    gram: np.ndarray
-    target: np.ndarray
-    mean: np.ndarray
+    gram: np.ndarray  # (q, q) products of centred columns
+    target: np.ndarray  # (q, K) their products with the response
+    mean: np.ndarray  # (q,) means of the columns, weighted by the curvature
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the Quadratic at a model with intercept (K,) and coefficients (r, K).
+        """Return the approximation at a model with intercept (K,) and coefficients (r, K).
 
-        The model has r columns `on` and K scores."""
+        `on` are the model's r columns."""
         XX, Xs, Xr, total, level = data.sum(_moments, intercept, on, coef)
         total = max(total, 1e-300)
         mean, level = Xs / total, level / total
@@ -61,8 +54,8 @@ class Quadratic:
 def _moments(data, intercept, on, coef):
     """Return moments of all columns at a model, and sums of curvatures and of residuals.
 
-    The moments are products of columns weighted by curvature, their sums, and products with
-    residuals. The model has the columns `on`."""
+    Moments are products of columns weighted by curvature, their sums, and products with residuals.
+    """
     residual, scale = data.derivatives(data.scores(intercept, on, coef))
     found = data.moments(np.arange(len(data.columns)), scale, residual)
     return *found, scale.sum(), residual.sum(axis=0)
@@ -70,21 +63,14 @@ def _moments(data, intercept, on, coef):
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits (unpenalized models) of sets of columns; each set is fitted once.
-
-    data : SearchData, the rows
-    null : Refit without columns; at_null : quadratic approximation of the deviance there, from
-        whose Gram matrix all refits of a gaussian family are computed
-    known, ranks : dicts from sets of columns (as bytes) to Refits, and to ranks
-    near : Refits of a sample of the rows, as starting values; or None
-    """
+    """Refits (unpenalized models) of sets of columns; each set is fitted once."""
 
     data: SearchData
-    null: Refit
-    at_null: Quadratic
-    known: dict
-    ranks: dict
-    near: "Refits | None" = None
+    null: Refit  # without columns
+    at_null: Quadratic  # its Gram matrix gives all refits of a gaussian family
+    known: dict  # from sets of columns (as bytes) to Refits
+    ranks: dict  # from sets of columns (as bytes) to ranks
+    near: "Refits | None" = None  # refits of a sample of the rows, as starting values
 
     @classmethod
     def from_data(cls, data, near=None):
@@ -130,10 +116,9 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return the matrix (r, r) of a ridge that does not shrink what the rows determine.
 
-    It is `size` times the scores' variance, so that differences of similar columns are kept. In
-    directions that collinear columns leave open, it is the squared size of coefficients in standard
-    deviations, so that collinear columns share their effect.
-    """
+    It is `size` times the covariance of the columns. In directions that collinear columns leave
+    open, it shrinks coefficients per standard deviation, so that collinear columns share their
+    effect."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -149,11 +134,8 @@ def _ridge(refits, on, size=0.0):
 def _fit_with_signs(refits, on):
     """Return intercept, coefficients and deviance of columns `on`, with their required signs.
 
-    By active sets (Lawson and Hanson 1974, chapter 23), whose steps suit any convex loss:
-    coefficients that are not held at zero move to their minimum, as far as signs allow. A
-    coefficient that reaches zero is held there, until no slope would move a held coefficient to its
-    required sign.
-    """
+    By active sets (Lawson and Hanson 1974, chapter 23): a coefficient that reaches zero is held at
+    zero until its slope points to its required sign."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
     if refits.data.sign is None or not refits.data.sign[on].any():
         return fit(refits, on)
@@ -191,7 +173,7 @@ def _slopes(refits, on, intercept, coef):
 def _least_squares(refits, on):
     """Return intercept (K,), coefficients (r, K) and mean squared error of r columns `on`.
 
-    They are computed from the Gram matrix of all columns, without a pass over the rows."""
+    They come from the Gram matrix of all columns, without a pass over the rows."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
@@ -202,8 +184,7 @@ def _least_squares(refits, on):
 def _newton(refits, on, cold=False):
     """Return intercept (K,), coefficients (r, K) and deviance by Newton's method with step halving.
 
-    If `cold` is True, it starts from the null model.
-    """
+    If `cold` is True, it starts from the null model."""
     data, theta = refits.data, _start(refits, on, cold)
     ridge = np.zeros((len(theta), len(theta)))  # no ridge for the intercept
     ridge[1:, 1:] = _ridge(refits, on, SEPARATED)
@@ -235,9 +216,8 @@ def _newton(refits, on, cold=False):
 def _start(refits, on, cold):
     """Return starting values of Newton's method, (1 + r, K); the null model if `cold`.
 
-    They are the coefficients of the same r columns in a sample of the rows, or without a sample the
-    minimum of the quadratic approximation at the null model.
-    """
+    They are the coefficients from a sample of the rows, or without a sample the minimum of the
+    quadratic approximation at the null model."""
     null, at = refits.null.intercept, refits.at_null
     theta = np.vstack([null, np.zeros((len(on), len(null)))])
     if cold:
@@ -256,7 +236,7 @@ def _start(refits, on, cold):
 def _derivatives_at(data, on, theta, ridge):
     """Return half the mean deviance plus a ridge, minus its gradient, and its Hessian.
 
-    At theta (1 + r, K), the intercept and coefficients of r columns `on` for K scores; ridge (r,
+    theta (1 + r, K) has the intercepts and the coefficients of r columns `on`; ridge (1 + r, 1 +
     r)."""
     value, slope, bend = data.sum(_derivatives, on, theta)
     # A constant added to all classes' scores has no effect: give it a curvature.
@@ -275,9 +255,7 @@ def _derivatives_at(data, on, theta, ridge):
 def _derivatives(data, on, theta):
     """Return half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
 
-    theta has an intercept and the coefficients of r columns `on` for each of K scores. The Hessian
-    refers to theta raveled, (K + K r, K + K r).
-    """
+    theta has the intercepts and the coefficients of r columns `on` for each of K scores."""
     q, K = theta.shape
     value, slope = 0.0, np.zeros((q, K))
     bend, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))

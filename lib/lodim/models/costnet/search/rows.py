@@ -19,38 +19,25 @@ MOST_COLUMNS = 500  # most columns of a search; twice as many for least squares
 
 @dataclass(frozen=True, eq=False)
 class SearchData:
-    """Rows of a search, and the columns of X that are considered.
+    """Rows of a search, and the columns of X that are considered."""
 
-    X : tiles (blocks of 64 rows), never copied as a whole
-    y, weight : (n,); weights sum to one
-    offset : (n, K)
-    loss : loss of the family, in the form of compiled functions
-    columns : (q,) columns of X; searches number them 0 to q - 1
-    n_positive : number of rows with positive weight
-    total_weight : effective number of rows: the sum of the given weights, at least `n_positive`, so
-        that weights may be counts; otherwise only ratios of weights matter
-    threads : number of threads for sums over spans (fixed ranges) of rows; None: all
-    sign : (q,) int64, required sign of each coefficient, 1 or -1, or 0 without one; or None
-    """
-
-    X: np.ndarray
+    X: np.ndarray  # in blocks of 64 rows, never copied as a whole
     y: np.ndarray
-    weight: np.ndarray
-    offset: np.ndarray
+    weight: np.ndarray  # sums to one
+    offset: np.ndarray  # (n, K)
     family: Any
-    loss: tuple
-    columns: np.ndarray
-    n_positive: int
-    total_weight: float
+    loss: tuple  # in the form of compiled functions
+    columns: np.ndarray  # (q,) columns of X; searches number them 0 to q - 1
+    n_positive: int  # number of rows with positive weight
+    total_weight: float  # sum of the given weights, at least n_positive
     threads: int | None = None
-    sign: np.ndarray | None = None
+    sign: np.ndarray | None = None  # (q,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
         """Return the rows of a batch, with all columns by default.
 
-        monotone : required signs (p,) of the coefficients, or None
-        """
+        monotone : required signs (p,) of the coefficients, or None"""
         columns = np.arange(batch.X.shape[1]) if columns is None else np.asarray(columns, np.int64)
         n = len(batch.positive_weight)
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
@@ -60,11 +47,9 @@ class SearchData:
         return cls(batch.X, *rows, family, loss, columns, n, total, threads, sign)
 
     def sample(self):
-        """Return enough rows for a search: all of them, or a sample of 100,000.
+        """Return enough rows for a search: all of them, or a fixed sample of 100,000.
 
-        All are used if one Gram matrix gives all refits (a gaussian family). Whole tiles (blocks of
-        64 rows) are drawn, always the same ones.
-        """
+        A gaussian family uses all rows, since one Gram matrix gives all refits."""
         n_tiles, most = len(self.X), MOST_ROWS // TILE
         if self.family.name == "gaussian" or n_tiles <= most:
             return self
@@ -84,9 +69,8 @@ class SearchData:
     def sum(self, work, *args):
         """Sum the tuples work(data, *args) over spans (fixed ranges) of rows, in their order.
 
-        work : a module-level function of the SearchData of a span; args : arrays, since they may be
-            sent to where the rows are
-        """
+        work : module-level function of a span's SearchData, since it may run on workers of a
+        cluster"""
         if on_host(self.X) and len(self.y) <= SPAN_ROWS:
             return work(self, *args)
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
@@ -108,10 +92,9 @@ class SearchData:
         return self.family.absent(self.y, self.weight)
 
     def blocks(self, on, ones=0):
-        """Yield positions of r rows and their values (ones + c, r) float64 of c columns `on`.
+        """Yield slices of r rows, and their values (ones + c, r) float64 of c columns `on`.
 
-        Rows come block by block. ones : number of columns of ones that come first
-        """
+        ones : number of columns of ones that come first"""
         at, n = self.columns[on], len(self.y)
         if len(self.X) <= TILES_PER_BLOCK:
             yield slice(0, n), self._block[np.append(np.zeros(ones, np.int64), 1 + on)]
@@ -139,8 +122,7 @@ class SearchData:
     def moments(self, on, scale, target):
         """Return X'SX (r, r), X's (r,) and X't (r, K) for r columns `on`.
 
-        S = diag(s), where s (n,) is `scale`; t (n, K) is `target`.
-        """
+        S = diag(s), where s (n,) is `scale`; t (n, K) is `target`."""
         q = len(on)
         XX, Xs = np.zeros((q, q)), np.zeros(q)
         Xt = np.zeros((q, target.shape[1]))
@@ -153,12 +135,10 @@ class SearchData:
         return XX, Xs, Xt
 
     def derivatives(self, score, rows=ALL):
-        """Return minus the slopes (r, K) of half the weighted deviance, and a curvature (r,).
+        """Return minus the slopes (r, K) of half the deviance at scores (r, K), and curvature (r,).
 
-        At scores (r, K) of the rows at `rows`. For K classes, the curvature on scores that sum to
-        zero is a matrix with trace sum_k p_k (1 - p_k); its mean eigenvalue is used to compare
-        columns.
-        """
+        Both are weighted. For K classes the curvature is the mean eigenvalue of the Hessian on
+        scores that sum to zero."""
         weight, y = self.weight[rows], self.y[rows]
         if self.family.name == "gaussian":
             return (weight * (y - score[:, 0]))[:, None], weight
@@ -181,14 +161,14 @@ class SearchData:
         return weight * out
 
     def deviance(self, intercept, on, coef):
-        """Return the weighted mean deviance for an intercept (K,) and coefficients (r, K).
-
-        The coefficients are those of r columns `on`."""
+        """Return the weighted mean deviance of a model with coefficients (r, K) of columns `on`."""
         return float(self.sum(_deviance, intercept, on, coef)[0])
 
 
 def _flat(X, columns, ones):
-    """Return c columns of t tiles X (t, p, 64) as (ones + c, 64 t) float64, ones columns first."""
+    """Return columns of X (t, p, 64), in blocks of 64 rows, as (ones + c, 64 t) float64.
+
+    The first `ones` rows of the result are ones."""
     part = X if len(columns) == X.shape[1] else X[:, columns]  # avoids a copy of all columns
     out = np.ones((ones + len(columns), len(X) * TILE))
     out[ones:].reshape(len(columns), len(X), TILE)[:] = part.transpose(1, 0, 2)
@@ -213,10 +193,8 @@ def _deviance(data, intercept, on, coef):
 def screened_nodes(batch, family, network, path):
     """Return the nodes of the dependency graph that a search considers, (V,) bool; None for all.
 
-    These are the nodes of the penalized path's models, then those with the largest score statistic
-    at the null model, each with everything it needs, up to 500 columns (twice as many for least
-    squares).
-    """
+    Nodes of the penalized path's models come first, then those of the largest score statistic, each
+    with everything it needs, up to 500 columns (1,000 for least squares)."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
@@ -247,9 +225,7 @@ def _score_statistic(batch, family):
 
 
 def _gains(data, intercept):
-    """Return slopes (p, K) of the deviance at the null model, and columns' sums of squares (p,).
-
-    There are p columns and K scores; the null model has only an intercept."""
+    """Return slopes (p, K) of the deviance at the null model, and columns' sums of squares (p,)."""
     residual, _ = data.derivatives(data.offset + intercept)
     p = data.X.shape[1]
     gain, square = np.zeros((p, residual.shape[1])), np.zeros(p)

@@ -18,8 +18,7 @@ MOST_CHOICES = 64  # most choices of sources that are tried for one support
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty: a column's cost is the price of its node with its needs.
 
-    network is the graph of prices and dependencies. Free columns get the lowest cost of the others,
-    or 1, so that they are selected too.
+    network is the graph of prices and dependencies. Free columns get the lowest other cost, or 1.
     """
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
@@ -50,16 +49,18 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield place, sources (S,) and candidates (m,) for each model of a path and choice of sources.
+    """Yield position, sources (S,) and nodes (m,) for each model of a path and choice of sources.
 
-    place is the position on the path; sources are those used of S sets of alternatives."""
+    A choice has one source of each of S sets of alternatives."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidates each of L models of a path uses, from any source, (L, m)."""
+    """Return which of m candidate nodes each of L models of a path uses, (L, m) bool.
+
+    Nodes count whatever source (one of several alternatives) they need."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -70,16 +71,16 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return all choices of one source per series (set of alternatives) for the candidates `used`.
+    """Return all choices of one source per series (set of alternatives) for the nodes `used`.
 
-    A choice is a tuple (S,): for each series a source that one of the candidates needs, -1 if none
-    does."""
+    A choice is a tuple (S,): a source that one of the nodes needs, or -1 if none needs the series.
+    """
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Return which of m candidates need no other sources than those of a choice (S,).
+    """Return which of m candidate nodes need no other sources than those of a choice (S,).
 
     A choice has one source of each of S sets of alternatives."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
@@ -100,12 +101,10 @@ def backward_models(search, candidate_models):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath in which coefficients of twins belong to the first of them by name.
+    """Return a PenaltyPath in which coefficients of duplicates belong to the first of them by name.
 
-    Twins are candidates with one column each, multiples of each other, and the same price and
-    needs, so that no model and no price changes. A solver's choice among them would depend on order
-    and rounding.
-    """
+    Duplicates are columns that are multiples of each other, with equal price and needs. The
+    solver's choice among them would depend on order and rounding."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -122,7 +121,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs of columns that are multiples of each other, with the same price and needs.
+    """Yield pairs of columns that are multiples of each other, with equal price and needs.
 
     The first by name comes first. gram : products of all columns"""
     single = np.flatnonzero(np.diff(space.start) == 1)
@@ -144,9 +143,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates have the same price and needs, and nothing needs either.
-
-    A candidate is a node (column or purchase) of the dependency graph."""
+    """Return whether two candidate nodes have equal price and needs, and nothing needs either."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

@@ -11,10 +11,9 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 def sweep(gram, target, k):
     """Sweep column k into a least-squares model, or out if it is in, in place.
 
-    gram (q, q) are products of the columns, target (q, K) products with the response; after
-    sweeping, target has the coefficients of columns in the model. A column that is in has -1 / (its
-    variance given the others) on the diagonal.
-    """
+    gram (q, q) are products of the columns, target (q, K) products with the response. After
+    sweeping, target has the coefficients of columns in the model. The diagonal of a column that is
+    in is -1 / (its variance given the others)."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -39,7 +38,7 @@ def enter(gram, target, variance, on):
     """Sweep the columns `on` into a least-squares model; return which are not aliased, (q,) bool.
 
     gram (q, q) and target (q, K) are products of columns, and with the response; changed in place.
-    Aliased columns are combinations of others."""
+    Aliased columns are linear combinations of others."""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -51,9 +50,7 @@ def enter(gram, target, variance, on):
 
 @njit(cache=True, error_model="numpy")
 def _against(sign, j, v, k):
-    """Return whether the slope v[k, 0] contradicts the required sign of column j.
-
-    False if there are no signs."""
+    """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
     if sign is None:
         return False
     return sign[j] * v[k, 0] < 0.0
@@ -76,23 +73,10 @@ def rank(gram, on):
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
     """Return the decrease of the deviance and the change of the rank for each exchange of columns.
 
-    Parameters
-    ----------
-    gram, target : (q, q) and (q, K)
-        Products of columns, and with the response, swept by the columns of the model.
-    variance : (q,) variances of the columns
-    within : (q,) bool, columns of the model
-    out_start, out_at, in_start, in_at
-        n_out sets of columns to drop, and n_in sets to add: set s is at[start[s]:start[s + 1]].
-    allowed : (n_out, n_in) bool
-    sign : (q,) or None
-        Required signs of coefficients; a column that would get the wrong sign does not enter.
-
-    Returns
-    -------
-    gain : (n_out, n_in), -inf if not allowed
-    rank : (n_out, n_in) int64
-    """
+    `gram` and `target` are swept by the columns of the model, which `within` (q,) marks. Set s of
+    columns to drop is out_at[out_start[s]:out_start[s + 1]]; sets to add likewise. Both results are
+    (n_out, n_in); the gain is -inf if not `allowed`. A column that would get the wrong `sign` does
+    not enter."""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
     gain[:], rank[:] = -np.inf, 0
@@ -131,8 +115,7 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 def _eliminate(M, v, variance, at, going, size, sign):
     """Return v' M^-1 v (the gain of an exchange of columns) and the change of rank, by elimination.
 
-    Dropped columns come first and have negative pivots.
-    """
+    Dropped columns come first and have negative pivots."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
