@@ -1,4 +1,4 @@
-"""Kernel densities of the classes in a view, and the choice of the kernels' width."""
+"""Kernel densities of the classes in a projection, and the choice of the kernels' width."""
 
 from dataclasses import dataclass, replace
 
@@ -36,8 +36,7 @@ class DensityOptions:
 
     gamma : factor of Silverman's bandwidths
     covariance : kind of class covariance, "shrunk" or "ledoit-wolf"
-    equal : True for equal class priors, False for the classes' shares
-    """
+    equal : True for equal class priors, False for the classes' shares"""
 
     gamma: float = 1.0
     covariance: str = SHRUNK
@@ -50,7 +49,7 @@ class DensityOptions:
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: rows with normal kernels, stored in tiles of 64 rows.
+    """Kernel densities of the classes: rows with normal kernels, in tiles (blocks of 64 rows).
 
     Coordinates of the rows are in units of the kernels.
 
@@ -58,8 +57,7 @@ class Densities:
     low, high : bounding boxes of the tiles
     start : first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
-    scale : for each class the log of the constant that multiplies its sum of kernels
-    """
+    scale : for each class the log of the constant that multiplies its sum of kernels"""
 
     U: np.ndarray = forms.real("T", "k", TILE)
     w: np.ndarray = forms.real("T", TILE, least=0)
@@ -77,27 +75,17 @@ class Densities:
 
 
 def _widened(densities, width):
-    """Return the kernel densities with kernels `width` times as wide.
-
-    Only for densities of single rows, not of cells (groups of close rows).
-    """
+    """Return the kernel densities of single rows with kernels `width` times as wide."""
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Fit the kernel densities of the classes code (n,) of rows with coordinates Z (n, k).
+    """Return kernel densities of classes code (n,) with coordinates Z (n, k), and row positions.
 
-    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows.
-
-    Returns
-    -------
-    densities : Densities
-    place : tuple of int arrays (n,)
-        Tile (block of 64 rows) of each row and its position in the tile; -1 if the row is part of a
-        cell.
-    """
+    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows. The
+    positions are the tile (block of 64 rows) of each row and its place in it; -1 in a cell."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -131,12 +119,10 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of a class's rows Z (n, k) in coordinates that are white.
+    """Return the covariance (k, k) of a class's rows Z (n, k), scaled to identity within classes.
 
-    White: the covariance within classes is the identity. For "shrunk", the identity is added with
-    the weight of k + 1 rows. With very few rows the Ledoit-Wolf intensity is unreliable, and a
-    class could have no width along some direction.
-    """
+    For "shrunk", the identity is added with the weight of k + 1 rows: with very few rows a class
+    could have no width along some direction."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -158,8 +144,7 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return the log densities (m, C) of the C classes at points with coordinates Z (m, k).
 
-    If the points are training rows, `place` says which row to leave out of its class density.
-    """
+    For training rows, `place` says which row to leave out of its class density."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale
@@ -177,10 +162,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return scores (m, C) of training rows by Bayes' rule, each row left out of its class density.
 
-    `background` are wide densities that are mixed in. `width` multiplies the gamma (bandwidth
-    factor) of `options`. `known` is the result of `fit_densities` for these rows with cells=False,
-    if available.
-    """
+    `background` are wide densities that are mixed in; `width` multiplies the kernel width of
+    `options`; `known` are densities from fit_densities with cells=False, if available."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -194,10 +177,9 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the kernel width with the lowest leave-one-out log-loss, relative to `options`.
+    """Return the factor of the kernel width with the lowest leave-one-out log-loss.
 
-    `background` are wide densities that are mixed in. Of equal widths the largest is chosen.
-    """
+    `background` are wide densities that are mixed in. Of equal losses the largest width counts."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -209,12 +191,10 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss; values are in geometric progression.
+    """Return the value with the lowest loss, interpolated between values in geometric progression.
 
-    The minimum is interpolated by a parabola in the logarithm of the values, through the lowest
-    loss and its two neighbours, so that it changes continuously with the losses. Of equal losses
-    the first counts.
-    """
+    A parabola through the lowest loss and its two neighbours makes the result continuous in the
+    losses. Of equal losses the first counts."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

@@ -1,4 +1,4 @@
-"""Classification in the coordinates of a view, with calibration and measures."""
+"""Classification in the coordinates of a projection, with calibration and measures."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -32,12 +32,9 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows (all, or a sample): coordinates Z in the view, class codes and weights.
+    """Training rows (all, or a sample): coordinates Z (m, k), class codes and weights.
 
-    The view is the linear projection that separates the classes.
-
-    size : total weight of each class among all training rows
-    """
+    size : total weight of each class among all training rows"""
 
     Z: np.ndarray = forms.real("m", "k")
     code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
@@ -64,9 +61,7 @@ class Rows:
 def sample_rows(Z, code, weight, n_rows, seed):
     """Return increasing positions of all rows Z (n, k), or of about `n_rows` of them.
 
-    Classes `code` (n,) are sampled in proportion; rare classes have enough rows for a density in k
-    dimensions.
-    """
+    Classes `code` (n,) are sampled in proportion, but each keeps enough rows for a density."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -83,13 +78,12 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, with a common covariance.
 
-    The density f of a class is replaced by (1 - share) f + share g, where g is its background. Far
-    from all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
-    analysis, with moderate probabilities.
+    The density f of a class becomes (1 - share) f + share g, where g is its background. Far from
+    all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
+    analysis.
 
     root : R with R'R the inverse of the covariance
-    share : weight of the background, that of one row among all rows
-    """
+    share : weight of the background, that of one row among all rows"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -97,10 +91,7 @@ class Background:
 
     @classmethod
     def from_rows(cls, Z, code, weight):
-        """Return the wide normal densities around class means for coordinates Z (n, k) of rows.
-
-        code (n,) holds classes 0, ..., C - 1 and weight (n,) the rows' weights.
-        """
+        """Return the wide normal densities around class means for coordinates Z (n, k) of rows."""
         residual, mean = center_by_class(Z, code, weight)
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
@@ -118,10 +109,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """User's scikit-learn classifier, fitted to coordinates of rows and class codes.
-
-    The coordinates are those of the linear projection that separates the classes.
-    """
+    """User's scikit-learn classifier, fitted to coordinates of rows in the projection."""
 
     estimator: Any
     classes: np.ndarray
@@ -161,8 +149,7 @@ class Rule:
     other : Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the link scores that calibrates probabilities
     present : codes of the classes that have training rows
-    n_scores : number of scores of the family; 1 for two classes
-    """
+    n_scores : number of scores of the family; 1 for two classes"""
 
     rows: Rows = forms.part(Rows)
     densities: Densities = forms.part(Densities)
@@ -181,10 +168,7 @@ class Rule:
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Return the log probabilities (n, n_classes) of the classes at coordinates Z (n, k).
-
-        They are correct up to a constant per row.
-        """
+        """Return the log probabilities (n, n_classes) at coordinates Z, up to a row constant."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)
@@ -204,11 +188,9 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the factor of its scores for which held-out probabilities fit best.
+        """Return the rule with the score factor of lowest held-out loss; loss is (n, n_factors).
 
-        The factor is the inverse temperature. `loss` (n, n_factors) is the loss of each row for
-        each factor. A rule with the user's estimator is not changed.
-        """
+        A rule with the user's estimator is not changed."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -223,10 +205,9 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule that classifies rows with coordinates Z (n, k), classes code and weights.
+    """Return the Rule that classifies rows with coordinates Z (n, k) and classes code (n,).
 
-    `present` are the codes of the classes that have rows.
-    """
+    `present` are the codes of the classes that have rows."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -249,28 +230,23 @@ def density_options(settings):
 def losses_by_temperature(family, y, weight, score):
     """Return the weighted deviance of each row for each factor of its scores, (n, n_factors).
 
-    The factors are inverse temperatures, which calibrate probabilities; score (n, K) are the link
-    scores that they multiply.
+    The factors (inverse temperatures) multiply the link scores (n, K) to calibrate probabilities.
     """
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the factor of the scores with the lowest loss, summed over rows (n, n_factors).
+    """Return the factor of the scores with the lowest total loss; of equal ones the smallest.
 
-    The factor is called inverse temperature and calibrates probabilities. Of equal losses the
-    smallest factor counts.
-    """
+    loss (n, n_factors) has a column per factor. The factor calibrates probabilities."""
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
     """Return the deviance (n,) of each row after calibrating the scores on these rows.
 
-    Calibration multiplies the scores by one factor. Without it, densities in a projection that was
-    optimized for the training rows are overconfident for other rows, and the deviance would mainly
-    reflect the kernels' width.
-    """
+    Without calibration (one factor of all scores) densities are overconfident, and the deviance
+    would mainly reflect the kernels' width."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
@@ -284,21 +260,14 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return a row's k coordinates as expressions of standardized features, for export as code.
-
-    V (p, k) are the directions and `axes` the names of the coordinates.
-    """
+    """Return a row's k coordinates as expressions of standardized features, for code export."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 
 def score_nodes(rule, Z):
-    """Return the K link scores as expressions of the coordinates Z, for export as code.
+    """Return the K link scores as expressions of the coordinates Z, for code export.
 
-    Raises
-    ------
-    ArgumentError
-        If a user's estimator classifies, since it has no formula.
-    """
+    Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "
@@ -315,10 +284,9 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return the log density of class c at coordinates Z as an expression for export.
+    """Return the log density of class c at coordinates Z, as an expression for code export.
 
-    It includes the wide normal density that decides far from all rows.
-    """
+    It includes the wide normal density that decides far from all rows."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

@@ -1,8 +1,7 @@
-"""Cubic B-splines between rows and a grid, which replace sums over all pairs of many rows.
+"""Cubic B-splines that spread many rows over a grid, which replaces sums over all pairs of rows.
 
 Rows are columns of Z (r, n), sorted by class; stripe s of T holds rows [n s / T, n (s + 1) / T).
-The grid is periodic and has three axes; axes beyond k have one node.
-"""
+The grid is periodic with three axes; axes beyond k have one node (grid point)."""
 
 import numpy as np
 
@@ -15,10 +14,9 @@ SUPPORT = 4  # nodes that a row touches along an axis
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def project(lo, hi, stripes, Z, V, P, ends):
-    """Fill P (k, n) with the projections V'Z of stripes lo to hi, and ends with their ranges.
+    """Fill P (k, n) with the projections V'Z of stripes lo to hi - 1, and ends with their ranges.
 
-    A stripe is a fixed range of rows. ends (stripes, 2, k) holds the smallest and largest
-    projection in each.
+    A stripe is a fixed range of rows. ends (stripes, 2, k) holds their smallest and largest values.
     """
     n, k = P.shape[1], V.shape[1]
     for s in range(lo, hi):
@@ -39,11 +37,9 @@ def project(lo, hi, stripes, Z, V, P, ends):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def spline(x, nodes, at, value, slope):
-    """Compute the cubic B-splines at x of the grid nodes around it on one axis, and derivatives.
+    """Compute the cubic B-splines at x, and derivatives, of the nearest grid points on one axis.
 
-    The axis has `nodes` nodes. Fills at (node numbers), value and slope; returns how many nodes
-    there are.
-    """
+    Fills at (numbers of grid points), value and slope; returns how many grid points there are."""
     if nodes == 1:
         at[0], value[0], slope[0] = 0, 1.0, 0.0
         return 1
@@ -64,10 +60,9 @@ def spline(x, nodes, at, value, slope):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def set_splines(P, i, low, step, shape, at, value, slope):
-    """Fill nodes, cubic B-splines and derivatives at row i for the three axes of a grid.
+    """Fill grid points, cubic B-splines and derivatives at row i for the three axes of a grid.
 
-    P (k, n) holds the rows' projections; low is the lowest node, and step the distance of nodes.
-    """
+    P (k, n) holds projections; low is the lowest grid point, step the distance between them."""
     for j in range(3):
         x = (P[j, i] - low[j]) / step if j < P.shape[0] else 0.0
         if spline(x, shape[j], at[j], value[j], slope[j]) == 1:
@@ -77,11 +72,10 @@ def set_splines(P, i, low, step, shape, at, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scatter(lo, hi, stripes, P, w, start, low, step, grids):
-    """Spread each row's weight over the grid nodes around it, grids (stripes, C, M0, M1, M2).
+    """Spread each row's weight over the grid points around it, grids (stripes, C, M0, M1, M2).
 
-    Each stripe (fixed range of rows) and class has its own grid of three axes. P (k, n) holds the
-    projections of the rows, start the first row of each class.
-    """
+    Each stripe (fixed range of rows) and class has its own grid. P (k, n) holds projections, start
+    the first row of each class."""
     n = P.shape[1]
     shape = np.array(grids.shape[2:])
     at = np.empty((3, SUPPORT), np.int64)
@@ -103,10 +97,9 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def field_slopes(field, shape, at, value, slope, out):
-    """Fill out (3,) with the derivatives along the axes of a field interpolated on a grid.
+    """Fill out (3,) with the derivatives along the axes of a function interpolated on a grid.
 
-    at, value and slope are nodes, splines and their derivatives at a point.
-    """
+    at, value and slope are grid points, splines and their derivatives at one row."""
     out[:] = 0.0
     for a in range(SUPPORT if shape[0] > 1 else 1):
         for b in range(SUPPORT if shape[1] > 1 else 1):
@@ -133,10 +126,9 @@ def add_products(Z, first, g, size, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
-    """Fill partials (stripes, r, k) with sums over rows z_i of z_i times the gradient of a field.
+    """Fill partials (stripes, r, k) with sums over rows z_i of z_i times a gradient at the row.
 
-    Each class has its own field, given on a grid. A stripe is a fixed range of rows; P (k, n) holds
-    the rows' projections.
+    The gradient is that of a function on a grid, one per class. A stripe is a fixed range of rows.
     """
     k, n = P.shape
     shape = np.array(fields.shape[1:])
@@ -159,10 +151,9 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def interpolate(P, rows, low, step, field):
-    """Return the field on a grid, interpolated at the rows with positions `rows`, (m,).
+    """Return a function on a grid, interpolated at the rows with positions `rows`, (m,).
 
-    P (k, n) holds the projections of all rows.
-    """
+    P (k, n) holds the projections of all rows."""
     out = np.zeros(rows.size)
     shape = np.array(field.shape)
     at = np.empty((3, SUPPORT), np.int64)

@@ -1,14 +1,12 @@
-"""CPU kernels of melm: information potentials of all pairs of classes, and their gradients.
+"""CPU kernels of melm: integrals of products of class densities, and their gradients.
 
-Rows are columns here: Z (r, n) holds the search coordinates, sorted by class, class c in
-[start[c], start[c + 1]). A problem is one projection V (r, k); q problems share the arrays. With
-S = L L' the kernel between classes A and B is exp(-1/2 |u_a - u_b|^2), u = L^-1 V'z. Each pair of
-rows is visited once: the sums over pairs in the gradient are obtained from sums over partners.
+Rows are columns: Z (r, n) is sorted by class, class c in [start[c], start[c + 1]). A "problem" is
+one projection V (r, k); q problems share the arrays. The kernel between rows a and b is exp(-1/2
+|u_a - u_b|^2), u = L^-1 V'z, where L L' is the kernel covariance of the two classes. Each pair of
+rows is visited once.
 
-Functions of a block are always inlined. Otherwise a process that compiles a kernel could use
-another compilation of them than a process that loads the kernel from the cache, and round
-differently.
-"""
+Inner functions are always inlined. Otherwise results of a freshly compiled process and one that
+loads compiled code could round differently."""
 
 import math
 
@@ -52,13 +50,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
-    """Compute projections and kernel matrices of the problems active[lo:hi].
+    """Compute projections and kernel matrices of the problems (projections) active[lo:hi] of V.
 
-    A problem is one projection of V (q, r, k). Rows z have classes with covariances cov (C, r, r)
-    and squared bandwidths h2 (C,); the kernel between classes A and B has covariance Sigma_AB =
-    h2_A cov_A + h2_B cov_B. Filled, by position in active: P (., k, n) = V'Z; spread (., C, r, k) =
-    cov_c V; root (., C, C, k, k), the inverse Cholesky factors, and log_det (., C, C) of V'
-    Sigma_AB V, for A <= B.
+    The kernel between classes A and B has covariance Sigma_AB = h2_A cov_A + h2_B cov_B. Filled, by
+    position in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and
+    log_det (., C, C), the inverse Cholesky factors and determinants of V' Sigma_AB V, for A <= B.
     """
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -143,13 +139,10 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return sums of kernels and forces of a point (x, y) with points (X, Y), in two dimensions.
+    """Return sums of kernels and of forces of a point (x, y) with points (X, Y), for k = 2.
 
-    A force is a kernel times the difference of its two points. With psi = scale w exp(shift - ((x -
-    X)^2 + (y - Y)^2) / 2), returns the sums of psi, psi (x - X) and psi (y - Y); the terms of the
-    last two are subtracted from T and S. One loop instead of the five of the general case, whose
-    overhead dominates with few columns.
-    """
+    With psi = scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2) these are the sums of psi, psi (x -
+    X) and psi (y - Y). The terms of the last two are subtracted from T and S."""
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
         t, s = x - X[i], y - Y[i]
@@ -165,15 +158,10 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
-    """Sum kernels between rows a and columns i >= after + a, and the forces of the pairs.
+    """Return the sum of kernels e_ai between rows a and columns i >= after + a; add their forces.
 
-    The kernel is e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2), and the force of a pair is e_ai
-    (u_a - U_i).
-
-    Returns the sum of kernels. Adds sum_i e_ai (u_a - U_i) to R_a and subtracts sum_a e_ai (u_a -
-    U_i) from T_i. There are len(scale) rows and `size` columns, followed by some columns of weight
-    zero as padding.
-    """
+    e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Adds sum_i e_ai (u_a - U_i) to R_a and
+    subtracts sum_a e_ai (u_a - U_i) from T_i. Columns after `size` have weight zero (padding)."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -201,11 +189,10 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b, general):
-    """Sum kernels between rows of span_a and of span_b and add the forces of the pairs.
+    """Return the sum of kernels between rows of two spans (first, stop), and add their forces.
 
-    A force is a kernel times the difference of its two rows. Spans are (first, stop). If `same` is
-    True, the spans start with the same row, and pairs of different rows count twice.
-    """
+    A force is a kernel times the difference of its two rows. If `same`, the spans start with the
+    same row, and pairs of different rows count twice."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -238,14 +225,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces):
-    """Sum the kernels over all pairs of rows, divided into stripes of row blocks.
+    """Sum the kernels over all pairs of rows; unit t is part t % stripes of problem t // stripes.
 
-    A problem is one projection; unit t is stripe t % stripes of problem t // stripes. Fills totals
-    (units, C, C), A <= B, with sums over ordered pairs including each row with itself, by pair of
-    classes. Fills forces (units, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of
-    each class, psi being the kernel, in units of the pair of classes. `general` is None for k = 2,
-    otherwise True, so that numba compiles only the code that is needed.
-    """
+    A problem is one projection. Fills totals (units, C, C), A <= B, by pair of classes, and forces
+    (units, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each class, psi being
+    the kernel. `general` is None for k = 2, otherwise True: numba then compiles only one case."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -270,8 +254,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    There are q projections P and classes A < B; distances are in units of the pair's kernel (root).
-    """
+    There are q projections P; distances are in units of the kernel of the pair (root), A < B."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -295,11 +278,9 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add P F' to M and share root' F to g, over the rows first to stop.
+    """Add P F' to M and share root' F to g, over the rows first to stop - 1.
 
-    P (k, n) holds projections and F the forces on the rows (sums of kernels times differences to
-    other rows); root is lower triangular.
-    """
+    P (k, n) holds projections and F the forces on the rows (kernels times differences of rows)."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -311,17 +292,13 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log potentials of the pairs of classes, and the gradient of their weighted sum.
+    """Compute log potentials and the gradient of their weighted sum, from sums over pairs of rows.
 
-    A potential ip_AB is the integral of the product of two class densities. A problem is one
-    projection.
+    The potential ip_AB is the integral of the product of the densities of classes A and B. Fills
+    potential (., C, C) and gradient (q, r, k) of the problems (projections) active[lo:hi].
 
-    rows : Z, P, start, size, h2, share; size (C,) holds total weights, share (C, C) the weight of
-        log ip_AB in the objective, A <= B
-    sums : spread, root, log_det from `prepare`, then shift, totals, forces from `pair_sums`
-
-    Fills potential (., C, C) by position, and gradient (q, r, k) of the problems active[lo:hi].
-    """
+    rows : Z, P, start, size, h2, share; size (C,) are total weights, share (C, C) weights of log ip
+    sums : spread, root, log_det from `prepare`; shift, totals, forces from `pair_sums`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

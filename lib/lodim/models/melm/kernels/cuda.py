@@ -1,14 +1,8 @@
-"""CUDA versions of `kernels.cpu`: sums over pairs of rows, from tiles that stay on the GPU.
+"""CUDA versions of `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows on the GPU.
 
-Each class has its own tiles of 64 rows; the last one is padded by rows without weight. A thread
-block takes one tile, one class of partners and one problem. Four threads share a row: each holds
-every fourth run of 16 partners in registers and sums the forces on the row. Every pair is thus
-visited from both sides, with twice the exponentials of `kernels.cpu`, but blocks share nothing.
-
-Everything is in float64 and summed in an order that depends only on shapes; there are no atomic
-operations. In float32 the gradient would have only three correct digits at the end of a search,
-which needs 1e-6. Only sums over rows are copied back to the host.
-"""
+A thread block takes one tile, one class of partners and one projection; four threads share a row.
+Every pair is visited from both sides, so blocks share nothing. Everything is in float64 and summed
+in a fixed order; in float32 the gradient would have only three correct digits."""
 
 import math
 from itertools import pairwise
@@ -33,9 +27,8 @@ PROBLEMS = 32  # most problems that run together
 def upload_classes(sample):
     """Upload weights and classes of the rows of a Sample to the GPU.
 
-    Returns weight (n_tiles, 64), owner (n_tiles,) with the class of each tile, and begin (C + 1,)
-    with the first tile of each class.
-    """
+    Returns weight (n_tiles, 64), the class of each tile (block of 64 rows), and the first tile of
+    each class (C + 1,)."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -53,12 +46,9 @@ def together(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of the kernels over all pairs of rows, and of forces times features.
 
-    A force is a kernel times the difference of its two rows. weight (n_tiles, 64), the classes
-    owner (n_tiles,) of tiles (64 rows each) and the first tiles begin (C + 1,) of C classes are on
-    the GPU. V (q, r, k) holds a few projections, with factors root (q, C, C, k, k) of the kernels
-    and shift (q, C, C), A <= B. Returns totals (q, C, C) over ordered pairs, and moments (q, C, k,
-    C r): entry [b, :, a r + d] sums, over the rows of class a, feature d times the force of class
-    b.
+    A force is a kernel times the difference of its two rows. X, weight, owner and begin are tiles
+    of rows on the GPU; V (q, r, k) are projections. Returns totals (q, C, C) and moments (q, C, k,
+    C r): entry [b, :, a r + d] sums feature d times the force of class b over the rows of class a.
     """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
@@ -75,8 +65,7 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 def closest(X, weight, owner, begin, V, root):
     """Return half of the smallest squared distance between rows of two classes, (q, C, C).
 
-    There are q projections V and classes A < B; distances are in units of the pair's kernel (root).
-    """
+    There are q projections V; distances are in units of the kernel of the pair (root), A < B."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -100,10 +89,9 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Compute u = L^-1 V'z of a tile's rows z, in units of the kernel with one class of partners.
+    """Compute u = L^-1 V'z of the rows z of a tile, in units of the kernel with one class.
 
-    V is one projection and L L' the kernel's covariance.
-    """
+    V is one projection and L L' the kernel's covariance."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -116,11 +104,10 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances between this thread's row of tile t and its partners in tile s.
+    """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
     A tile is a block of 64 rows. Chunks of dimensions are copied to shared memory one at a time;
-    chunk `last` comes last and stays.
-    """
+    chunk `last` comes last and stays."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -157,9 +144,7 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     """Compute the forces of a class on the rows of a tile (64 rows), and the sum of the kernels.
 
-    A force is a kernel times the difference of its two rows. With many dimensions the kernels are
-    computed again for each chunk of the forces.
-    """
+    A force is a kernel times the difference of its two rows."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -205,8 +190,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 def _moments(X, forces, begin, out):
     """Sum, over the rows of a class, a feature (one per warp) times the forces of another class.
 
-    A force is the sum of kernels times differences to the rows of the other class.
-    """
+    A force is the sum of kernels times differences to the rows of the other class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z

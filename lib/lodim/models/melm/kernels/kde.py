@@ -1,8 +1,7 @@
-"""Log kernel densities at points, from tiles of rows with bounding boxes.
+"""Log kernel densities at points, from rows in tiles (blocks of 64 rows) with bounding boxes.
 
-Tiles too far from a point to change its sum are skipped, so that the work depends on the rows close
-by. A point far from all rows still has a finite log density, that of the nearest row.
-"""
+Tiles too far from a point to change its sum are skipped. A point far from all rows still has a
+finite log density, that of the nearest row."""
 
 from typing import NamedTuple
 
@@ -20,12 +19,10 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 class ClassTiles(NamedTuple):
     """Rows of all classes in T tiles (blocks of 64 rows) for kernel densities.
 
-    Class c has the tiles start[c] to start[c + 1] - 1.
-
     root : (C, k, k) inverse Cholesky factor L^-1 of each class's kernel covariance
-    U : (T, k, 64) rows times root; w : (T, 64) weights
+    U, w : (T, k, 64) rows times root, and (T, 64) weights
     low, high : (T, k) box that contains the rows of each tile
-    """
+    start : class c has the tiles start[c] to start[c + 1] - 1"""
 
     root: np.ndarray
     U: np.ndarray
@@ -70,9 +67,8 @@ def gap(u, low, high):
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
     """Return log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles (64 rows each) first to stop - 1.
 
-    Row `place` of tile `tile` is left out. Tiles whose box [low, high] is far away are skipped. The
-    nearest row is found first, and its distance is subtracted before exponentials are summed.
-    """
+    Row `place` of tile `tile` is left out. Tiles with a far box [low, high] are skipped. The
+    distance of the nearest row is subtracted before exponentials are summed."""
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])
@@ -101,11 +97,9 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of the sum of class c's kernels at row i, for blocks of rows.
+    """Fill out[i, c] with the log of the sum of the kernels of class c at row i of P (k, m).
 
-    P (k, m) holds the projections of the rows, in blocks of `step`; classes holds the classes' rows
-    as ClassTiles. tile, place (m,): where the row itself is and must be left out, or -1.
-    """
+    classes is a ClassTiles. tile, place (m,) say where row i is and must be left out, or -1."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -124,10 +118,9 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
 
 def neighbours_first(u):
-    """Return an order (n,) of rows u (n, k) that puts neighbours into the same tile of 64 rows.
+    """Return an order (n,) of rows u (n, k) that puts neighbours into the same block of 64 rows.
 
-    Rows are cut into strips along each dimension in turn.
-    """
+    Rows are cut into strips along each dimension in turn."""
     order, n = np.arange(len(u)), len(u)
     group = np.zeros(n, np.int64)
     for j in range(u.shape[1]):
@@ -139,11 +132,9 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Return rows u (n, k) as T tiles of 64 rows: U (T, k, 64), w (T, 64), boxes low and high.
+    """Return rows u (n, k) and weights w (n,) as T tiles of 64 rows, with boxes low and high.
 
-    w are weights; a box (T, k) contains the rows of a tile. The last tile is padded by the last row
-    with weight zero.
-    """
+    The tiles are U (T, k, 64) and w (T, 64). The last one is padded by rows of weight zero."""
     n, k = u.shape
     count = -(-n // TILE)
     filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
@@ -155,9 +146,7 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the logs (m, C) of the sums of each class's kernels at the columns of P (k, m).
 
-    classes holds the rows of the classes as ClassTiles. `place` (2, m): tile and position of the
-    point itself, which is left out of its class.
-    """
+    place (2, m) says where a point itself is among the rows and must be left out, or -1."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))
@@ -168,8 +157,7 @@ def class_log_sums(P, classes, place=None, threads=1):
 def exact_sums(P, Q, w, S, threads=1):
     """Return sum_q w_q N(p - q; 0, S) at each column p of P (k, m), over the columns q of Q.
 
-    N is the normal density with covariance S, and w (n,) are weights of the columns of Q.
-    """
+    N is the normal density with covariance S, and w (n,) are weights of the columns of Q."""
     L = np.linalg.inv(np.linalg.cholesky(S))
     u = (L @ Q).T
     order = neighbours_first(u)

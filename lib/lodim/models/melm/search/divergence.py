@@ -22,9 +22,8 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 def shares(size, average=False):
     """Return the coefficients (C, C) of log ip_AB, A <= B, in the divergence of C classes.
 
-    ip_AB is the integral of the product of the densities of classes A and B. Two classes: 1, 1 and
-    -2. More classes: the sum over all pairs, or with `average` the mean weighted by the products of
-    class shares (from sizes (C,)). One class: -1, Renyi's quadratic entropy.
+    ip_AB is the integral of the product of the densities of A and B. Two classes: 1, 1 and -2. More
+    classes: the sum over pairs, or with `average` their weighted mean. One class: -1, the entropy.
     """
     C = len(size)
     if C == 1:
@@ -39,12 +38,10 @@ def shares(size, average=False):
 
 
 class SpanObjective:
-    """Base class of objectives that depend only on the span of a projection V (r, k), negated.
+    """Base class of objectives, negated, that depend only on the span of a projection V (r, k).
 
-    The value is that of an orthonormal V with the same span: without this, replacing V by V M would
-    change the function by -degree log |det M|. With `penalty`, |V'V - I|^2 is subtracted (Eq. 2).
-    There are q projections (problems) at a time.
-    """
+    The value is that of an orthonormal basis of the span. With `penalty`, |V'V - I|^2 is subtracted
+    (Eq. 2). There are q projections (problems) at a time."""
 
     precision, scaled = 1e-14, False
 
@@ -84,25 +81,13 @@ class SpanObjective:
 class Divergence(SpanObjective):
     """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
 
-    Parameters
-    ----------
-    sample : Sample
-        Rows of the classes.
-    share : array (C, C)
-        Weights of the log potentials (integrals of products of class densities) in the divergence.
-    h2 : array (C,)
-        Squared bandwidths.
-    k : int
-        Number of dimensions.
-    threads : int
-    penalty : bool
-        Subtract |V'V - I|^2, the penalty of Eq. 2.
-    engine : str
-        Where the sums over pairs run; rows stay on a GPU as long as the objective exists.
+    The entropy of a single class grows by log |det M| if V is replaced by V M.
 
-    For two or more classes the value does not depend on the basis; the entropy of one class grows
-    by log |det M| if V is replaced by V M.
-    """
+    sample : rows of the classes
+    share : (C, C) weights of log ip_AB (see `shares`) in the divergence
+    h2 : (C,) squared bandwidths
+    penalty : whether to subtract |V'V - I|^2, the penalty of Eq. 2
+    engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
     def __init__(self, sample, share, h2, k, threads=1, penalty=False, engine="cpu"):
         super().__init__(len(sample.Z), k, share.sum(), penalty)
@@ -121,10 +106,8 @@ class Divergence(SpanObjective):
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU returns forces (kernels times differences of rows) summed over rows by feature. The
-        rows on the host are therefore replaced by the r rows of the identity in each class, for
-        which these sums are the forces.
-        """
+        The GPU sums forces over rows by feature. So the r rows of the identity replace the rows
+        here."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
@@ -139,19 +122,14 @@ class Divergence(SpanObjective):
             value[part] = np.einsum("qab,ab->q", potential, self._share)
 
     def potentials(self, V):
-        """Return the log potentials (C, C) of pairs of classes A <= B for one projection V (r, k).
-
-        A potential is the integral of the product of two class densities.
-        """
+        """Return the log integrals (C, C) of products of class densities for a projection V."""
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return log potentials of pairs of classes (len(active), C, C); fill their gradients.
+        """Return the log integrals of products of class densities (len(active), C, C).
 
-        A potential is the integral of the product of two class densities; `active` are positions of
-        the projections V (q, r, k) to compute.
-        """
+        Also fills the gradients of the projections V[active] of (q, r, k)."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -173,10 +151,7 @@ class Divergence(SpanObjective):
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill totals and forces with sums over pairs of rows, on the CPU or the GPU.
-
-        Totals are sums of kernels, forces sums of kernels times differences of the two rows.
-        """
+        """Fill totals (sums of kernels) and forces (kernels times differences) over row pairs."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -187,8 +162,7 @@ class Divergence(SpanObjective):
     def _shift_to_closest(self, rows, root, shift, threads):
         """Fill shift with half of the smallest squared distances between classes.
 
-        With these, kernels of classes far apart do not vanish by underflow.
-        """
+        With these, kernels of classes far apart do not vanish by underflow."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -197,20 +171,15 @@ class Divergence(SpanObjective):
 
 
 def _vanished(totals, stripes):
-    """Return whether each sum of kernels over pairs of rows is too small to be accurate.
-
-    The result has an entry per projection and pair of classes.
-    """
+    """Return whether sums of kernels are too small to be accurate, by projection and class pair."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def terms(potential, share):
-    """Return the divergence's fitting and regularizing term: -2 log ip_+-, log ip_++ + log ip_--.
+    """Return fitting and regularizing term of the divergence: -2 log ip_+-, log ip_++ + log ip_--.
 
-    potential (C, C) holds log ip_AB, integrals of products of class densities; share (C, C) the
-    weights of the pairs.
-    """
+    potential (C, C) holds log ip_AB, integrals of products of class densities."""
     regularizing = np.diag(potential) @ np.diag(share)
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
@@ -218,15 +187,7 @@ def terms(potential, share):
 class NormalEntropy(SpanObjective):
     """Renyi's quadratic entropy of projected normal densities (Eq. 1), negated.
 
-    Parameters
-    ----------
-    cov : array (r, r)
-        Covariance of the rows.
-    k : int
-        Number of dimensions.
-    sign : float
-        1 to find the largest entropy, -1 the smallest.
-    """
+    The rows have covariance cov (r, r); sign is 1 to find the largest entropy, -1 the smallest."""
 
     def __init__(self, cov, k, sign=1.0):
         super().__init__(len(cov), k, degree=-1.0, sign=sign)
@@ -241,10 +202,7 @@ class NormalEntropy(SpanObjective):
         gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
 
     def potentials(self, V):
-        """Return the log potential (1, 1) of one projection, which is minus its entropy.
-
-        The potential is the integral of the squared density.
-        """
+        """Return the log integral (1, 1) of the squared density, which is minus the entropy."""
         value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
         return self._sign * value.reshape(1, 1)
 
@@ -255,18 +213,14 @@ class NormalEntropy(SpanObjective):
 def bound(log_potential, log_volume):
     """Return a bound on the overlap int min(f, g) of two densities in a region (Theorem 3).
 
-    min(f, g) <= sqrt(f g), whose integral is at most sqrt(volume * potential), where the potential
-    is the integral of f g. The paper's region is the unit cube. The balanced accuracy of Bayes'
-    rule is then 1 - int min(f, g) / 2.
-    """
+    It is sqrt(volume * potential), where the potential is the integral of f g."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
     """Return the standard deviations (C, k) of the classes' kernels along directions theta (r, k).
 
-    theta is in the coordinates of the sample; gamma is the factor of Silverman's bandwidths.
-    """
+    gamma is the factor of Silverman's bandwidths."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
@@ -274,8 +228,7 @@ def kernel_widths(sample, theta, gamma):
 def _boxes(Z, weight, width):
     """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) on mass outside.
 
-    width (k,) holds the standard deviations of the class's kernel. The bounds limit the integral of
-    the class density outside a box (lower and upper corners).
+    width (k,) holds the standard deviations of the kernel. A box has a lower and an upper corner.
     """
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
@@ -288,10 +241,8 @@ def _boxes(Z, weight, width):
 def overlaps(Z, code, weight, width, potential):
     """Return bounds (C, C) on the overlaps int min(f_A, f_B) of class densities, for A < B.
 
-    Z (n, k) are the rows' coordinates; potential (C, C) holds the logs of the integrals of f_A f_B.
-    Outside A's box the integral is at most the probability of f_A there, outside B's box that of
-    f_B; within both boxes Theorem 3 holds. The smallest bound over pairs of boxes is returned.
-    """
+    Outside boxes around the rows, the overlap is at most the probability there; within, Theorem 3
+    holds. potential (C, C) holds the logs of the integrals of f_A f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

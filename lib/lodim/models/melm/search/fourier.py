@@ -1,11 +1,8 @@
 """Divergence of many rows in k <= 3 dimensions, approximated in the frequency domain.
 
-With characteristic functions phi_A of the densities, ip_AB = (2 pi)^-k int conj(phi_A) phi_B
-exp(-w' S w / 2) dw. Rows are spread by cubic B-splines on a grid with steps of half a kernel width,
-and the spectrum of the splines is divided out. A pass costs O(n) and a Fourier transform per class
-instead of n^2. Value and gradient are those of the same approximation; `errors` compares it with
-exact sums over a sample of the rows. `NoGridError` is raised if no grid is accurate enough.
-"""
+Rows are spread by cubic B-splines on a grid. With characteristic functions phi_A of the densities,
+ip_AB = (2 pi)^-k int conj(phi_A) phi_B exp(-w' S w / 2) dw. The cost is O(n) instead of n^2.
+`errors` compares the result with exact sums over a sample of the rows."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -34,18 +31,15 @@ class NoGridError(Exception):
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes of a grid over projected rows, and the modes (frequencies) of its Fourier transform.
+    """Grid over projected rows, and the modes (frequencies) of its Fourier transform.
 
-    low : (k,) lowest node
-    step : distance of the nodes
-    nodes : (3,) number of nodes along the axes
+    low, step, nodes : lowest grid point, distances and numbers of grid points on the axes
     inverse : (k, k) matrix that gives V'z unit covariance within classes
     cov : (C, k, k) covariances of the classes after this transformation
     frequency : k arrays of the modes' frequencies
-    splines : (...) factor of each mode by the splines of scattering and gathering
-    times : (...) number of modes that each stored mode stands for
-    volume : volume of the periodic box
-    """
+    splines : factor of each mode by the splines
+    times : number of modes that each stored mode stands for
+    volume : volume of the periodic box"""
 
     low: np.ndarray
     step: float
@@ -59,10 +53,9 @@ class Grid:
 
 
 def _make_grid(inverse, cov, low, high, step, pad, most):
-    """Return the Grid around rows within [low, high], with at most `most` nodes per axis.
+    """Return the Grid around rows within [low, high], with at most `most` points per axis.
 
-    Rows outside the grid are folded back onto it.
-    """
+    Rows outside are folded back onto the periodic grid."""
     from scipy.fft import next_fast_len
 
     k, nodes = len(low), [1, 1, 1]
@@ -90,17 +83,9 @@ def _make_grid(inverse, cov, low, high, step, pad, most):
 
 
 class Approximation(SpanObjective):
-    """Approximate divergence of q projections V (r, k), negated.
+    """Approximate divergence of q projections V (r, k), negated; parameters as in Divergence.
 
-    Parameters are those of `Divergence`; k is at most 3. There are at most `most` nodes for all
-    classes and pairs of classes. Rows far from the others are folded back onto the grid, which
-    costs little accuracy if there are few such rows.
-
-    Raises
-    ------
-    NoGridError
-        If no grid with that many nodes is accurate enough; raised by calls of the object.
-    """
+    A call raises NoGridError if no grid with `most` points is accurate enough."""
 
     precision = 1e-7  # noise from the position of the grid; limits the line search
 
@@ -117,19 +102,14 @@ class Approximation(SpanObjective):
             value[q] = (potential * self._share).sum()
 
     def potentials(self, V):
-        """Return the log potentials (C, C) of pairs of classes A <= B for one projection V (r, k).
-
-        A potential is the integral of the product of two class densities.
-        """
+        """Return the log integrals (C, C) of products of class densities for a projection V."""
         P, grid = self._place(V)
         return self._potentials(grid, self._spectra(P, grid))[0]
 
     def _evaluate(self, V):
-        """Return the log potentials (C, C) of pairs of classes and the gradient (r, k) at V (r, k).
+        """Return the log integrals (C, C) of products of class densities, and the gradient (r, k).
 
-        A potential is the integral of the product of two class densities; the gradient is that of
-        the divergence.
-        """
+        The gradient is that of the divergence at the projection V (r, k)."""
         s = self._sample
         P, grid = self._place(V)
         potential, pull, K = self._potentials(grid, self._spectra(P, grid))
@@ -159,10 +139,9 @@ class Approximation(SpanObjective):
         return P, _make_grid(inverse, cov, low, high, step, pad, self._most)
 
     def _spectra(self, P, grid):
-        """Return the Fourier transforms (C, ...) of the classes' weights on the grid, times sizes.
+        """Return the Fourier transforms (C, ...) of the classes' weights on the grid.
 
-        P (k, n) holds the projected rows.
-        """
+        They are the class sizes times the characteristic functions of the densities."""
         s = self._sample
         stripes = max(1, min(STRIPES, MAX_STRIPE_NODES // (s.n_classes * int(np.prod(grid.nodes)))))
         grids = np.empty((stripes, s.n_classes, *grid.nodes))
@@ -184,12 +163,10 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Return the log potentials (C, C) of pairs of classes, and derivatives of the divergence.
+        """Return the log integrals (C, C) of products of class densities, and derivatives.
 
-        A potential is the integral of the product of two class densities; phi are the Fourier
-        transforms of the classes. The derivatives are: spectra of fields (C, ...), for derivatives
-        by the rows of each class; and (C, k, k), derivatives by the classes' V' cov V.
-        """
+        phi are the Fourier transforms of the classes. The derivatives of the divergence are those
+        by the rows of each class (as spectra), and by the classes' V' cov V (C, k, k)."""
         C, w = len(self._h2), grid.frequency
         potential, pull = np.zeros((C, C)), np.zeros_like(phi)
         K, self_sum = np.zeros((C, self.k, self.k)), np.zeros(C)
@@ -229,11 +206,9 @@ class Approximation(SpanObjective):
         return float((np.abs(self.errors(V)) * np.abs(self._share)).sum())
 
     def errors(self, V):
-        """Return the errors (C, C), A <= B, of the log potentials of pairs of classes; inf if <= 0.
+        """Return the errors (C, C) of the log integrals of products of class densities, A <= B.
 
-        A potential is the integral of the product of two class densities. Exact and approximate
-        sums of a random sample of rows with all rows are compared.
-        """
+        Sums of a random sample of rows with all rows are compared; inf if a sum is not positive."""
         s = self._sample
         P, grid = self._place(V)
         phi, C = self._spectra(P, grid), len(self._h2)

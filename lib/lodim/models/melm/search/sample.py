@@ -1,4 +1,4 @@
-"""Rows of the classes, in the form that the objective of the search takes."""
+"""Rows of the classes, as the objective of the search takes them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,11 +14,12 @@ MIN_CLASS_ROWS = 256  # smallest number of rows of a class in a sample
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in the coordinates of the search (whitened features), sorted by class.
+    """Rows in the coordinates of the search (features of unit covariance within classes).
 
-    Z (r, n): coordinates; weight (n,); start (C + 1,): first row of each class; size (C,): total
-    weights; cov (C, r, r): covariances; key (n,): number of each row, computed from its content.
-    """
+    Z, weight : (r, n) coordinates, sorted by class, and (n,) weights
+    start : (C + 1,) first row of each class
+    size, cov : (C,) total weights and (C, r, r) covariances of the classes
+    key : (n,) number of each row, computed from its content"""
 
     Z: np.ndarray
     weight: np.ndarray
@@ -34,15 +35,12 @@ class Sample:
 
     @cached_property
     def tiles(self):
-        """Coordinates as tiles (n_tiles, r, 64); each class starts with a new tile."""
+        """Coordinates in blocks of 64 rows, (n_tiles, r, 64); each class starts a new block."""
         return np.concatenate([tiles.pack(self.Z[:, lo:hi].T) for lo, hi in pairwise(self.start)])
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,).
-
-        basis transforms the features to the coordinates of the search.
-        """
+        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,)."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -62,8 +60,7 @@ class Sample:
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
 
-        Classes are sampled in proportion; covariances remain those of all rows.
-        """
+        Covariances remain those of all rows."""
         if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)

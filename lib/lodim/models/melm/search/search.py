@@ -30,35 +30,17 @@ LOST = 1e-6  # relative size of a sum of rows that is rounding
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a search.
+    """Settings of a search for a projection with k dimensions.
 
-    k : int
-        Dimensions of the projection.
-    gamma : float
-        Factor of Silverman's bandwidths.
-    covariance : str
-        "shrunk" or "ledoit-wolf", see `whitening`.
-    shrinkage_factor : float
-        For "shrunk": factor of the odds of the Ledoit-Wolf intensity.
-    penalty : bool
-        True for Eq. 2 of the paper: features rotated but not whitened, with a penalty; False for
-        whitened features without a penalty.
-    average : bool
-        For more than two classes: weight pairs by the products of their shares.
-    smallest : bool
-        For one class: search the smallest entropy.
-    exact_rows : int
-        Sums over pairs are exact up to this many rows. Beyond, they are an `Approximation` if k is
-        at most three, this is cheaper than exact sums and its measured error is small; otherwise
-        exact over all rows, or over a random sample if that takes too long.
-    refined : int
-        Number of results that are refined over all rows, to `ftol`.
-    rough : float
-        ftol of the searches before that.
-    n_starts, seed, max_iter, tol, ftol, threads : as in `solve.lbfgs`
-    engine : str
-        Where exact sums over pairs run: "cpu", "cuda" or "auto".
-    """
+    gamma : factor of Silverman's bandwidths
+    covariance, shrinkage_factor : as in `whitening`
+    penalty : True for Eq. 2 of the paper, False for whitened features without a penalty
+    average : for more than two classes, weight pairs by the products of their shares
+    smallest : for one class, search the smallest entropy
+    exact_rows : sums over pairs are exact up to this many rows; beyond, they may be approximate
+    refined, rough : number of results that are refined over all rows, to `ftol`, and ftol before
+    max_iter, tol, ftol, threads : as in `solve.lbfgs`
+    engine : `cpu`, `cuda` or `auto`"""
 
     k: int = 2
     gamma: float = 1.0
@@ -85,13 +67,12 @@ class Manifold:
 
     V : (p, k) orthonormal, for centred features
     fitting, regularizing : terms of its divergence; for one class the latter is the entropy
-    potential : (C, C) log ip_AB, for A <= B
+    potential : (C, C) log integrals of products of class densities
     starts, divergences, n_iter, converged : results of each start, on the rows of the last search
-    rank, separates : attributes of the `Basis`
+    rank, separates : as in `Basis`
     rows : number of rows in the sums of the divergence
     error : measured error of the divergence; zero if exact
-    settled : whether the last search converged
-    """
+    settled : whether the last search converged"""
 
     V: np.ndarray
     fitting: float
@@ -116,31 +97,17 @@ class Manifold:
 def search_manifold(X, code, weight, plan):
     """Return the Manifold of smallest class overlap, or for one class of extreme entropy.
 
-    All starts are searched roughly on a sample of 2,048 rows; the best results are refined.
-
-    Parameters
-    ----------
-    X : array (n, p)
-    code : int array (n,)
-        Classes 0, ..., C - 1; zeros without a response.
-    weight : array (n,)
-        Counts of rows; their sum is the sample size in the bandwidths.
-    plan : Plan
-    """
+    Many starts are searched roughly on a sample of rows X (n, p); the best ones are refined.
+    Classes code (n,) are zero without a response; weight (n,) counts rows."""
     return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Return a dict of the search results (Manifolds) for several gammas and for `first_gamma`.
+    """Return the search results (Manifolds) for several gammas (kernel widths), as a dict.
 
-    A gamma is a factor of the kernel widths. `first_gamma` (by default the gamma closest to 4) is
-    searched from all starts, each other gamma from the result for its neighbour. So the view
-    changes continuously with gamma if possible, whereas the best of many starts might jump. Rows X
-    (n, p), classes code and weight are arrays over rows.
-
-    warm_start : V (p, k), the only start for `first_gamma` if given
-    within : the whitening Basis of the rows, if known
-    """
+    first_gamma (by default the gamma closest to 4) is searched from all starts, or from warm_start
+    (p, k); other gammas from the result for their neighbour, so the projection changes
+    continuously."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan, within)
         first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
@@ -169,10 +136,9 @@ def steps(first, last):
 
 
 def _coordinates(X, code, weight, plan, within):
-    """Return the whitened coordinates of the rows: their Basis, a Sample, and the plan.
+    """Return the whitened coordinates of the rows (Basis and Sample), and the plan.
 
-    The plan's k is limited to the rank of the rows.
-    """
+    The plan's k is limited to the rank of the rows."""
     one_class = not code.any()
     whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
     factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
@@ -232,8 +198,7 @@ def _continue(objective, ends, plan):
 def distinct(value):
     """Return the positions of the distinct values, the lowest first.
 
-    Values within 1e-4 of the previous one, relative to it, count as equal.
-    """
+    A value within a relative 1e-4 of the previous one counts as equal."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
@@ -252,27 +217,20 @@ def make_objective(sample, plan):
 
 
 def _arguments(sample, plan):
-    """Return the common arguments of Divergence and Approximation.
-
-    These are sample, share, h2, k and threads.
-    """
+    """Return the common arguments of Divergence and Approximation, as a tuple."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
 
 
 def _grid_nodes(n, n_exact):
-    """Return the largest number of grid nodes that is worthwhile for n rows.
+    """Return the largest number of grid points that is worthwhile for n rows.
 
-    Nodes cost as much as exact sums over pairs of at most n_exact rows, or a multiple of the rows.
-    """
+    Their cost is that of exact sums over pairs of n_exact rows, or a multiple of the rows."""
     return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the search results `ends` as a Manifold (view with its divergence).
-
-    names are the kinds of the starts.
-    """
+    """Return the best of the search results `ends` as a Manifold; names are the kinds of starts."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -287,8 +245,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 def principal_axes(V, basis, sample):
     """Return an orthonormal basis (p, k) of V's span, along the principal axes of projected rows.
 
-    The sign of each axis is such that its largest loading is positive.
-    """
+    The largest loading of each axis is positive."""
     Q = np.linalg.qr(V)[0]
     total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
@@ -303,10 +260,8 @@ def principal_axes(V, basis, sample):
 def starting_projections(sample, basis, plan):
     """Return starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
 
-    The first starts are principal components (the last ones for the smallest entropy), directions
-    in which class means differ, and directions in which class covariances differ. The others are
-    random sums of rows, so that they do not depend on the coordinate system of the rows.
-    """
+    They are principal components, directions of class means and of class covariances, then random
+    sums of rows, which do not depend on the coordinate system."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
     starts = [(PCA, _principal_components(mean, cov, sample, basis, k, plan.smallest))]
@@ -362,10 +317,7 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest):
-    """Return the first (or smallest) k principal components as directions theta (r, k).
-
-    theta refers to the coordinates of the search, in which features are whitened.
-    """
+    """Return the first (or smallest) k principal components as directions theta (r, k)."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -381,10 +333,7 @@ def _mean_directions(mean, sample, basis):
 
 
 def _covariance_directions(cov, sample, basis):
-    """Return directions (r, r) in which class covariances differ from the pooled; largest first.
-
-    Covariances are whitened. For two classes these are the eigenvectors of their difference.
-    """
+    """Return directions (r, r) in which class covariances differ from the pooled; largest first."""
     share = sample.size / sample.size.sum()
     white = np.stack([c / np.outer(basis.scale, basis.scale) for c in cov])
     difference = white - np.einsum("c,cij->ij", share, white)

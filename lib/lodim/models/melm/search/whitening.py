@@ -1,18 +1,11 @@
-"""Coordinates of the search: features whitened within classes, or rotated; class covariances.
+"""Coordinates of the search: features with unit covariance within classes; class covariances.
 
-In whitened coordinates all starts are rotations of each other. The divergence is that of the
-original features, since it does not change under affine maps (Observation 1). Directions in which
-no class varies are dropped, since kernels have no width there; they are determined from features of
-unit variance within classes, so that units do not matter.
+The divergence is that of the original features, since affine maps do not change it (Observation 1).
+Directions in which no class varies are dropped.
 
-The covariance of a class is shrunk by the rule of Ledoit & Wolf (2004). "ledoit-wolf" shrinks in
-the coordinates of the features, towards a multiple of the identity: the authors' default. "shrunk"
-shrinks in coordinates that are white within classes, towards a multiple of the pooled covariance.
-The pooled covariance is itself shrunk towards its diagonal: if there are few rows for the features,
-directions of little variance within classes are noise, and whitening would amplify it. This does
-not depend on the features' units, nor on affine maps if the pooled covariance is not shrunk (a
-shrinkage factor of 0). Weights count rows: a row of weight two counts as two rows.
-"""
+Class covariances are shrunk by the rule of Ledoit & Wolf (2004): "ledoit-wolf" towards a multiple
+of the identity, the authors' default; "shrunk" towards a multiple of the pooled covariance, itself
+shrunk towards its diagonal. The latter does not depend on the features' units."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,14 +25,12 @@ class Basis:
 
     A direction theta of z is the direction V = into theta of the features x.
 
-    mean (p,)
-    into (p, r), and back (r, p), its left inverse
-    scale (r,) : standard deviations of z within classes
+    into, back : (p, r), and its left inverse (r, p)
+    scale : (r,) standard deviations of z within classes
     kept : share of the covariance within classes that is left after shrinking
-    added (r, r) : matrix added by shrinking, in coordinates that are then white
+    added : (r, r) matrix added by shrinking, in coordinates that are then white
     n_varying : number of directions in which rows vary within classes
-    separates : whether class means differ, by more than classes vary, in the dropped directions
-    """
+    separates : whether class means differ in the dropped directions"""
 
     mean: np.ndarray
     into: np.ndarray
@@ -54,19 +45,9 @@ class Basis:
     def from_rows(cls, X, code, weight, whiten=True, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from the pooled covariance within classes.
 
-        Parameters
-        ----------
-        X : array (n, p)
-        code : int array (n,)
-            Classes 0, ..., C - 1, each with a row of positive weight.
-        weight : array (n,)
-        whiten : bool
-            True: z has unit variances within classes; False: X is only rotated.
-        shrinkage_factor : float
-            If positive, the covariance is shrunk towards its diagonal, by Ledoit and Wolf's
-            intensity s, with its odds s / (1 - s) times this factor. Directions in which only class
-            means differ are then kept.
-        """
+        Without `whiten`, X is only rotated. A positive shrinkage_factor shrinks the covariance
+        towards its diagonal: it multiplies the odds s / (1 - s) of Ledoit and Wolf's intensity s.
+        Directions in which only class means differ are then kept."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -110,8 +91,7 @@ class Basis:
     def of_directions(self, V):
         """Return directions theta (r, k) of coordinates from directions V (p, k) of features.
 
-        The part of V in directions that were dropped, because rows do not vary in them, is ignored.
-        """
+        The part of V in dropped directions, in which rows do not vary, is ignored."""
         return self.back @ V
 
 
@@ -127,10 +107,8 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    rows (n_rows, p); values : nonzero eigenvalues of their covariance; share (n_rows,) : weight
-    share of each row; n : total weight; shrinkage_factor : factor of the odds of the Ledoit-Wolf
-    intensity.
-    """
+    values are nonzero eigenvalues of the covariance of rows (n_rows, p). shrinkage_factor
+    multiplies the odds of the Ledoit-Wolf intensity."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -141,8 +119,7 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 def _with_means(vectors, values, between, varies):
     """Return directions (p, r), extended by those in which only class means differ; variances (r,).
 
-    between (C, p) are the class means. varies (p,) : whether a feature varies within classes; other
-    features, which determine the class, are ignored.
+    varies (p,) says which features vary within classes; others, which give the class, are ignored.
     """
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
@@ -154,8 +131,7 @@ def _with_means(vectors, values, between, varies):
 def _units(X, residual, share):
     """Return standard deviations within classes (p,), and whether they are positive.
 
-    For features that do not vary, the unit is the largest absolute value.
-    """
+    For features that do not vary, the unit is the largest absolute value."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -189,8 +165,7 @@ def empirical(X, weight):
 def ledoit_wolf(X, weight, kept=1.0, added=0.0):
     """Return the covariance (p, p) shrunk by Ledoit and Wolf: (1 - s) cov + s (tr cov / p) I.
 
-    The intensity s is estimated from the rows X; cov is kept times their covariance plus `added`.
-    """
+    cov is `kept` times the covariance of rows X (n, p), plus `added`; X determines s."""
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
     cov = (centred.T * weight) @ centred / n
@@ -203,10 +178,7 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 def _intensity(mean, square, fourth, n, p):
     """Return Ledoit and Wolf's intensity s, from moments of n rows with p features.
 
-    mean : mean variance; square : sum of squares of all covariances; fourth : mean fourth power of
-        the
-    rows' lengths.
-    """
+    mean variance, sum of squares of all covariances, and mean fourth power of the rows' lengths"""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0
@@ -215,10 +187,8 @@ def _intensity(mean, square, fourth, n, p):
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return the shrunk covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
 
-    kind is "shrunk" or "ledoit-wolf". Eigenvalues below 1e-4 are raised to it, since a direction in
-    which a class is constant would have infinite divergence. kept and added say how the covariance
-    within classes was shrunk.
-    """
+    Eigenvalues below 1e-4 are raised to it, since a constant direction would have infinite
+    divergence. kept and added say how the covariance within classes was shrunk."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
