@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How costnet works
 #
-# What does one price step look like? In the plot below, each point is the best model found at its price. A step to the right buys a feature and the items that it needs, and increases the share of the deviance explained.
+# What is one step of a price list of models? In the plot below, each point is the best model that `costnet` found at its price. A step to the right buys one more feature, together with all items that the feature needs. Each step increases the share of the deviance that the model explains.
 
 # %%
 import lodim as ld
@@ -23,35 +23,77 @@ prices = ld.data("heart_costs").set_index("name")
 fit = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=prices["needs"])
 ax = fit.plot("cost")
 
+
 # %% [markdown]
 # ## The model
 #
-# `costnet` returns a list of models, ordered by price. Each model is linear (for a numeric response), logistic (for classes) or log-linear (for counts with `family="poisson"` positive amounts with `family="gamma"`, and amounts of which some are zero with `family="tweedie"` and `power`; an offset is the logarithm of an exposure). A feature can need other items: exercise angina needs an exercise test. The price of a model is the price of its features and of all items that they need; each item is paid for once.
+# `costnet` returns a list of models, ordered by price. An *item* is anything with a price: a feature, or a purchase that features need. For example, the feature exercise angina needs the item exercise test. The price of a model is the price of its features and of all items that these features need. Each item is paid for once.
 #
-# Candidate models come from several search methods, called *rules*: a group penalty over the dependency graph (Fiterau 2014), the lasso, and greedy search. The group penalty minimizes the expression below. For each item v it has a group G_v: the columns of v and of all features that need v. If v is not bought, all coefficients of the group are zero.
+# | response | model at each price |
+# |---|---|
+# | number | linear |
+# | classes | logistic or multinomial |
+# | count (`family="poisson"`), positive amount (`"gamma"`), amount that is often zero (`"tweedie"`, with `power=`) | log-linear; the offset is the logarithm of an exposure |
 #
-# > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²)
+# Several search methods, called *rules*, propose models: a group penalty (Fiterau 2014), the lasso, and greedy search. The group penalty has one group of columns G_v for each item v: the columns of v, and those of all features that need v. The group penalty minimizes
 #
-# The selected features are refitted without the penalty; `relax` mixes penalized and refitted coefficients. Cross-validation compares the candidates at each price. The list of the best models is the *frontier*: every model on it has a lower held-out loss than all cheaper models.
+# > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²).
 #
-# With `monotone={"age": "increasing"}` the coefficients of a column have one sign, those of an ordered category at each step from one level to the next. The path minimizes the same objective over coefficients of these signs: the proximal map drops what goes against a sign, then shrinks the rest, and the duality gap counts only slopes that a sign permits. Refits use active sets (Lawson and Hanson 1974). A coefficient that the data would turn is zero, so the feature is not bought for it. A free column with a sign is penalized like the cheapest one that is not free, and refitted without a penalty. "exact" then takes up to 15 features.
+# If all coefficients of a group are zero, its item need not be bought. `costnet` refits the selected features without the penalty. The argument `relax` mixes penalized coefficients (0) and refitted coefficients (1).
 #
-# [The vignette](../vignettes/costnet) shows a full example with prices.
+# Cross-validation compares the proposed models at each price. The list of the best models is the *frontier*. Every model on the frontier has a lower held-out loss than all cheaper models. [The vignette](../vignettes/costnet) shows a full example with prices.
+#
+# ## Coefficients with a given sign
+#
+# `monotone={"age": "increasing"}` allows only coefficients of `age` that are zero or positive; `"decreasing"` allows zero or negative ones. An ordered category has a coefficient for each step from one level to the next. All these coefficients get the given sign.
+#
+# - If the data would give a coefficient the other sign, the coefficient is zero, and the feature is not bought for it.
+# - The search minimizes the same objective as before, only among coefficients with the given signs. Refits use an active-set method (Lawson and Hanson 1974).
+# - A free feature with a given sign is penalized like the cheapest feature that is not free. Its refitted coefficient has no penalty.
+# - The rule `"exact"` then accepts up to 15 features.
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.costnet` is a dict with these entries, and `scratch`, a folder for a file that holds the features during the fit. By default features are in memory; those of files, lazy and Dask frames go to a temporary file if they need more than half of the free memory.
+# `control=` of `ld.costnet` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
-# | `criterion` | "cv" | criterion that compares models: "cv" is the held-out loss. The others refit all models and use −2 log-likelihood plus a price per coefficient (a category has one coefficient fewer than levels): 2 log log n ("hq"), 2 ("aic"), log n ("bic"), the larger of log n and 2 log p ("ebic"), or 0 ("deviance") |
+# | `criterion` | "cv" | number by which models are compared; the next table lists the choices |
 # | `tol` | 1e-7 | largest duality gap of a penalized model, relative to the objective of the null model |
 # | `max_iter` | 200 | largest number of quadratic approximations per penalty; for a numeric response, up to five times as many sweeps over the features |
 #
-# **Cross-validation.** Candidates at each price are the models of every third penalty of each path, and the models that the criterion "hq" selects. Each penalized model competes in three versions: with penalized coefficients, refitted, and with the mean of both. Up to 2,000 rows, there are two sets of five folds, up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows. The standard error is that of a mean over rows. Two rules save time: with more than two classes, models of over 100 coefficients are not refitted; and if rows × columns × classes exceeds 200,000, there is one set of folds, and the rule "lasso" is skipped if other rules are given. On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.02 and 0.05 residual standard deviations (eight seeds).
+# | criterion | models are compared by |
+# |---|---|
+# | "cv" | held-out loss |
+# | "deviance" | −2 log-likelihood of refitted models on the training rows |
+# | "aic" | −2 log-likelihood + 2 per coefficient |
+# | "bic" | −2 log-likelihood + log n per coefficient, for n rows |
+# | "hq" | −2 log-likelihood + 2 log log n per coefficient |
+# | "ebic" | −2 log-likelihood + the larger of log n and 2 log p per coefficient, for p columns |
 #
-# **The frontier.** A model is dropped if it improves on a cheaper one by less than 0.5, in units of −2 log-likelihood of all rows or of the criterion. `df` is the number of columns with a coefficient; with several classes, each column counts once. If refitted models have equal price and criterion (within 1e-6), the one with the fewest items is kept, then the first by name. If columns are collinear, a small ridge penalty makes the refitted coefficients unique, so that duplicate columns share a coefficient. For classes, counts and amounts, a ridge penalty of 1e-7 of the variance of the scores keeps coefficients finite if classes are separated, or if a category has no count. The size of such coefficients has no meaning; their predictions are valid.
+# In these criteria, a category has one coefficient fewer than levels.
 #
-# **Rules.** At equal cost, the group penalty alone is not reliably better than the lasso, because it shrinks the coefficients of the selected features. If its models are refitted and combined with the other rules, it is better, especially at low cost. Greedy search has the lowest training deviance, but overfits with large budgets and few rows.
+# ### Cross-validation
 #
-# **Alternatives.** An item may be available from several sources. Eq. 5.3 of the thesis splits its weight among sources of equal cost, which works against the purpose of buying only one. lodim instead copies the features that need the item, one copy per source. A coefficient is the sum of its copies (latent group lasso, Jacob et al. 2009), and the final model keeps the copies of one source only.
+# - *Candidates.* At each price, cross-validation compares every third model of each penalty path, and the models that the criterion "hq" selects. A penalized model competes in three versions: penalized, refitted, and with the mean of both coefficients.
+# - *Folds.* Up to 2,000 rows there are two sets of five folds, and up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows.
+# - *Standard error.* It is the standard error of a mean over rows.
+# - *Shortcuts.* With more than two classes, models with over 100 coefficients are not refitted. If rows × columns × classes exceeds 200,000, there is one set of folds. The rule "lasso" is then skipped if other rules are given.
+#
+# On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.02 and 0.05 residual standard deviations (eight seeds).
+#
+# ### The frontier
+#
+# - A model is dropped if it improves on a cheaper model by less than 0.5. The unit is −2 log-likelihood of all rows, or the criterion.
+# - `df` is the number of columns with a coefficient. With several classes, each column counts once.
+# - If two refitted models have the same price and criterion (within 1e-6), `costnet` keeps the model with fewer items, then the first by name.
+# - If columns are collinear, a small ridge penalty makes the refitted coefficients unique. Duplicate columns then share a coefficient.
+# - If classes are separated or a category has no count, coefficients would be infinite. A ridge penalty of 1e-7 of the variance of the scores keeps them finite. The size of such coefficients has no meaning; the predictions are valid.
+#
+# ### Strengths of the rules
+#
+# At equal cost, the group penalty alone is not reliably better than the lasso, because it shrinks the coefficients of the selected features. If `costnet` refits the models of the group penalty and adds the other rules, the result is better, especially at low cost. Greedy search has the lowest training deviance, but overfits with large budgets and few rows.
+#
+# ### Alternatives
+#
+# An item may be available from several sources, of which a model should buy only one. Equation 5.3 of the thesis divides the weight of the item among sources of equal cost, which favours models with several sources. lodim instead copies the features that need the item, one copy per source. A coefficient is the sum of its copies (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.

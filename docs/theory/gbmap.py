@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How gbmap works
 #
-# What does one learner of `gbmap` look like, and how are learners added up? The plot below shows two learners (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on the other, with a rounded bend between them. The black line is their sum, the prediction.
+# What is one learner of `gbmap`, and how do learners form a model? A `gbmap` model is a sum of functions called *learners*. The plot shows two learners (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on the other, with a rounded bend between the two sides. The black line is the sum of both learners: the prediction.
 
 # %%
 import matplotlib.pyplot as plt
@@ -35,50 +35,117 @@ for k, name in enumerate(learners, 1):
 ax.plot(x, fit.predict(points), "k", label="prediction")
 ax.legend(frameon=False)
 ax = ax.set(xlabel="x", ylabel="y")
+```
+## The model
+
+The score f(x) of a row x is the prediction on the scale of the link. It is a sum of m learners f₁, ..., f_m. Each learner depends on one linear combination of the features (Patron et al. 2024, Eqs. 1 and 2):
+
+> f(x) = offset + f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1
+
+The function g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). `gbmap` fits the learners one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). The boost tries both signs b_j and keeps the better sign (Eqs. 3 and 4).
+
+- **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of the row x. A feature that no learner uses does not influence these coordinates.
+- **Distance** (Eq. 7): the distance of two rows x and x′ is d(x, x′) = Σ_j |f_j(x) − f_j(x′)|. The distance is never smaller than the difference of the two predictions.
+- **Local coefficients**: the slopes of f at the row x. The summary averages the slopes over the training rows.
+
+[The vignette](../vignettes/gbmap) has an example of each.
+
+## Counts, amounts, quantiles and outliers
+
+Which family suits which response? `family=` chooses the loss that the learners minimize. If you omit `family=`, numbers get squared error and classes get log-loss.
+
+| response | `family=` | prediction | example |
+|---|---|---|---|
+| number | `"gaussian"` | mean | fuel consumption |
+| number with outliers | `"huber"` | a mean that outliers influence less | incomes with typing errors |
+| number, if a quantile is of interest | `"quantile"`, with `quantile=0.9` | the 0.9 quantile | the delivery time that nine of ten parcels keep |
+| count | `"poisson"` | mean count; log link | accidents per driver |
+| positive amount | `"gamma"` | mean amount; log link | size of a claim |
+| amount that is often zero | `"tweedie"`, with `power=1.5` | mean amount; log link | claims per policy and year |
+
+With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction by exp(0.1), about 1.1. For counts over different times of observation, give the logarithm of the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count linearly instead of squared.
+
+The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
+
+```run
+cars = ld.data("autompg")
+high = ld.gbmap("mpg ~ .", cars, family="quantile", quantile=0.9, m=5, lambda_=0.1)
+(cars["mpg"] <= high.predict(cars)).mean()
+```
+## Monotone effects
+
+How can I use the knowledge that an effect has one direction? `monotone=` gives the direction of a feature. The prediction then never falls (`"increasing"`) or never rises (`"decreasing"`) if this feature increases and all others are fixed.
+
+In the plot, the grey effects are not monotone: the learners also fit noise in the data. The blue effects come from a fit in which a larger engine never increases the miles per gallon, and a later model year never decreases them.
+
+```run
+directions = {"displacement": "decreasing", "model_year": "increasing"}
+free = ld.gbmap("mpg ~ .", cars, m=20, lambda_=0.03)
+monotone = ld.gbmap("mpg ~ .", cars, m=20, lambda_=0.03, monotone=directions)
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+for one, label, colour in ((free, "unconstrained", "0.6"), (monotone, "monotone", "C0")):
+    effects = ld.effects(one, cars, list(directions)).tidy()
+    for name, ax in zip(directions, axes, strict=True):
+        curve = effects[effects["term"] == name]
+        ax.plot(curve["value"].astype(float), curve["estimate"], color=colour, label=label)
+        ax.set(xlabel=name, ylabel="effect on mpg")
+legend = axes[0].legend(frameon=False)
+
 
 # %% [markdown]
-# ## The model
-#
-# The score is a sum of m learners. Each learner f_j depends on one linear combination of the features (Patron et al. 2024, Eqs. 1 and 2):
-#
-# > f(x) = offset + f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1
-#
-# Here g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). The learners are fitted one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). It does so for both signs b_j, and keeps the better sign (Eqs. 3 and 4).
-#
-# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of x. A feature that no learner uses does not influence them.
-# - **Distance** (Eq. 7): d(x, x′) = Σ_j |f_j(x) − f_j(x′)| is never below the difference of the predictions.
-# - **Local coefficients**: the gradient of f at x. The summary averages them over the training rows.
-#
-# [The vignette](../vignettes/gbmap) has an example of each.
+# The column must be a number or an ordered category, and must not be part of another term of the formula. `monotone=` works for numbers and for two classes, without an L1 penalty. For two classes the probability of the second class is monotone.
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.gbmap` is a dict with these entries, and `scratch`, a folder for a file that holds the features during the fit. By default features are in memory; those of files, lazy and Dask frames go to a temporary file if they need more than half of the free memory.
+# `control=` of `ld.gbmap` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
 # | `max_iter` | 1000 | largest number of evaluations per learner, not counting the comparison of starting points |
-# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no gradient exceeds `tol`, or if the objective can fall by at most the share `ftol`. See *Tolerances* below for exceptions |
+# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no component of the gradient exceeds `tol`, or if the objective can fall by at most the share `ftol`. *Tolerances* below lists other defaults |
 # | `penalize_intercept` | `False` | penalize the weight of the constant as well, as the authors' code does; the fit then depends on the origin of the features |
 # | `max_stages` | 100 | largest number of boosts that is tried if `m` is omitted |
 # | `path_stages` | 10 | number of boosts of `path` if `m` is omitted |
 # | `reference_rows` | 10,000 | number of training rows that are kept for neighbours and drift |
 #
-# **Choice of `m` and `lambda_`.** Settings are compared by the deviance of held-out rows. Up to 2,000 rows there are two sets of five random folds, up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows. With 64 or more columns there is one set of folds; its fits end at `tol` 1e-5 and `ftol` 1e-6 and are rounded to 12 bits. Fits of folds use one starting point per sign.
+# ### Choice of `m` and `lambda_`
 #
-# The comparison begins with nine penalties. As long as the largest or smallest penalty is best, two more are added on that side. Bad penalties are dropped early: every ten boosts, a penalty is dropped if its loss exceeds the lowest by more than two standard errors. After any boost, it is dropped if its loss increases and exceeds the lowest by more than four standard errors. Boosting ends if 15 boosts have lowered the loss by at most a twentieth of its standard error, or after `max_stages` boosts.
+# If you omit `m` or `lambda_`, cross-validation compares settings by the deviance of held-out rows.
 #
-# The best setting varies with the random folds, so similar settings are averaged. Each setting has the weight exp(−2 (loss − lowest loss) / standard error). The chosen `lambda_` is the weighted mean of log(`lambda_`), rounded to half a step of the grid. The chosen `m` is the weighted mean number of boosts, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
+# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, one of five folds is held out, of at most 20,000 random rows.
+# - *Penalties.* Nine penalties are compared first. If the largest or smallest penalty is best, two more penalties are added on that side, until the best penalty is not at an end.
+# - *Dropped penalties.* Every ten boosts, a penalty is dropped if its loss exceeds the lowest loss by more than two standard errors. After every boost, a penalty is dropped if its loss increases and exceeds the lowest loss by more than four standard errors.
+# - *Number of boosts.* Boosting ends after `max_stages` boosts, or earlier: if 15 boosts together lowered the loss by at most a twentieth of its standard error.
+# - *Average.* The best setting varies with the random folds, so similar settings are averaged. Each setting has the weight exp(−2 (loss − lowest loss) / standard error). The chosen log(`lambda_`) is the weighted mean, rounded to half a step of the grid. The chosen `m` is the weighted mean, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
+# - *Faster fits of folds.* These fits use one starting point per sign. With 64 or more columns there is one set of folds, and fits end at `tol` 1e-5 and `ftol` 1e-6 and are rounded to 12 bits.
 #
-# **Joint fit.** Each boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) then optimizes all learners together, starting from the boosts. After a joint fit, `staged` and `first` return partial sums of learners that predict poorly, except the last sum.
+# On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual standard deviations (eight seeds, `benchmarks/seeds.py`).
 #
-# - *Size.* A joint fit has 60 learners per score, or fewer, so that there are at least as many rows as parameters (m (2 + p) per score).
-# - *Penalty.* It has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger and three smaller ones. As long as the largest or one of the two smallest is best, two more are added on that side.
-# - *When it is used.* If `refit` is omitted, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried if the rows allow fewer than eight learners, with an L1 penalty, or with the identity activation. `path` and `cv` use joint fits only if `refit="joint"` is given.
-# - *Optimization.* One evaluation is one pass over the rows for any number of learners. L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss, or at `tol` and `ftol` if you give them. The parameters that it tries are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
+# ### Joint fit
 #
-# **Optimization of boosts.** Up to 4,096 rows and with fewer than 64 columns, without an L1 penalty, the optimizer is Newton's method, otherwise L-BFGS. For L-BFGS starting points are rounded to 12 bits, and with up to 510 columns a few Newton steps follow it. With 64 or more features, starting points lie in the span of the principal Hessian directions. These are computed from all rows, or from 16,384 rows if there are at least 128 of these rows per feature. A learner is dropped if it lowers the objective by less than a relative 1e-5, except in the first boost.
+# A boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together. After a joint fit, sums of the first learners alone (`staged`, `first`) predict poorly.
 #
-# **Tolerances.** Up to 65,536 rows, boosts are optimized so precisely that rounding errors do not matter. There the defaults of `tol` and `ftol` are those of the table, with two exceptions: `ftol` is 1e-8 with an L1 penalty or more than 510 features, and the identity activation has 1e-8 and 1e-13. With more rows, a boost ends if ten further steps would lower the objective by at most a quarter of the standard error of the mean loss; with an L1 penalty `tol` is 1e-5 and `ftol` 1e-6.
+# - *Size.* A joint fit has 60 learners per score. It has fewer learners if there are fewer rows than parameters; each learner has 2 + p parameters for p columns.
+# - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger penalty and three smaller ones. Two more are added on a side as long as the largest or one of the two smallest is best.
+# - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only with `refit="joint"`.
+# - *End.* L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss. If you give `tol` or `ftol`, L-BFGS ends by these instead. Parameters are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
 #
-# **Sensitivity to the seed.** On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual standard deviations (eight seeds, `benchmarks/seeds.py`).
+# ### Optimizer of the boosts
+#
+# - *Newton's method* is used up to 4,096 rows, with fewer than 64 columns and without an L1 penalty. *L-BFGS* is used otherwise. Its starting points are rounded to 12 bits, and with up to 510 columns a few Newton steps follow.
+# - *Starting points.* With 64 or more columns, starting points are combinations of the principal Hessian directions. These directions are computed from all rows, or from 16,384 rows if this is at least 128 rows per column.
+# - *Dropped learners.* A learner is dropped if it lowers the objective by less than a relative 1e-5, except in the first boost.
+#
+# ### Tolerances
+#
+# The optimizer of a boost ends at the tolerances `tol` and `ftol`. You can give both in `control=`. The table has their defaults:
+#
+# | fit | `tol` | `ftol` |
+# |---|---|---|
+# | up to 65,536 rows | 1e-8 | 1e-12 |
+# | up to 65,536 rows, with an L1 penalty or more than 510 columns | 1e-8 | 1e-8 |
+# | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
+# | any number of rows, with the identity activation | 1e-8 | 1e-13 |
+#
+# All other fits to more than 65,536 rows end by the precision of the data. A boost ends if ten further steps would lower the objective by at most a quarter of the standard error of the mean loss.

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How melm works
 #
-# What is a view? It is a linear projection of all features to two coordinates (or one, or three). The plot below projects thirteen measurements of wine to the plane on which the densities of three cultivars overlap least.
+# What is a view? In `melm`, a view is a linear projection of all features to two coordinates (or one, or three). The plot below projects thirteen measurements of wine to a plane. On this plane the densities of three cultivars overlap least.
 
 # %%
 import lodim as ld
@@ -22,22 +22,21 @@ wine = ld.data("wine")
 fit = ld.melm("cultivar ~ .", data=wine, gamma=1.0)
 ax = fit.plot("view")
 
+
 # %% [markdown]
 # ## The model
 #
-# Let V be a matrix that projects a row x to Vᵀx. Each class has a kernel density estimate f of its projected rows. The fit chooses V to maximize the Cauchy-Schwarz divergence between these densities, summed over pairs of classes A and B (Czarnecki, Jozefowicz and Tabor 2015):
+# Let V be a matrix that projects a row x to Vᵀx. Each class has a kernel density estimate f of its projected rows. `melm` chooses V to maximize the Cauchy-Schwarz divergence D between these densities, summed over pairs of classes A and B (Czarnecki, Jozefowicz and Tabor 2015):
 #
 # > D(A, B) = log ∫ f_A² + log ∫ f_B² − 2 log ∫ f_A f_B
 #
-# The last term is called *fitting term* in the summary. It is larger if the classes overlap less. The first two terms are minus the entropies of the two classes; their sum, with opposite sign, is the *regularizing term*. The divergence is larger if each class is compact. Kernel widths are those of Silverman's rule times `gamma`; a larger `gamma` gives smoother densities.
+# The last term is called *fitting term* in the summary. The fitting term is larger if the classes overlap less. The sum of the first two terms, with opposite sign, is the *regularizing term*. It is the sum of the entropies of the two classes, and is small if each class is compact. The width of the kernels is `gamma` times that of Silverman's rule; a larger `gamma` gives smoother densities.
 #
-# The divergence has many local maxima. So the search starts from principal components, from discriminant directions and from random directions, and keeps the best maximum that it finds. New rows are classified by the densities in the view.
-#
-# [The vignette](../vignettes/melm) compares the view with principal components and discriminant analysis.
+# The divergence has many local maxima. So `melm` starts the search from principal components, from discriminant directions and from random directions. It keeps the best maximum. New rows are classified by the densities in the view. [The vignette](../vignettes/melm) compares the view with principal components and discriminant analysis.
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.melm` is a dict with these entries, and `scratch`, a folder for a file that holds the features during the fit. By default features are in memory; those of files, lazy and Dask frames go to a temporary file if they need more than half of the free memory.
+# `control=` of `ld.melm` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -47,12 +46,39 @@ ax = fit.plot("view")
 # | `reference_rows` | 10,000 | number of training rows that are kept for plots; for rare classes up to 30 more. A saved fit also holds the coordinates of all rows, for the densities |
 # | `max_iter`, `tol` | 500, 1e-6 | limits of the search: number of iterations, and largest gradient. The search has also converged if two steps in a row increase the divergence by a share of at most 1e-9 |
 #
-# **Axes.** All bases V of the same plane have the same divergence. The reported coordinates are uncorrelated and have unit variance within classes. The first axes are the ones on which class means differ most, and on these the last class is on the positive side. The other axes are the ones on which the spread of the classes differs most. On these the largest loading is positive; if the largest loadings are equal (within 1e-6), the longer tail is on the positive side.
+# ### Axes
 #
-# **Choice of `gamma`.** Five values are compared by held-out deviance on five folds. There are 12 sets of random folds up to 250 rows, 3,000 / n sets up to 3,000 rows, and one set up to 4,000 rows. With more rows, one of five folds is held out, of at most 20,000 random rows. In each fold the search has at most three starts at gamma 4, and continues from there to the other values. The scores of a fold are calibrated by one factor. Each value gets the weight exp(−(loss − lowest loss) / s), where s is two standard errors, but at least 10 / n. The chosen gamma is the weighted mean of log(gamma), rounded to 1/32 of the step between values. Small gammas have many local maxima. So the search follows the best view at gamma 4 to the chosen gamma, in steps of at most an eighth of an octave. If you give `gamma`, the search uses the best local maximum that it finds at this gamma.
+# All bases of the same plane have the same divergence, so `melm` chooses the axes by these rules:
 #
-# **Choice of the shrinkage factor.** If you give neither `gamma` nor `covariance`, the factors 0 and 1 are compared at gamma 4, on at most six sets of folds. If factor 0 is not better in the first set, the factor is 1. Otherwise let factor 0 be better by z standard errors of the difference: the factor is 1 for z below 2, 0.01^((z − 2) / 2) for z from 2 to 4, and 0 for larger z.
+# - The coordinates are uncorrelated and have unit variance within classes.
+# - The first axes are those on which the class means differ most. On these axes, the last class is on the positive side.
+# - The other axes are those on which the spread of the classes differs most. On these axes, the largest loading is positive. If the largest loadings are equal (within 1e-6), the longer tail is on the positive side.
 #
-# **Search.** From each start, the search uses 2,048 random rows until two steps in a row increase the divergence by at most 1e-4. The best three continue on all rows. The divergence is a sum over pairs of rows, which is exact up to 5,000 rows. With more rows and up to three dimensions, the sum is approximated if this is faster and the measured error is at most 0.001. Otherwise it is exact up to 16,384 rows; with more rows, it uses 16,384 random rows. `summary()` says which sum was used.
+# ### Choice of `gamma`
 #
-# **Classification.** New rows are classified by kernel densities in the view. Class covariances are shrunk by k + 1 pseudo-rows. The kernel width has the lowest leave-one-out log-loss (at most 10,000 rows; the minimum of a parabola through five widths). Held-out predictions calibrate the probabilities, and give the held-out balanced accuracy and log-loss. With at most 250 rows (or groups) and at most five classes, each row (or group) is left out once; otherwise there are as many sets of folds as for gamma. As gamma was chosen on the same rows, new rows may be classified slightly worse.
+# If you omit `gamma`, `melm` compares five values by the deviance on held-out rows.
+#
+# - *Folds.* Each set of random folds has five folds. There are 12 sets up to 250 rows, 3,000 / n sets up to 3,000 rows, and one set up to 4,000 rows. With more rows, one of five folds is held out, of at most 20,000 random rows.
+# - *Search in a fold.* The search uses at most three starts at gamma 4, and continues from the result to the other values. One factor calibrates the scores of the fold.
+# - *Average.* Each value has the weight exp(−(loss − lowest loss) / s). Here s is two standard errors, but at least 10 / n. The chosen log(gamma) is the weighted mean, rounded to 1/32 of the step between values.
+# - *Final search.* Small gammas have many local maxima. So the search follows the best view from gamma 4 to the chosen gamma, in steps of at most a factor 2^(1/8). If you give `gamma`, the search uses the best local maximum at this gamma.
+#
+# ### Choice of the shrinkage factor
+#
+# If you give neither `gamma` nor `covariance`, `melm` compares the factors 0 and 1 at gamma 4. It uses at most six sets of folds. If factor 0 is not better in the first set, the factor is 1. Otherwise let factor 0 be better by z standard errors of the difference. The chosen factor is then 1 for z below 2, 0.01^((z − 2) / 2) for z from 2 to 4, and 0 for larger z.
+#
+# ### Search
+#
+# From each start, the search first uses 2,048 random rows. It stops there if two steps in a row increase the divergence by at most 1e-4. The best three results continue on all rows.
+#
+# The divergence is a sum over pairs of rows. The sum is exact up to 5,000 rows. With more rows and up to three dimensions, the sum is approximated if this is faster and the measured error is at most 0.001. In all other cases the sum is exact over at most 16,384 random rows. `summary()` says which sum was used.
+#
+# ### Classification
+#
+# Kernel densities in the view classify new rows.
+#
+# - *Covariances.* k + 1 pseudo-rows shrink the covariance of each class, for k dimensions.
+# - *Kernel width.* It is the minimum of a parabola through the leave-one-out log-losses of five widths, on at most 10,000 rows.
+# - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group) is held out once. Otherwise there are as many sets of folds as for gamma.
+#
+# `gamma` was chosen on the same rows, so new rows may be classified slightly worse.

@@ -13,7 +13,7 @@
 # %% [markdown]
 # # How proset works
 #
-# What is one prototype, and how does it vote? A prototype is a training row with a weight and a kernel around it. It votes for its own class, and its vote decreases with the distance in the features that the model selects. The plot shows prototypes as points, and the estimated probability of all prototypes together as a surface. The hatched area has hardly any training rows.
+# What is one prototype, and how does it vote? A prototype is a training row with a weight and a kernel around it. The prototype votes for its own class. Its vote is smaller for rows that differ more from it in the features that the model selected. The plot shows prototypes as points. The surface is the probability that all prototypes together give. The hatched area has hardly any training rows.
 
 # %%
 import lodim as ld
@@ -21,6 +21,7 @@ import lodim as ld
 cells = ld.data("breast_cancer")
 fit = ld.proset("diagnosis ~ worst_area + worst_smoothness", cells, lambda_v=0.01)
 ax = fit.plot("surface")
+
 
 # %% [markdown]
 # ## The model
@@ -33,15 +34,22 @@ ax = fit.plot("surface")
 #
 # > p_c(x) = (π_c + Σ_j w_j G(x − x_j) [y_j = c]) / (1 + Σ_j w_j G(x − x_j)),
 #
-# where π_c is the share of the class in the training data, and w_j ≥ 0 is the weight of prototype j. Prototypes come in batches, each with its own v. Far from all prototypes, the estimate is the class share. The sum Σ_j w_j G(x − x_j) is the *familiarity* of x.
+# where π_c is the share of the class in the training data, and w_j ≥ 0 is the weight of prototype j. The sum Σ_j w_j G(x − x_j) is the *familiarity* of x. Far from all prototypes the familiarity is zero, and the estimate is the class share. Prototypes come in *batches*, each with its own feature weights v.
 #
-# The weights maximize the log-likelihood of the training rows minus elastic-net penalties on v (`lambda_v`) and w (`lambda_w`). If a training row is a prototype, it does not vote for itself. Large penalties remove features and prototypes.
+# `proset` chooses the weights to maximize the log-likelihood of the training rows minus two elastic-net penalties: `lambda_v` on v and `lambda_w` on w. A prototype does not vote for itself. Large penalties remove features and prototypes. [The vignette](../vignettes/proset) shows these quantities for a fit.
 #
-# [The vignette](../vignettes/proset) shows these quantities for a fit.
+# ## Numeric responses
+#
+# Ruf's report leaves its chapter on numeric responses empty, so this part is lodim's own. Let y be standardized, and B(x) = 1 + Σ w_j G(x − x_j). There are two losses:
+#
+# - "squared" minimizes the mean squared error of the mean m(x) = Σ w_j G(x − x_j) y_j / B(x). The variance is s²(x) = (s0² + Σ w_j G(x − x_j) e_j²) / B(x), where e_j is the leave-one-out residual of prototype j. A quantile is m(x) + s(x) q, where q is the quantile of the training residuals in units of s.
+# - "density" maximizes the likelihood of the density p(y | x) = (N(y; 0, 1) + Σ w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x). The precision u is fitted in each batch. The density may have several modes, but its mean is less accurate. Quantiles are calibrated by the leave-one-out levels of the training responses.
+#
+# Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and quantiles by this factor.
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.proset` is a dict with these entries, and `scratch`, a folder for a file that holds the features during the fit. By default features are in memory; those of files, lazy and Dask frames go to a temporary file if they need more than half of the free memory.
+# `control=` of `ld.proset` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it. A *candidate* is a training row that may become a prototype. A *hard* row is one whose own class has a low estimated probability.
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -55,26 +63,21 @@ ax = fit.plot("surface")
 # | `lambda_u` | 1e-3 | penalty on u² / 2 with `loss="density"` |
 # | `max_stages`, `path_stages` | 10, 1 | largest number of batches that is tried with `n_batches=None`; number of batches of `path` |
 #
-# **Choice of `lambda_v`.** Up to 1,000 rows, cross-validation of the first batch compares the values 100, 30, 10, 3 and 1 divided by n. It uses two to eight sets of random folds, until the choices of all sets agree. If no value is better than the null model by two standard errors, the fit is the null model. In the following cases `lambda_v` is not chosen but set to 10 / n: with more than 1,000 rows, with `loss="density"`, with `lambda_w=None` or `n_batches=None`, and in `path` and `cv`.
+# ### Choice of the penalties
 #
-# **Default of `lambda_w`.** It is 1e-8 for classes. For a numeric response it is 1e-6, times 1000 / n with more than 1,000 rows.
+# - *`lambda_v`, up to 1,000 rows.* Cross-validation of the first batch compares the values 100, 30, 10, 3 and 1 divided by n. It uses two to eight sets of random folds, until the choices of all sets agree. If no value is better than the null model by two standard errors, the fit is the null model.
+# - *`lambda_v`, otherwise.* The value is 10 / n, without a choice. This applies to more than 1,000 rows, to `loss="density"`, to `lambda_w=None` or `n_batches=None`, and to `path` and `cv`.
+# - *`lambda_w`.* The default is 1e-8 for classes and 1e-6 for a numeric response. For a numeric response with more than 1,000 rows it is 1e-6 × 1000 / n.
 #
-# The author's defaults are `lambda_v=1e-3` and `lambda_w=1e-8`. On small noisy data, these give a lower held-out likelihood than the class shares alone.
+# The author's defaults are `lambda_v=1e-3` and `lambda_w=1e-8`. On small noisy data, the author's defaults give a lower held-out likelihood than the class shares alone.
 #
-# **Numeric responses** are lodim's own addition, as chapter 3 of the report is empty. Let y be standardized, and B(x) = 1 + Σ w_j G(x − x_j). There are two losses:
+# ### Differences from the report (Ruf 2022)
 #
-# - "squared": the mean m(x) = Σ w_j G(x − x_j) y_j / B(x) minimizes the mean squared error. The variance is s²(x) = (s0² + Σ w_j G(x − x_j) e_j²) / B(x), where e_j is the leave-one-out residual of prototype j. A quantile is m(x) + s(x) q, where q is the quantile of the training residuals in units of s.
-# - "density": the density p(y | x) = (N(y; 0, 1) + Σ w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x) maximizes the likelihood; u is fitted in each batch. The density may have several modes, but its mean is less accurate. Quantiles are calibrated by the leave-one-out levels of the training responses.
-#
-# Errors on new rows are larger than on training rows. How much larger is estimated by fits to four fifths of the rows: five such fits up to 4,000 rows, one with more rows. Variances and quantiles are widened accordingly.
-#
-# **Differences from the report (Ruf 2022).**
-#
-# 1. Candidates are also in the loss, each without its own vote, because half of a small sample is too small both for the candidates and for the loss. `control={"max_fraction": 0.5}` does as the report.
-# 2. Hard rows are the 10% of a class whose class has the lowest estimated probability. In the report they are the misclassified rows.
-# 3. Later batches may use new features only if they lower the loss by two standard errors.
-# 4. The weights w are optimized in units of sqrt(J) for J candidates, or 10 sqrt(J) for classes. Most evaluations skip candidates and features with weight zero; these are checked at the end.
-# 5. The first iterations optimize v_d² with a smoothed L1 penalty. The reason is that the loss has slope zero at v_d = 0, so one long step could remove a feature for good.
+# 1. Candidates are also in the loss, each without its own vote. In the report, half of the rows are candidates and the other half are in the loss. Half of a small sample is too small for both purposes. `control={"max_fraction": 0.5}` does as the report.
+# 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the report they are the misclassified rows.
+# 3. Later batches may use new features only if these lower the loss by two standard errors.
+# 4. The optimizer works with the weights w in units of sqrt(J) for J candidates, or 10 sqrt(J) for classes. Most evaluations skip candidates and features with weight zero. The optimizer checks these at the end.
+# 5. The first iterations optimize v_d² with a smoothed L1 penalty. The loss has slope zero at v_d = 0, so one long step could otherwise remove a feature forever.
 # 6. The random choice of candidates depends on the contents of rows, not on their order.
 #
-# **The report's search.** Algorithm 2.2 of the report is two calls of `cv` with `folds=5, rule="1se"`: first 50 log-uniform pairs of penalties with `n_batches=1`, then `grid={"n_batches": [1, ..., 10]}`. The author's later search is `grid={"lambda_v": np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}`.
+# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has `grid={"n_batches": [1, ..., 10]}`. The author's later search is `grid={"lambda_v": np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}`.
