@@ -14,9 +14,9 @@
 # # Does lodim match the authors?
 #
 # Do lodim's fits match the results in the papers that introduced the models? Each table compares
-# the figures printed in a paper with those of lodim. lodim's figures are read from
-# `benchmarks/results/` when this page is built, and the text names the program that measured them.
-# "author" or "authors" in a table means the authors' own program, run on the same splits.
+# the figures printed in a paper with those of lodim. The program named above each table measured
+# lodim's figures and wrote them to `benchmarks/results/`. In a table, "author" or "authors" means
+# the authors' own program, run on the same splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -33,12 +33,12 @@ def read(name, **arguments):
 # %% [markdown]
 # ## gbmap
 #
-# The table shows R² or accuracy on test rows. Models are fitted to a random half of the rows and
-# tested on the other half, in five splits (`benchmarks/accuracy.py`).
+# The table shows R² or accuracy on test rows (`benchmarks/accuracy.py`). The models are fitted to a
+# random half of the rows and tested on the other half, in five splits. The columns are:
 #
 # - `authors`: the authors' code with its fixed settings.
-# - `paper`: Table 4 of Patron et al. (2024). The authors tuned by random search and used five
-#   folds, so they fitted four fifths of the rows.
+# - `paper`: Table 4 of Patron et al. (2024). The authors tuned the settings by random search. They
+#   used five folds, so they fitted four fifths of the rows.
 # - `lodim, their settings` and `lodim, default call`: lodim on the same halves as `authors`.
 # - `lodim, cv()`: lodim with the best settings of `ld.cv`.
 
@@ -52,15 +52,15 @@ fixed = table.groupby("data")[["authors", "authors_se", "paper"]].first()
 fixed.join(wide).round(3)
 
 # %% [markdown]
-# What did not reproduce: with the authors' settings, models overfit small or noisy data (abalone,
-# wine_red, german_credit), both in the authors' code and in lodim. The results are then far below
-# those of the paper's table. With settings chosen by cross-validation, lodim reaches these results,
-# or nearly so. With the authors' settings, lodim's fits have a lower training objective than the
-# authors' fits, which does not always help on new rows.
+# *What did not reproduce.* With the authors' settings, models overfit small or noisy data (abalone,
+# wine_red, german_credit). This holds for the authors' code and for lodim. The results are then far
+# below those of the paper's table. If cross-validation chooses the settings, lodim reaches the
+# results of the paper, or nearly so. With the authors' settings, lodim's fits have a lower training
+# objective than the authors' fits. On new rows this does not always help.
 #
-# The next table is about the drift indicator (`benchmarks/drift.py`). It shows the AUC with which
-# the indicator detects rows of high loss, on the data sets of the paper, split along one feature as
-# in the paper.
+# The next table is about the drift indicator, a number for each row that needs no response
+# (`benchmarks/drift.py`). The table shows the AUC with which the indicator detects rows with a high
+# loss. As in the paper, training and new rows are separated along one feature.
 
 # %% tags=["remove-input"]
 lines = (results / "drift.txt").read_text().splitlines()
@@ -69,8 +69,8 @@ pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 
 # %% [markdown]
 # For german_credit, pima_diabetes and breast_cancer, lodim's AUC is far above that of the paper.
-# The split may differ there: the paper does not say how ties are broken, or how often the split was
-# repeated.
+# The split may be another one: the paper does not say how ties are broken, or how often the split
+# was repeated.
 #
 # ## proset
 #
@@ -84,17 +84,27 @@ wide = table.pivot_table(index=["data", "batches"], columns="by", values=names, 
 wide.reindex(columns=names, level=0).round(3)
 
 # %% [markdown]
-# Ruf (2022) reports these log-losses: 0.43 (iris, two features), 0.14 (wine), 0.13 (cancer), 0.15
-# (digits), 0.18 (checkerboard), and 0.52 and 0.56 (continuous XOR of six features, without and with
-# six noise features). Neither program reaches 0.43 for iris, but there the log-loss varies much:
-# its standard deviation over ten splits is about 0.3. On the XOR data with noise features (XOR
-# 6+6), later batches of the author's package use noise features, while those of lodim do not.
+# Ruf (2022) reports these log-losses:
+#
+# | data | log-loss in the paper |
+# |---|---|
+# | iris, two features | 0.43 |
+# | wine | 0.14 |
+# | cancer | 0.13 |
+# | digits | 0.15 |
+# | checkerboard | 0.18 |
+# | continuous XOR of six features | 0.52 |
+# | the same, with six noise features | 0.56 |
+#
+# For iris, neither program reaches 0.43. There the log-loss varies much: its standard deviation
+# over ten splits is about 0.3. On the XOR data with noise features (XOR 6+6), later batches of
+# prototypes use noise features in the author's package, but not in lodim.
 #
 # ## melm
 #
-# The table compares two results with Czarnecki et al. (2015). Table 2 of the paper has the balanced
-# accuracy of the best classifier in two dimensions, by five folds. Table 3 has the separability of
-# the classes (`benchmarks/melm_tables.py`).
+# The table compares two results with Czarnecki et al. (2015) (`benchmarks/melm_tables.py`). Table 2
+# of the paper has the balanced accuracy of the best classifier in two dimensions, by five folds.
+# Table 3 of the paper has the separability of the classes.
 
 # %% tags=["remove-input"]
 table = read("melm_accuracy", index_col="data")
@@ -114,26 +124,26 @@ pd.DataFrame(
 # ## ripr
 #
 # Does `ripr` find the informative views in the synthetic data of the thesis (Fiterau 2014, section
-# 2.5)? The table is for the method of the thesis, `method="assignment"` (`benchmarks/ripr.py`). It
-# has the precision and recall of the views, and three accuracies: of the fit, of a fit that is
-# given the true views, and of k-NN on all features. In Table 7.4 of the thesis, precision and
-# recall are interchanged.
+# 2.5)? The table is for the method of the thesis, `method="assignment"` (`benchmarks/ripr.py`). The
+# columns are the precision and recall of the views, and three accuracies: of the fit, of a fit that
+# is given the true views, and of k-NN on all features. (In Table 7.4 of the thesis, precision and
+# recall are interchanged.)
 
 # %% tags=["remove-input"]
 print((results / "ripr_recovery.txt").read_text())
 
 # %% [markdown]
-# lodim's default is another method, in which all views vote. Its accuracy or R², averaged over two
-# splits, is at most 0.02 below that of 10-NN on all features on each of 33 data sets. The method of
-# the thesis, with one view per row, does not achieve this (`benchmarks/held_out.py`).
+# By default, `ripr` uses another method, in which all views vote (`benchmarks/held_out.py`). On
+# each of 33 data sets, its accuracy or R² is at most 0.02 below that of 10-NN on all features,
+# averaged over two splits. The method of the thesis, with one view per row, does not achieve this.
 #
 # ## costnet
 #
-# The results of the thesis cannot be repeated, as it has no code and its medical data are not
-# public. Instead, lodim's solution of the penalized problem is compared with other solvers
-# (`benchmarks/costnet_path.py`). CVXPY solves the problem as printed in the thesis: `gap` is the
-# duality gap, and `above` the difference of lodim's objective from that of CVXPY. If groups do not
-# overlap, adelie, skglm and scikit-learn solve the problem, too.
+# The results of the thesis cannot be repeated, because the thesis has no code and its medical data
+# are not public. Instead, the table compares lodim's solution of the penalized problem with other
+# solvers (`benchmarks/costnet_path.py`). CVXPY solves the problem as printed in the thesis. `gap`
+# is the duality gap. `above` is lodim's objective minus that of CVXPY. If groups do not overlap,
+# adelie, skglm and scikit-learn also solve the problem.
 
 # %% tags=["remove-input"]
 read("costnet_path").astype(object).fillna("")

@@ -14,9 +14,9 @@
 # # Gallery
 #
 # Which plots are there, and what does each show? This page has one example for each kind of
-# `fit.plot(kind)`, with the code that draws it. Every plot has the argument `ax=` and returns
-# matplotlib Axes (an array of Axes if it has several panels). Use matplotlib to change titles and
-# limits, or to save the figure.
+# `fit.plot(kind)`, with the code that draws it. Every plot accepts matplotlib Axes in `ax=` and
+# returns Axes. (A plot with several panels returns an array of Axes.) Use matplotlib to change
+# titles and limits, or to save the figure.
 
 # %%
 import lodim as ld
@@ -46,7 +46,8 @@ ax = line.plot("residuals")
 ax = line.plot("qq")
 
 # %% [markdown]
-# Residuals against leverage. Rows beyond the lines of Cook's distance decide the fit.
+# Residuals against leverage. Rows beyond the lines of Cook's distance have much influence on the
+# fit.
 
 # %%
 ax = line.plot("leverage")
@@ -86,8 +87,8 @@ ax = boosts.plot("local", data=cars, row=0)
 ax = boosts.plot("embedding")
 
 # %% [markdown]
-# Loss of new rows against their drift indicator, and the ROC curve of the indicator as a detector
-# of large losses.
+# Loss of new rows against their drift indicator: a number that shows how unlike the training rows a
+# row is. The small plot is the ROC curve of the indicator as a detector of large losses.
 
 # %%
 early, late = cars[cars["model_year"] < 78], cars[cars["model_year"] >= 78]
@@ -103,13 +104,14 @@ prototypes = ld.proset("diagnosis ~ .", data=cells, lambda_v=0.03)
 ax = prototypes.plot("weights")
 
 # %% [markdown]
-# Prototypes on the first two principal components of the weighted features. The star is one row.
+# Prototypes (training rows that vote) on the first two principal components of the weighted
+# features. The star is one row.
 
 # %%
 ax = prototypes.plot("map", data=cells, row=cells.loc[[297]])
 
 # %% [markdown]
-# Prototypes in the two features of largest weight.
+# Prototypes in the two features with the largest weights.
 
 # %%
 ax = prototypes.plot("scatter", data=cells)
@@ -138,7 +140,7 @@ list_ = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=p
 ax = list_.plot("cost")
 
 # %% [markdown]
-# Items that are bought, and the price of the first model that uses each item.
+# Items that the models buy, and the price of the first model that uses each item.
 
 # %%
 ax = list_.plot("graph")
@@ -173,7 +175,7 @@ ax = view.plot("starts")
 # %% [markdown]
 # ## ripr
 #
-# All views. A row is drawn solid in the view that has most weight in its prediction.
+# All views. Each row is a solid point in the view that has most weight in its prediction.
 
 # %%
 views = ld.ripr("cultivar ~ .", data=wine)
@@ -186,7 +188,7 @@ ax = views.plot("view")
 ax = views.plot("shares")
 
 # %% [markdown]
-# Objective of the search, round by round.
+# Objective of the search after each iteration, for `method="assignment"`.
 
 # %%
 ratio = ld.ripr("cultivar ~ .", data=wine, method="assignment", lambda_=0.01)
@@ -219,7 +221,8 @@ ax = boot.plot()
 # %% [markdown]
 # ## effects
 #
-# Accumulated local effects, with 90% bands.
+# Accumulated local effects: how the prediction changes with each feature, compared among similar
+# rows. The bands are 90% bootstrap bands.
 
 # %%
 curves = ld.effects(few, cars, ["weight", "model_year", "origin"], interval=boot, level=0.9)
@@ -292,7 +295,7 @@ ax = ld.compare("mpg ~ .", cars, calls, folds=5).plot()
 # %% [markdown]
 # ## active
 #
-# Learning curve of active learning.
+# Learning curve of active learning: accuracy on test rows against the number of labels.
 
 # %%
 labelled, pool = wine.iloc[::18], wine.drop(wine.index[::18])
@@ -301,8 +304,8 @@ learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
 
 # %% [markdown]
-# Significance of the difference from another score after each round: above zero if this score is
-# better.
+# Difference from random choice of rows after each round, as −log₁₀ of the p-value. The line is
+# above zero if the first score is better.
 
 # %%
 chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")

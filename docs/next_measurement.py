@@ -27,32 +27,33 @@ policy = ld.acquire(
     "disease ~ .", train, costs=prices["cost"], depends_on=prices["needs"], trade_off=0.001
 )
 ax = policy.plot(depth=3)
-```
-The tree is a simplification. Its title gives the share of the policy's decisions that the tree shows correctly.
 
-## One patient
+# %% [markdown]
+# The tree is a simplification. Dots in a grey box mean that the policy may buy more than the tree shows. The title gives the share of the policy's decisions that the tree shows correctly.
+#
+# ## One patient
+#
+# `policy.next` returns the next purchase for a patient, given the known measurements:
 
-`policy.next` returns the next purchase for a patient, given the known measurements:
-
-```run
+# %%
 policy.next({"age": 60, "sex": "male", "chest_pain": "asymptomatic"})
-```
-- `Next`: the measurement to buy now, or the advice to stop.
-- `Then possibly`: measurements that the policy will probably buy afterwards.
-- `Expected log-loss`: expected loss if nothing more is bought.
-- `Price`: price of a measurement, including the procedures that it needs.
-- `Saving alone`: expected decrease of the loss if only this measurement is bought.
-- `Unlocks`: measurements that become cheaper after this purchase, because they need the same procedure.
 
-## How much to spend
+# %% [markdown]
+# - `Next`: the measurement to buy now, or the advice to stop.
+# - `Then possibly`: measurements that the policy will probably buy afterwards.
+# - `Expected log-loss`: expected loss if nothing more is bought.
+# - `Price`: price of a measurement, including the procedures that it needs.
+# - `Saving alone`: expected decrease of the loss if only this measurement is bought.
+# - `Unlocks`: measurements that become cheaper after this purchase, because they need the same procedure.
+#
+# ## How much to spend
+#
+# `trade_off` is the decrease of the loss that one unit of price must achieve. The loss is the log-loss, or the squared error for a numeric response. Here `trade_off=0.001`: a test for 100 dollars must reduce the log-loss by 0.1. With a smaller `trade_off` the policy buys more. If you omit it, `acquire` computes it from the training rows: half of the average decrease per unit of price if all features are bought.
+#
+# The next plot shows what each price achieves for test patients, who took no part in the fit. Each blue point is the policy with another trade-off; the band is one standard error. Three other strategies use the same predictions: buy the feature that alone saves most, buy the same features for all patients, and buy in random order.
 
-`trade_off` is the decrease of the loss that one unit of price must achieve. The loss is the log-loss, or the squared error for a numeric response. Here `trade_off=0.001`: a test for 100 dollars must reduce the log-loss by 0.1. With a smaller `trade_off` the policy buys more. If you omit it, `acquire` computes it from the training rows: half of the average decrease per unit of price if all features are bought.
-
-The next plot shows what each price achieves for test patients, who took no part in the fit. Each blue point is the policy with another trade-off; the band is one standard error. Three other strategies use the same predictions: buy the feature that alone saves most, buy the same features for all patients, and buy in random order.
-
-```run
+# %%
 ax = policy.plot("curve", test)
-
 
 # %% [markdown]
 # `frontier=` adds the models of a fit of `ld.costnet` to the plot. `policy.curve(test)` returns the numbers.
@@ -83,7 +84,7 @@ ax = policy.plot("curve", test)
 #
 # There is one random split per data set, with at most 600 training rows and 100 test rows ([program](https://github.com/lodim/lodim/blob/main/benchmarks/acquire.py)). The loss is the log-loss, or the squared error for california. The settings of `acquire` were chosen on seven data sets, among them heart and wine.
 #
-# On the synthetic data CUBE, three of 20 features determine the class. Which three they are differs between rows. There the policy predicts 97% of the rows correctly after 4.5 features on average, as with all 20 features.
+# On the synthetic data CUBE, three of 20 features determine the class. Which three they are depends on the class. There the policy predicts 97% of the rows correctly after 4.5 features on average, as with all 20 features.
 #
 # ## What the numbers do not mean
 #

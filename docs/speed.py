@@ -13,10 +13,9 @@
 # %% [markdown]
 # # Speed
 #
-# How fast are the models, compared with other packages? Each table is read from a file in
-# `benchmarks/results/`. The text names the program that measured it, and the first table describes
-# the machine. Times on shared machines vary by 20% and more, so ratios to another package in the
-# same run are more reliable than times.
+# How fast are the models, compared with other packages? The program named above each table measured
+# its times. The first table describes the machine. Times on shared machines vary by 20% and more.
+# So the ratio to another package in the same run is more reliable than the time itself.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -29,9 +28,9 @@ print((results / "speed.txt").read_text())
 # %% [markdown]
 # ## gbmap, compared with the authors' code
 #
-# `benchmarks/speed.py` fits two boosts to the synthetic classes of the paper (Eq. 13), with
-# compiled kernels. `fit_products` is the time of the fit divided by the time of one NumPy product
-# `X @ w` in the same run. `authors_loss` is the mean training loss of the authors' code.
+# `benchmarks/speed.py` fits two boosts to the synthetic classes of the paper (Eq. 13). The kernels
+# are already compiled. `fit_products` is the time of the fit divided by the time of one NumPy
+# product `X @ w` in the same run. `authors_loss` is the mean training loss of the authors' code.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "speed.csv")
@@ -42,7 +41,7 @@ table[columns].round(4).astype(object).fillna("")
 # ## Default calls of the shipped data
 #
 # `benchmarks/calls.py` measures whole calls with default settings, from the import to the printed
-# summary, including the choice of settings by cross-validation. All times are in seconds.
+# summary. The time includes the choice of settings by cross-validation. All times are in seconds.
 #
 # | column | meaning |
 # |---|---|
@@ -62,8 +61,8 @@ table[columns].round(2)
 # ## melm, compared with NumPy
 #
 # `benchmarks/melm.py` compares lodim with a simple NumPy program for the formulas of the paper. The
-# times are for one evaluation of the divergence with its gradient; `ratio_17` is for the search
-# from 17 starts.
+# times are for one evaluation of the divergence with its gradient. `ratio` is the ratio of both
+# times. `ratio_17` is the ratio for a whole search from 17 starts.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "melm_speed.csv")
@@ -72,7 +71,8 @@ table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 # %% [markdown]
 # ## costnet, compared with CVXPY, adelie, skglm and scikit-learn
 #
-# `benchmarks/costnet_path.py` times paths of 100 penalties with one thread.
+# `benchmarks/costnet_path.py` measures the time of 100 penalties with one thread. `ratio` compares
+# lodim with CVXPY; `peer` is another package that solves the same problem.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "costnet_path.csv")
@@ -81,8 +81,8 @@ table[["case", "loss", "ms", "cvxpy_ms", "ratio", "peer", "peer_ms"]].astype(obj
 # %% [markdown]
 # ## ripr, compared with SciPy's trees
 #
-# `benchmarks/ripr.py losses` computes the losses of all views of at most two or three features,
-# with lodim and with multithreaded searches by `scipy.spatial.cKDTree`.
+# `benchmarks/ripr.py losses` computes the losses of all views of at most two or three features. The
+# table compares lodim with multithreaded nearest-neighbour searches by `scipy.spatial.cKDTree`.
 
 # %% tags=["remove-input"]
 print((results / "ripr_losses.txt").read_text())
@@ -99,14 +99,14 @@ table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=
 # %% [markdown]
 # ## Data larger than memory
 #
-# `benchmarks/out_of_core.py` uses a Parquet data set of incompressible noise. There are three
-# tables:
+# `benchmarks/out_of_core.py` fits files of random numbers that do not fit into memory. There are
+# three tables:
 #
-# 1. Passes of `gbmap` over a scratch file of the given size (GiB). `cold_ratio` is for a pass that
-#    reads from the disk, relative to the speed of the disk. `warm_ratio` is for a pass that reads
-#    from the page cache, relative to a pass in memory.
+# 1. One pass of `gbmap` over a scratch file of the given size (GiB). `cold_ratio` compares a pass
+#    that reads from the disk with the speed of the disk. `warm_ratio` compares a pass that reads
+#    from the page cache with a pass in memory.
 # 2. Whole fits: peak memory of the process (`anon_mib`), its memory before the fit (`base_mib`),
-#    and seconds by stage.
+#    and the seconds of each stage.
 # 3. `equal` is true if `save()` writes the same bytes as for a fit in memory.
 
 # %% tags=["remove-input"]
@@ -124,5 +124,6 @@ table.loc[["bytes"], ["rows", "equal"]]
 # %% [markdown]
 # ## The first call
 #
-# lodim compiles each kernel at its first use, which takes seconds, and keeps the compiled code.
-# `python -m lodim warm` compiles all kernels, for example when you build a container image.
+# lodim compiles its numerical code at the first use, which takes up to a minute, and keeps the
+# compiled code. `python -m lodim warm` compiles everything at once, for example when you build a
+# container image.

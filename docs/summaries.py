@@ -13,9 +13,9 @@
 # %% [markdown]
 # # How to read the output
 #
-# What does each label in a printed report mean? `print(fit)` shows a short report, `fit.summary()`
-# a complete one. A summary is text, HTML (in a notebook) or LaTeX (`as_latex()`). Long tables leave
-# out rows in the middle; `summary(full=True)` shows all rows.
+# What does each label in a printed report mean? `print(fit)` shows a short report, and
+# `fit.summary()` a complete one. A summary is text, HTML (in a notebook) or LaTeX (`as_latex()`).
+# Long tables omit rows in the middle; `summary(full=True)` shows all rows.
 
 # %%
 import lodim as ld
@@ -28,7 +28,7 @@ print(fit.summary())
 # The three figures to look at first:
 #
 # - `Dev. ratio` is the share of the deviance that the model explains on the *training* rows.
-# - `Dev. ratio (held out)` is this share for rows that cross-validation held out. Expect this
+# - `Dev. ratio (held out)` is this share on rows that cross-validation held out. Expect this
 #   figure, or slightly less, for new rows.
 # - `Converged: yes` means that the optimizer met its tolerance.
 #
@@ -40,7 +40,7 @@ print(fit.summary())
 # | `No. observations` | rows used by the fit |
 # | `Model` | name of the function |
 # | `Rows dropped (NA)` | rows with a missing response or weight; with `missing="drop"` also rows with a missing feature |
-# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm`, `gbmap` and `costnet` also poisson, gamma and tweedie (log) |
+# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm`, `gbmap` and `costnet` also poisson, gamma and tweedie (log); `gbmap` also quantile and huber (identity) |
 # | `Features` | columns of the design matrix: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |
@@ -51,8 +51,7 @@ print(fit.summary())
 # | `(by CV)` | cross-validation chose this setting |
 #
 # Deviance is −2 log-likelihood up to a constant: the squared error for numbers, twice the log-loss
-# for classes. `glm` prints sums over rows (`Null deviance`, `Residual deviance`), as R does; other
-# models print means.
+# for classes. `glm` prints sums over rows, as R does. All other models print means over rows.
 #
 # ## Tables, model by model
 #
@@ -87,9 +86,9 @@ print(fit.summary())
 # | `Candidates`, `Scoring` | rows that may become prototypes, and rows that the weights are fitted to |
 # | `Eval.` | evaluations of the objective |
 # | `Weight`, `Per SD` | inverse width of the kernel in a feature, per unit and per standard deviation |
-# | `Familiarity` | total weight of similar prototypes; the table has its quantiles over the training rows; the null model has weight 1 |
+# | `Familiarity` | total weight of the prototypes that resemble a row; the table has its quantiles over the training rows. The null model has weight 1 |
 # | `Simil.`, `Impact` (explain) | similarity of a prototype, and weight times similarity |
-# | `*` (explain) | dominant set: the prototypes that decide the class, whatever the classes of the others |
+# | `*` (explain) | dominant set: the prototypes that determine the class, whatever the other prototypes vote |
 #
 # ### costnet
 #
@@ -139,8 +138,8 @@ print(fit.summary())
 # | `%Rows` | share of rows for whose prediction the view has most weight |
 # | `%Weight` | mean weight of the view in the predictions of the training rows |
 #
-# For all figures of `ripr`, `Dev. ratio` included, each row is left out of its own neighbours. But
-# the views were chosen on these rows, so errors on new rows may be larger.
+# For all printed figures of `ripr`, a row is not among its own neighbours (leave-one-out). But the
+# views were chosen on these rows, so errors on new rows may be larger.
 #
 # ### glm
 #
@@ -169,7 +168,7 @@ print(fit.summary())
 # | `conf_low`, `conf_high` | `bootstrap`, `tidy` | limits of an interval |
 # | `Score` | `conformal` | conformity score, and its quantile at a level |
 # | `Mean width`, `Mean size`, `Empty sets` | `conformal` | size of intervals or sets over the training rows |
-# | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows that select a term; whether this share is above the cutoff; whether the fit to all rows selects the term |
+# | `Share`, `Stable`, `In fit` | `stability` | share of the random halves of the rows on which the model selects a term; whether this share is at least the cutoff; whether the fit to all rows selects the term |
 # | `low`, `high`, `range` | `effects` | smallest and largest effect of a feature, and their difference |
 #
 # ## Notes
@@ -177,17 +176,18 @@ print(fit.summary())
 # - **Optimizer**: how the optimization ended. If it did not converge, a `ConvergenceWarning` was
 #   raised as well.
 # - **... cross-validation over ... settings**: the settings that were tried, and the lowest
-#   held-out loss. If the chosen setting is at an end of the grid, the note says so; a wider grid
-#   may then be better.
+#   held-out loss. The note says whether the chosen setting is at an end of the grid. If it is, a
+#   wider grid may be better.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
-#   random folds. If this range is wide, the data do not determine the setting.
+#   random folds. If the named values differ much, the data do not determine the setting.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed
 #   value.
 #
 # ## Compare features by the column per standard deviation
 #
-# Tables of features are sorted by the estimate per standard deviation, which is comparable between
-# features. It is called `Per SD` in summaries and `std_estimate` in `tidy()`.
+# Which features have the largest effect? Summaries sort features by the estimate per standard
+# deviation, which is comparable between features. This column is called `Per SD` in summaries and
+# `std_estimate` in `tidy()`.
 #
 # | model | what an estimate is |
 # |---|---|

@@ -13,12 +13,12 @@
 # %% [markdown]
 # # Tutorial: from a question to a decision
 #
-# **Question.** Patients with chest pain come to a clinic. Coronary angiography shows for certain
-# whether an artery is narrowed, but it is invasive. Which patients should have an angiography? We
-# have data on 303 patients with known results (Cleveland, `ld.data("heart")`). This tutorial goes
-# from the data to a decision in eight steps of one or two calls each.
+# **Question.** Which patients with chest pain should have a coronary angiography? An angiography
+# shows for certain whether an artery is narrowed, but it is invasive. The data set
+# `ld.data("heart")` has 303 patients with known results. This tutorial goes from the data to a
+# decision in eight steps of one or two calls each.
 #
-# First hold out half of the patients. They take no part in any choice.
+# We first hold out half of the patients. All models and settings are chosen without these patients.
 
 # %%
 import pandas as pd
@@ -31,8 +31,9 @@ train, test = heart.iloc[::2], heart.iloc[1::2]
 # %% [markdown]
 # ## 1. Look at the data
 #
-# The data have thirteen measurements: some are numbers, some are categories. The two classes are
-# about equally frequent. Six values are missing; `gbmap` imputes them.
+# The data have thirteen measurements: some are numbers, some are categories. The two classes
+# (disease present or absent) are about equally frequent. Six values are missing; `gbmap` imputes
+# them.
 
 # %%
 train.head(3).T
@@ -43,44 +44,48 @@ pd.concat({"missing": heart.isna().sum(), "levels": heart.nunique()}, axis=1)
 # %% [markdown]
 # ## 2. Compare models
 #
-# `ld.compare` fits every model on the same folds. The column `Loss` has the mean held-out deviance,
-# which is twice the log-loss. The sentences above the table say which differences are significant.
+# `ld.compare` fits every model to the same training rows and measures its loss on the same held-out
+# rows. The column `Loss` is the mean held-out deviance, which is twice the log-loss. The sentences
+# above the table say which differences are significant.
 
 # %%
 models = ["gbmap", "costnet", "ripr", "glm"]
 ld.compare("disease ~ .", train, models, folds=5)
 
 # %% [markdown]
-# With 152 patients most differences are not significant. The null model is significantly worse than
-# the best model, so the measurements are informative. `glm` has too many coefficients for so few
-# rows, and its estimates did not converge. We continue with `gbmap`, which has the lowest loss.
+# With 152 patients, most differences are not significant. The null model, which ignores the
+# measurements, is significantly worse than the best model. So the measurements are informative.
+# `glm` has too many coefficients for so few patients, and its estimates did not converge. We
+# continue with `gbmap`, which has the lowest loss.
 #
 # ## 3. Fit
 #
-# We give no setting, so cross-validation chooses the number of boosts and the penalty.
+# We give no setting, so cross-validation chooses the number of boosts (steps of the fit) and the
+# penalty.
 
 # %%
 fit = ld.gbmap("disease ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# `%Dev` is the share of the deviance explained on the training rows. `Dev. ratio (held out)` is
-# this share on rows that cross-validation held out; expect about this value for new patients. [How
-# to read the output](summaries) explains every label.
+# `%Dev` is the percentage of the deviance that the model explains on the training rows. `Dev. ratio
+# (held out)` is the share that it explains on rows that cross-validation held out. Expect about
+# this share for new patients. [How to read the output](summaries) explains every label.
 #
 # ## 4. Check
 #
-# `fit.check` looks for problems of the fit and of new data, such as drift, leaks and wild values.
+# `fit.check` looks for problems of the fit and of new data. Examples are drift, features that
+# reveal the response, and values far outside the usual range.
 
 # %%
 fit.check(train)
 
 # %% [markdown]
-# The calibration plot compares predicted probabilities with observed shares of ill patients among
-# the held-out patients. If points are near the diagonal, the probabilities are right. Here the
-# observed shares are more extreme: low probabilities are too high, and high probabilities are too
-# low. The reason is the penalty, which shrinks predictions towards the mean. (With five groups of
-# 30 patients, deviations of 0.1 to 0.2 can also be chance.)
+# The calibration plot compares predicted probabilities with the observed share of ill patients, in
+# groups of held-out patients. If the points are near the diagonal, the probabilities are right.
+# Here low probabilities are too high and high probabilities are too low, because the penalty
+# shrinks predictions towards the mean. (With five groups of 30 patients, deviations of 0.1 to 0.2
+# can also be chance.)
 
 # %%
 ax = fit.plot("calibration", data=test, bins=5)
@@ -88,14 +93,15 @@ ax = fit.plot("calibration", data=test, bins=5)
 # %% [markdown]
 # ## 5. Interpret
 #
-# The plot of effects shows slopes on the logit scale, per standard deviation, averaged over the
-# patients. They describe the model, not causes.
+# The plot of effects shows the slope of the model for each feature, on the logit scale and per
+# standard deviation. The slopes are averaged over the patients. They describe the model, not
+# causes.
 
 # %%
 ax = fit.plot("effects", top=10)
 
 # %% [markdown]
-# The local plot shows the slopes for one patient.
+# The local plot shows the slopes of the model for one patient.
 
 # %%
 ax = fit.plot("local", data=test, row=0)
@@ -103,8 +109,8 @@ ax = fit.plot("local", data=test, row=0)
 # %% [markdown]
 # ## 6. Quantify the uncertainty
 #
-# A conformal set contains the true class of a new patient with a given probability, here 0.9. If
-# the set contains both classes, the model cannot decide at this level.
+# A conformal set is a set of classes. It contains the true class of a new patient with a given
+# probability, here 0.9. If the set contains both classes, the model cannot decide at this level.
 
 # %%
 chosen = {"m": fit.settings.m, "lambda_": fit.settings.lambda_}
@@ -117,9 +123,9 @@ sets.coverage(test)
 # %% [markdown]
 # ## 7. Decide
 #
-# Suppose that a missed narrowing costs as much as five needless angiographies. If probabilities are
-# calibrated, the expected cost is lowest if every patient with a probability of at least 1 / (1 +
-# 5) has an angiography.
+# Suppose that a missed narrowing costs as much as five needless angiographies. Then the expected
+# cost is lowest if every patient with a probability of at least 1 / (1 + 5) has an angiography.
+# This assumes that the probabilities are calibrated.
 
 # %%
 decision = fit.predict(test, "class", threshold=1 / 6)
@@ -135,16 +141,17 @@ for name, threshold in (("everyone", 0.0), ("probability 1/2", 1 / 2), ("probabi
 pd.DataFrame(costs).T
 
 # %% [markdown]
-# Of the two thresholds on the probability, 1/6 misses fewer patients, but its total cost is not the
-# lowest here. The reason is the calibration: low probabilities of this fit are too high, so a
-# threshold of 1/6 sends many healthy patients to angiography. Before such a rule is used, calibrate
-# the probabilities on further patients, not on these. The 151 held-out patients took no part in any
-# choice, so the table is an unbiased estimate for each rule, from one sample.
+# The threshold 1/6 misses fewer patients than 1/2, but its total cost is not the lowest here. The
+# reason is the calibration: low probabilities of this fit are too high, so a threshold of 1/6 sends
+# many healthy patients to angiography. Before you use a rule of this kind, calibrate the
+# probabilities on further patients. The held-out patients took no part in any choice, so the table
+# estimates the cost of each rule without bias, from one sample.
 #
 # ## 8. Report
 #
-# The report page shows the fit, its checks and its effects. A reader can enter values there and see
-# the prediction. A colleague can load the saved file and repeat the predictions.
+# `fit.report` writes a web page with the fit, its checks and its effects. On this page, a reader
+# can enter values and see the prediction. `fit.save` writes a file from which a colleague can
+# repeat the predictions.
 #
 # ```python
 # fit.report("heart.html", train)
@@ -152,5 +159,5 @@ pd.DataFrame(costs).T
 # ```
 #
 # **Where to go next.** If medical tests have prices, [costnet](vignettes/costnet) finds the tests
-# to buy. [Which model](which_model) lists the models by question, and each page of [How-to](howto)
-# solves one task.
+# that are worth their price. [Which model](which_model) lists the models by question. Each page of
+# [How-to](howto) solves one task.

@@ -39,8 +39,8 @@
 # | standard errors and p-values | yes | | | | | |
 # | exports to SQL, plain Python, ONNX | yes | yes | yes | yes | unless `classifier` is given | |
 #
-# Only `glm` has p-values. After a penalty or a selection a p-value would be wrong: if data chose a
-# term because its effect looked large, they cannot also test it.
+# Only `glm` has p-values. After a penalty or a selection, a p-value would be wrong. If the data
+# chose a term because its effect looked large, the same data cannot test the term.
 
 # %%
 import lodim as ld
@@ -51,9 +51,9 @@ heart, wine, cars = ld.data("heart"), ld.data("wine"), ld.data("autompg")
 # (glm)=
 # ## glm: effects with standard errors
 #
-# Use `glm` if the question is about coefficients and there are many rows per feature. It estimates
-# by least squares or maximum likelihood, with robust or clustered standard errors if needed. See
-# [the vignette](vignettes/glm).
+# Use `glm` if the question is about coefficients and there are many rows per feature. `glm`
+# estimates coefficients by least squares or maximum likelihood. Standard errors can be robust or
+# clustered. See [the vignette](vignettes/glm).
 
 # %%
 ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
@@ -62,10 +62,11 @@ ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
 # (gbmap)=
 # ## gbmap: accurate and explainable
 #
-# The model is a sum of learners, each constant on one side of a plane and linear on the other. Of
-# the six models, `gbmap` most often has the highest accuracy or R²: alone on 13 of 33 data sets,
-# and jointly with another model on two, in one split of each (`benchmarks/held_out.py`). Beyond the
-# training rows it extrapolates linearly, and `predict` warns. See [the vignette](vignettes/gbmap).
+# A `gbmap` model is a sum of functions called learners. Each learner is constant on one side of a
+# plane in feature space and linear on the other side. Among the six models, `gbmap` most often has
+# the highest accuracy or R²: alone on 13 of 33 data sets, and jointly with another model on two
+# (one split of each, `benchmarks/held_out.py`). Beyond the training rows, `gbmap` extrapolates
+# linearly, and `predict` warns. See [the vignette](vignettes/gbmap).
 
 # %%
 ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
@@ -74,8 +75,9 @@ ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
 # (proset)=
 # ## proset: similar cases
 #
-# A prediction is a weighted vote of prototypes, so it can be explained by examples. The familiarity
-# of a row shows whether it resembles any prototype. See [the vignette](vignettes/proset).
+# A prediction of `proset` is a weighted vote of *prototypes*: a few selected training rows. So the
+# prediction can be explained by examples. The *familiarity* of a row shows whether the row
+# resembles any prototype. See [the vignette](vignettes/proset).
 
 # %%
 ax = ld.proset("disease ~ .", data=heart, lambda_v=0.02).plot("map", data=heart)
@@ -85,7 +87,8 @@ ax = ld.proset("disease ~ .", data=heart, lambda_v=0.02).plot("map", data=heart)
 # ## costnet: measurements with prices
 #
 # Use `costnet` if measurements cost money, time or risk, or if one measurement needs another.
-# Without prices it is a sparse linear or logistic model. See [the vignette](vignettes/costnet).
+# Without prices, `costnet` fits a sparse linear or logistic model. See [the
+# vignette](vignettes/costnet).
 
 # %%
 prices = ld.data("heart_costs").set_index("name")
@@ -95,9 +98,9 @@ ax = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=pric
 # (melm)=
 # ## melm: one picture of the classes
 #
-# `melm` needs a response with classes. It computes two coordinates for each row, linear in the
-# features, such that the densities of the classes overlap least. New rows are classified in this
-# view. See [the vignette](vignettes/melm).
+# `melm` needs a response with classes. It computes two coordinates for each row, which are linear
+# in the features. The coordinates are chosen such that the densities of the classes overlap least.
+# New rows are classified in this picture. See [the vignette](vignettes/melm).
 
 # %%
 ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
@@ -106,9 +109,9 @@ ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
 # (ripr)=
 # ## ripr: a handful of views
 #
-# A view is a scatter plot of one to three features. In each view the nearest training rows vote,
-# and the votes of all views are added. If a measurement of a row is missing, the views without this
-# measurement still vote. See [the vignette](vignettes/ripr).
+# In `ripr`, a *view* is a scatter plot of one to three features. In each view the nearest training
+# rows vote, and the prediction adds the votes of all views. If a measurement of a row is missing,
+# the views without this measurement still vote. See [the vignette](vignettes/ripr).
 
 # %%
 ax = ld.ripr("cultivar ~ .", data=wine).plot()

@@ -13,13 +13,14 @@
 # %% [markdown]
 # # Learning from few labels
 #
-# If labels are expensive, which rows should an expert label next? In active learning (Fiterau 2014,
-# ch. 3) the model suggests these rows. With `ripr`, the expert also sees the few features in which
-# the model compares each row.
+# If labels are expensive, which rows should an expert label next? In active learning, a model
+# suggests these rows (Fiterau 2014, ch. 3). With the model `ripr`, the expert also sees the few
+# features in which the model compares each row with other rows.
 #
-# `ld.active` needs a few labelled rows, a pool of unlabelled rows, and a lodim model for classes.
-# The example is radar returns from the ionosphere, which are good (they show structure) or bad. A
-# quarter of the rows is held out for testing. Of the remaining rows, 24 have known labels.
+# `ld.active` needs a few labelled rows, a *pool* of rows without labels, and a lodim model for
+# classes. The example on this page is radar returns from the ionosphere. A return is good (it shows
+# structure) or bad. A quarter of the rows is held out for testing. Of the remaining rows, 24 have
+# known labels.
 
 # %%
 import matplotlib.pyplot as plt
@@ -44,16 +45,17 @@ print(learner)
 # %% [markdown]
 # ## Ask for labels
 #
-# `query` returns the rows of the pool to label next, with their score, the predicted class, and the
-# view with most weight. (In this example `pool` has a column of labels, which `query` ignores.)
+# `query` returns the rows of the pool to label next. The columns are the score of each row, the
+# predicted class, and the view (a few features) with most weight in the prediction. (In this
+# example `pool` has a column of labels, which `query` ignores.)
 
 # %%
 asked = learner.query(6)
 asked.iloc[:, :3]
 
 # %% [markdown]
-# The explanation and the plot show the first of these rows, as a star, in the views of the current
-# model.
+# The next two cells explain the prediction for the first of these rows. In the plot, the row is a
+# star in the scatter plots of the current model.
 
 # %%
 print(learner.fit.explain(asked.iloc[[0]]))
@@ -62,7 +64,8 @@ print(learner.fit.explain(asked.iloc[[0]]))
 axes = learner.fit.plot(row=asked.iloc[[0]])
 
 # %% [markdown]
-# `teach` receives the new labels, indexed by row label, and refits the model.
+# `teach` receives the new labels and refits the model. The labels are indexed by the row labels of
+# the pool.
 
 # %%
 learner.teach(answers[asked.index])
@@ -81,14 +84,16 @@ except ld.DataError as error:
 # %% [markdown]
 # ## When to stop
 #
-# `learner.stop` is None as long as more labels are useful. Without further labels the error of a
-# model is unknown, but one can measure whether new labels still change its predictions. `Kappa` is
-# the agreement between the predictions of this round and of the previous round for the rows of the
-# first pool (Cohen's kappa). The rule says stop when the mean of kappa over three rounds is at
-# least 0.99 (Bloodgood and Vijay-Shanker 2009). `agreement=` and `rounds=` change these limits. If
-# you give test rows, `target=` is an error that is low enough to stop.
+# `learner.stop` is None as long as more labels are useful. The error of a model is unknown without
+# further labels, but one can measure whether new labels still change its predictions. `Kappa` is
+# Cohen's kappa: the agreement between the predictions of this round and of the previous round for
+# the rows of the first pool.
 #
-# `replay` simulates a run with known labels: it repeats `query` and `teach`.
+# The rule is to stop when the mean of kappa over three rounds is at least 0.99 (Bloodgood and
+# Vijay-Shanker 2009). `agreement=` and `rounds=` change these limits. If you have test rows, you
+# can instead give an error that is low enough: `target=`.
+#
+# `replay` simulates active learning with known labels: it repeats `query` and `teach`.
 
 # %%
 while learner.stop is None and len(learner.pool):
@@ -101,20 +106,23 @@ ax = learner.plot()
 # %% [markdown]
 # ## Which score?
 #
+# `score=` chooses how rows of the pool are ranked:
+#
 # - `"uncertainty"`: rows whose classes are most evenly probable (Eq. 3.2).
-# - `"committee"`: rows on which the views of `ripr` disagree (Eq. 3.3). For other models, rows on
+# - `"committee"`: rows on which the views of `ripr` disagree (Eq. 3.3). For other models: rows on
 #   which fits to bootstrap samples disagree.
 # - `"diverse"`, the default: rows with a high committee score that are also far from each other and
-#   from labelled rows. They are drawn as k-means++ draws centres.
-# - `"infogain"`: rows whose label is expected to lower the entropy of the predictions for all other
-#   rows most.
+#   from labelled rows. They are chosen like the centres of k-means++.
+# - `"infogain"`: rows whose label would make the predictions for all other rows most certain
+#   (lowest expected entropy).
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
-# - `"entropy"`: the opposite of uncertainty: rows whose predicted class is most probable.
+# - `"entropy"`: rows whose predicted class is most probable, the opposite of uncertainty.
 # - `"random"`: random rows.
 # - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #
-# One run is not enough to compare scores. Here each score is used from the same first rows, for
-# several random splits, and `learning_curves` tests the paired differences.
+# One run is not enough to compare scores. The next cell makes eight random splits of the rows. In
+# each split, every score starts from the same 24 labelled rows. `learning_curves` then compares the
+# accuracies of the scores within each split, by a paired test.
 
 # %%
 scores = ("random", "diverse", "uncertainty", "committee", "infogain", "entropy")
@@ -136,21 +144,23 @@ curves.plot(ax=axes[0])
 ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %% [markdown]
-# `Area` is the mean accuracy over a learning curve. `Difference` is the mean difference in area
-# from random choice in the same run, and `p` is from the paired t test. The plot on the right is
-# the win/loss graph of the thesis (Figs. 7.6 and 7.7): it shows −log₁₀ p after each round, above
-# zero if `"diverse"` is better. Between the dashed lines the difference is not significant.
+# The printed table compares each score with random choice of rows. `Area` is the mean accuracy over
+# a learning curve. `Difference` is the mean difference in area from random choice in the same
+# split. `p` is the p-value of the paired t test.
 #
-# The differences between scores are small compared with the differences between random splits. One
-# run proves nothing, and eight runs prove little: `benchmarks/active.py` has more runs, on five
-# data sets.
+# The plot on the right shows −log₁₀ p after each round, as the win/loss graph of the thesis does
+# (Figs. 7.6 and 7.7). The line is above zero if `"diverse"` is better than another score. Between
+# the dashed lines the difference is not significant.
+#
+# The differences between scores are small compared with the differences between random splits.
+# Eight splits are few: `benchmarks/active.py` has more, on five data sets.
 #
 # ## Rows with random labels
 #
-# Scores that select uncertain rows also select rows whose label is pure noise. In this synthetic
-# example, two views determine the class of most rows. The other rows lie close together and have
-# random labels. The score `"diverse"` selects distant rows, so it asks for only a few labels of
-# this cluster.
+# Scores that select uncertain rows also select rows whose label is random. The next cell generates
+# an example. Two views (pairs of features) determine the class of most rows. The other rows lie
+# close together and have random labels. The score `"diverse"` selects rows that are far apart, so
+# it asks for only a few of these useless labels.
 
 
 # %%
@@ -183,17 +193,17 @@ ax = noise.plot()
 # %% [markdown]
 # ## Other models
 #
-# `ld.active` works with any classifier of lodim. Its committee consists of fits to bootstrap
-# samples. The table has the gain in mean accuracy over random choice (`benchmarks/active.py`, 10
-# repetitions, 12 to 108 labels).
+# `ld.active` works with any classifier of lodim. For models other than `ripr`, the score
+# `"committee"` uses fits to bootstrap samples. The table has the gain in mean accuracy over random
+# choice (`benchmarks/active.py`, 10 repetitions, 12 to 108 labels).
 #
 # | model and data | "committee" | "diverse" | "uncertainty", "margin" |
 # |---|---|---|---|
 # | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
 # | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
 #
-# proset on heart has no significant difference either. So use "committee", or "diverse" if labels
-# may be wrong. If ten more fits per round take too long, use "margin" or "uncertainty".
+# `proset` on heart has no significant difference either. So use `"committee"`, or `"diverse"` if
+# labels may be wrong. If ten more fits per round take too long, use `"margin"` or `"uncertainty"`.
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)
@@ -202,8 +212,8 @@ print(proset.replay(answers, 24, rounds=3))
 # %% [markdown]
 # ## Without any labels
 #
-# If you give `None` instead of labelled rows, the first queries are random, until there are enough
-# labels to fit the model.
+# If you give `None` instead of labelled rows, the first queries are random rows. As soon as there
+# are enough labels, `ld.active` fits the model.
 
 # %%
 cold = ld.active(ld.proset, "quality ~ .", None, pool, test=test, lambda_v=0.05, score="margin")

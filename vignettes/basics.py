@@ -13,10 +13,9 @@
 # %% [markdown]
 # # What all models share
 #
-# How do I predict, plot, choose settings, save a fit, and use the command line? These functions are
-# the same for all models; only `glm` has no path, because it has no penalty. The vignettes of the
-# models explain the purpose of each model, and [Formulas](formulas) explains the notation of
-# formulas.
+# How do I predict, plot, choose settings, save a fit, and use the command line? All models share
+# these functions. The only exception is `ld.path`: `glm` has no path of penalties, because it has
+# no penalty. [Formulas](formulas) explains the notation of formulas.
 #
 # The examples on this page use the following fit:
 
@@ -65,18 +64,19 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # Suppose that a missed case costs c times as much as a false alarm. Then predict a case if its
 # probability is at least 1 / (1 + c). For c = 5 write `fit.predict(new, "class", threshold=1 / 6)`.
-# At this threshold the expected costs of both errors are equal, if the probabilities are right. The
-# calibration plot of held-out rows shows whether they are right; the [tutorial](../tutorial) has an
-# example.
+# This rule has the lowest expected cost if the probabilities are right. The calibration plot of
+# held-out rows shows whether they are right; the [tutorial](../tutorial) has an example.
 #
-# `fit.evaluate(new)` returns the AUC, which does not depend on a threshold. It is the share of
-# pairs of a case and a non-case in which the case has the higher probability.
+# `fit.evaluate(new)` also returns the AUC, which does not depend on a threshold. The AUC is the
+# share of pairs of a case and a non-case in which the case has the higher probability.
 
 # %% [markdown]
 # ## Plots
 #
-# `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. If `kind` is
-# omitted, it draws the first kind that accepts the arguments.
+# `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. If you omit
+# `kind`, the default kind is drawn, or the first kind that accepts the arguments. A *local
+# coefficient* is the slope of the model at one row. The *embedding* of a row is the list of its
+# learners' values.
 #
 # | kind | for all models with classes shows |
 # |---|---|
@@ -121,7 +121,7 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 # | `"coefficients"` | estimates per standard deviation, with confidence intervals (the default) |
 # | `"residuals"`, `"qq"`, `"leverage"` | residuals against fitted values, against normal quantiles, and against leverages with Cook's distance |
 #
-# Fits have further methods and attributes; `help()` describes each:
+# Fits have further methods and attributes. `help()` describes each of them:
 #
 # | model | methods and attributes |
 # |---|---|
@@ -139,26 +139,29 @@ fit.plot("effects")
 # %% [markdown]
 # ## Path and cross-validation
 #
-# `ld.path` fits 100 decreasing penalties. `path.at(1.0)` returns the fit whose penalty is nearest
-# to 1, and `path.plot()` shows mean local coefficients against log(lambda).
+# **Path.** `ld.path` fits the model for 100 decreasing penalties. `path.at(1.0)` returns the fit
+# whose penalty is nearest to 1. `path.plot()` shows the mean slope of each feature against
+# log(lambda).
 #
-# `ld.cv` compares 25 penalties by 10 folds. `min` is the penalty with the lowest mean held-out
-# loss; `1se` is the largest penalty whose loss is within one standard error of the lowest.
-# `cv.best` is a fit to all rows with the penalty `min`, or `1se` if you give `rule="1se"`. To
-# compare other settings, give a grid such as `grid={"m": [2, 5, 10], "beta": [1, 10]}`. Each
+# **Cross-validation.** `ld.cv` compares 25 penalties by 10 folds. `min` is the penalty with the
+# lowest mean held-out loss. `1se` is the largest penalty whose loss is within one standard error of
+# the lowest. `cv.best` is a fit to all rows with the penalty `min`, or `1se` if you give
+# `rule="1se"`.
+#
+# To compare other settings, give a grid such as `grid={"m": [2, 5, 10], "beta": [1, 10]}`. Each
 # combination is tried with all 25 penalties, unless you give `lambda_`.
 #
 # Some models differ:
 #
-# - For `costnet`, `cv` estimates the error at each price. `rule="1se"` chooses the cheapest model
-#   within one standard error, and `path` fits penalized models.
+# - For `costnet`, `cv` estimates the error at each price, and `rule="1se"` chooses the cheapest
+#   model within one standard error. `path` fits models with the group penalty.
 # - `proset` has two penalties, `lambda_v` for features and `lambda_w` for prototypes. Write
 #   `ld.path(ld.proset, ..., penalty="lambda_w")`, or `grid={"lambda_v": [...], "lambda_w": [...],
 #   "n_batches": [1, 2, 3]}` for `cv`.
 # - For `melm`, the kernel width `gamma` has the role of the penalty: a larger value gives a
-#   smoother model. `grid={"k": [1, 2, 3], "gamma": [0.5, 1, 2]}` compares dimensions.
-#   `grid={"gamma": [0.5, 1, 2], "covariance": ["shrunk", "ledoit-wolf"]}` also compares estimates
-#   of the class covariances.
+#   smoother model. `grid={"k": [1, 2, 3], "gamma": [0.5, 1, 2]}` also compares numbers of
+#   dimensions. `grid={"gamma": [0.5, 1, 2], "covariance": ["shrunk", "ledoit-wolf"]}` also compares
+#   estimates of the class covariances.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)
@@ -176,13 +179,14 @@ cv.plot()
 #
 # `fit.save(path)` writes a zip of JSON and plain arrays, and `ld.load(path)` reads it. Loading runs
 # no code from the file. Checksums detect damaged files, but they are no signature: anyone who
-# alters a file can recompute them. A fit that contains an estimator of another library cannot be
-# saved. If the file exists, its permissions are kept; if it is a symbolic link, its target is
-# replaced.
+# alters a file can recompute them. lodim cannot save a fit that contains an estimator of another
+# library. If a file of this name exists, `save` keeps its permissions. If it is a symbolic link,
+# `save` replaces the target of the link.
 #
-# What is stored? A file contains estimates and settings, the names of columns, the levels of
-# categories, means and standard deviations of columns, and the smallest and largest value of a
-# column in a spline. For most models it also contains parts of single training rows:
+# What is stored in a file? A file contains the estimates and settings, the names of columns, and
+# the levels of categories. It also contains means and standard deviations of columns, and the
+# smallest and largest value of each column in a spline. For most models the file also contains
+# parts of single training rows:
 #
 # | model | parts of training rows in its file | how to store none |
 # |---|---|---|
@@ -193,8 +197,8 @@ cv.plot()
 # | `melm` | class and coordinates of all rows. For a class of more than 32,768 rows: means of small groups of rows, and some single rows. If there are as many dimensions as features, the features can be computed from the coordinates | not possible |
 # | `ripr` | all rows: row labels, responses, weights, and values of the features that the views use | not possible |
 #
-# Row labels are taken from the index of the data. To store no names, fit
-# `df.reset_index(drop=True)`.
+# Row labels are taken from the index of the data. If the index has names of people, fit
+# `df.reset_index(drop=True)` to store no names.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +211,7 @@ back.predict(cars).equals(fit.predict(cars))
 # ## Data sets
 #
 # `ld.data()` lists the included data sets, and `ld.data("german_credit")` reads one.
-# `data/README.md` has their sources and licences. These functions generate synthetic data:
+# `data/README.md` has their sources and licences. lodim can also generate synthetic data:
 # `synth_cos_r`, `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`,
 # `informative_views`, `informative_views_r`, and `monitoring` (features with prices, some of which
 # are computed from others).
@@ -231,5 +235,5 @@ ld.data()
 # ```
 #
 # The file given as `--output` has one row per new row, in the same order. Its first column, `row`,
-# is the number of the row, counted from 1. If the first column of the new CSV file has no name, it
-# contains row labels, and `row` repeats them.
+# is the number of the row, counted from 1. If the first column of the new CSV file has no name,
+# lodim takes its values as row labels and writes them in `row`.

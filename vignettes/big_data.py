@@ -13,16 +13,16 @@
 # %% [markdown]
 # # Data larger than memory
 #
-# How do I fit data that are larger than memory? `data=` also accepts a path or pattern of Parquet,
-# CSV or Arrow files, a pyarrow `Dataset`, a polars `LazyFrame`, or a Dask `DataFrame`. The call is
-# the same as for a data frame, and the result is the same to the last bit. Install `"lodim[arrow]"`
-# for files, and `"lodim[dask]"` for clusters.
+# How do I fit data that are larger than memory? Give a path or pattern of Parquet, CSV or Arrow
+# files as `data=`. A pyarrow `Dataset`, a polars `LazyFrame` and a Dask `DataFrame` also work. The
+# call is the same as for a data frame, and the result is the same to the last bit. Install
+# `"lodim[arrow]"` for files, and `"lodim[dask]"` for clusters.
 #
 # ## A set of files
 #
 # lodim does not include a large data set, so we generate one. It has each car of `autompg` 256
-# times, with measurements that are randomly changed by about 3%, and one Parquet file per model
-# year. These are 101,888 rows, but they contain no more information than the 398 cars.
+# times. The measurements of each copy are changed at random by about 3%. There is one Parquet file
+# per model year. These are 101,888 rows, but they contain no more information than the 398 cars.
 
 # %%
 import subprocess
@@ -55,13 +55,13 @@ fit
 
 # %% [markdown]
 # lodim reads the files two or three times, 65,536 rows at a time. It first learns levels, means,
-# scales and imputed values from all rows, and then computes the features as numbers. Features stay
-# in memory if they need at most half of the free memory. Otherwise they go to a scratch file, which
-# is deleted at the end of the fit. With `control={"scratch": folder}` they always go to a scratch
-# file in this folder, for example on a fast disk.
+# scales and imputed values from all rows, and then computes the features as numbers. The features
+# stay in memory if they need at most half of the free memory. Otherwise lodim writes them to a
+# scratch file, which it deletes at the end of the fit. `control={"scratch": folder}` always uses a
+# scratch file in this folder, for example on a fast disk.
 #
-# The order of the rows is that of the sorted file names. A data frame with the same rows gives the
-# same fit: `save` writes the same bytes.
+# lodim reads the files in the order of their names. A data frame with the same rows gives the same
+# fit: `save` writes the same bytes.
 
 # %%
 frame = pd.concat(map(pd.read_parquet, sorted(folder.iterdir())), ignore_index=True)
@@ -75,29 +75,29 @@ len(saved)
 # %% [markdown]
 # ## Levels and gaps
 #
-# A level may occur only in the last file, and values may be missing in some files: horsepower has
-# missing values in five of the thirteen years. The type of a column is determined from all files:
-# if some files have integers and others decimals, the column is numeric.
+# A level may occur only in the last file, and values may be missing in some files. Here horsepower
+# has missing values in five of the thirteen years. lodim determines the type of a column from all
+# files. If some files have integers and others decimals, the column is numeric.
 
 # %%
 frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: gaps > 0]
 
 # %% [markdown]
 # Weights, offset and clusters are given as names of columns. The knots of splines are quantiles of
-# all rows, or of a million random rows if there are more; the summary says which.
+# all rows, or of a million random rows if there are more. The summary says which rows were used.
 
 # %%
 line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
-# Standard errors assume independent rows. Our rows are 256 copies of each car, so here the standard
-# errors are about 16 times too small (the square root of 256).
+# Standard errors assume independent rows. Our rows contain 256 copies of each car. So here the
+# standard errors are about 16 times too small (the square root of 256).
 #
 # ## How much memory will a fit need?
 #
-# `estimate` reads some rows, and predicts how much memory and disk space a call needs and how often
-# it reads the data.
+# `ld.estimate` reads some rows of the files. It predicts how much memory and disk space a call
+# needs, and how often the call reads the data.
 
 # %%
 ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
@@ -106,8 +106,8 @@ ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
 # ## A sample
 #
 # A part of the rows is often enough to explore a formula or to choose a model. `sample=` selects
-# random rows, the same rows for the same `seed`. `ripr` and `melm` need it with very many rows,
-# because they compare rows with each other.
+# random rows, and the same rows for the same `seed`. With very many rows, `ripr` and `melm` need a
+# sample, because they compare rows with each other.
 
 # %%
 ld.ripr("mpg ~ .", data=pattern, sample=2000)
@@ -115,10 +115,10 @@ ld.ripr("mpg ~ .", data=pattern, sample=2000)
 # %% [markdown]
 # ## Cross-validation
 #
-# With files, a fold consists of whole blocks of 4,096 rows, so that no row is copied. If
-# neighbouring rows are related, as rows of the same year are here, blocks give a higher held-out
-# loss than single rows, and often a more realistic one. Here blocks also keep copies of one car
-# together.
+# With files, each fold of `ld.cv` consists of whole blocks of 4,096 consecutive rows, so that no
+# row is copied. Consecutive rows are often similar; here they are from the same year and contain
+# copies of the same car. If a fold were a set of single rows, similar rows would be in the training
+# rows. So the held-out loss with blocks is higher, and often more realistic.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=pattern, m=3, grid={"lambda_": [0.001, 0.1, 10]}, folds=5)
@@ -127,8 +127,8 @@ cv
 # %% [markdown]
 # ## Predictions
 #
-# With `output=`, predictions are written to a file in chunks; the file appears when it is complete.
-# `augment` also writes the columns of the data, and `evaluate` computes the loss.
+# With `output=`, `predict` writes the predictions to a file, chunk by chunk. The file appears when
+# it is complete. `augment` also writes the columns of the data, and `evaluate` computes the loss.
 
 # %%
 predicted = fit.predict(pattern, output=folder / "predicted.parquet")
@@ -150,10 +150,10 @@ print(done.stdout)
 # %% [markdown]
 # ## A cluster
 #
-# With a Dask client, the workers read the files, keep the features in their memory, and return sums
-# for each pass. In this example the two workers are threads of this process.
-# `LocalCluster(n_workers=2)` would start processes, and `Client("address:8786")` connects to
-# machines that can read the same files.
+# With a Dask client, the workers read the files and keep the features in their memory. In each pass
+# over the rows, every worker returns sums over its rows. In this example the two workers are
+# threads of this process. `LocalCluster(n_workers=2)` would start processes.
+# `Client("address:8786")` connects to machines that can read the same files.
 
 # %%
 from dask.distributed import Client, LocalCluster
@@ -168,9 +168,9 @@ saved.add((folder / "workers.lodim").read_bytes())
 len(saved)
 
 # %% [markdown]
-# All four saved files are equal, because sums are added in a fixed order, whichever worker computes
-# them. [Sizing a cluster](../cluster) describes the time of passes and messages, and what happens
-# if a worker fails.
+# All four saved files are equal, because sums are always added in the same order, whichever worker
+# computes them. [Sizing a cluster](../cluster) describes how long passes take, and what happens if
+# a worker fails.
 #
 # ## Errors
 #
@@ -196,7 +196,7 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# So does a level that the training rows did not have:
+# A level that the training rows did not have raises an error, too:
 
 # %%
 (folder / "cars-1977b.parquet").unlink()
@@ -207,9 +207,9 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# Further errors are raised if a file changes during a fit, if a folder has no data files, and if
-# the disk has no room for the scratch file. Each message names the file or folder. No scratch file
-# is left after an error.
+# lodim also raises an error in three further cases: a file changes during a fit, a folder has no
+# data files, or the disk has no room for the scratch file. Each message names the file or folder.
+# No scratch file is left after an error.
 
 # %%
 kept.cleanup()

@@ -14,27 +14,32 @@
 # # The best model at every price
 #
 # Which measurements are worth their price? To ask for a patient's age costs almost nothing, a blood
-# test a few dollars, a scan a hundred dollars. Some costs are shared: after the blood is drawn, a
-# second blood test is cheaper, and a stress test gives three results for one price. You give
-# `costnet` the prices and the dependencies, and it fits the best model at each price.
+# test a few dollars, a scan a hundred dollars. Some costs are shared. After the blood is drawn, a
+# second blood test is cheaper. A stress test gives three results for one price. You give `costnet`
+# the prices, and the list of what each measurement needs. `costnet` fits the best model at each
+# price.
 #
-# The cost of a model is the sum of the prices c_v of all items v that it uses or needs, each
-# counted once. Finding the best model at a price is a search over sets of items. `costnet` uses
-# several search rules:
+# An *item* is anything with a price: a measurement, or a procedure that measurements need. The cost
+# of a model is the sum of the prices c_v of all items v that the model uses or needs, each counted
+# once. To find the best model at a price, `costnet` searches sets of items by several rules:
 #
-# - **group**: a convex penalty (Fiterau, Eqs. 5.1 and 5.2). The group G_v of item v contains v and
-#   all features that need v, directly or through other items. The rule minimizes
+# - **group**: a convex penalty (Fiterau, Eqs. 5.1 and 5.2). For each item v there is a group of
+#   coefficients w_{G_v}: those of v and of all features that need v, directly or through other
+#   items. The rule minimizes
 #
 #   > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂.
 #
-#   Either all weights of a group are zero, or its item v is paid for once.
-# - **lasso**: the weighted lasso. It counts a needed item once for each feature that needs it.
-# - **greedy**: add the item that lowers the deviance most, or most per cost.
+#   Either all coefficients of a group are zero, or its item v is paid for once.
+# - **lasso**: the lasso, with a weight for each feature: the price of the feature and all items
+#   that it needs. So an item counts again for each feature that needs it.
+# - **greedy**: add the item that lowers the deviance most, or that lowers it most per unit of cost.
+#   Repeat.
 #
-# The selected features are refitted without the penalty. The *frontier* lists all models whose
-# held-out loss is lower than that of all cheaper models, with the rule that found each model.
+# `costnet` refits the features that a rule selected, without the penalty. The *frontier* is a list
+# of models by price. Each model on it has a lower held-out loss than all cheaper models, and the
+# list names the rule that found the model.
 #
-# This page diagnoses heart disease with a published price list.
+# This page predicts heart disease, with a published price list for the tests.
 
 # %%
 import tempfile
@@ -52,9 +57,10 @@ heart.head(3)
 # %% [markdown]
 # ## The price list
 #
-# The data are 303 patients who came for coronary angiography; the features were known before the
+# The data are 303 patients who came for coronary angiography. The features were known before the
 # angiography. The prices are those of Turney (1995), in Canadian dollars. If several tests share a
-# procedure, each test has a small price and needs the procedure, which has its own price.
+# procedure, the procedure has its own price. Each test then has a small price and needs the
+# procedure.
 
 # %%
 prices = ld.data("heart_costs")
@@ -66,11 +72,13 @@ needs = prices.set_index("name")["needs"]
 print(f"everything: {costs.sum():.2f} dollars")
 
 # %% [markdown]
-# `costs` has a price for each feature, and for each item that is not a feature (the blood draw, the
-# two stress tests). `depends_on` lists the items that each feature needs. By default the frontier
-# contains models with low held-out loss, and is short. To show a longer list, this example uses
-# `criterion="deviance"`: the frontier contains every refitted model with a lower training deviance
-# than all cheaper models, and cross-validation chooses among them.
+# `costs` has a price for each feature, and for each item that is not a feature (the blood draw and
+# the two stress tests). `depends_on` lists the items that each feature needs.
+#
+# By default, the frontier only has models with low held-out loss, and is short. This example uses
+# `criterion="deviance"` to show a longer list. The frontier then has every refitted model with a
+# lower training deviance than all cheaper models. Cross-validation still chooses the model that
+# predicts.
 
 # %%
 priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
@@ -78,7 +86,8 @@ fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# Each row is a model that explains more than all cheaper models.
+# Each row of the printed table is a model. It explains more of the deviance than all cheaper
+# models.
 #
 # - `Cost`: price of the model for one patient.
 # - `Df`: number of columns with a coefficient (a category has one column per level).
@@ -95,16 +104,16 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 # %% [markdown]
 # For four dollars, three questions and a blood pressure cuff explain more than half of the deviance
 # that can be explained. The next large steps are the exercise test with its three results,
-# fluoroscopy (`vessels`) and the thallium test. The small steps between them add little: a blood
-# test or an ECG at rest is dropped again if the exercise test is bought.
+# fluoroscopy (`vessels`) and the thallium test. The steps between them are small. A blood test or
+# an ECG at rest is on the list at some prices, but no longer when the exercise test is bought.
 
 # %%
 ax = fit.plot("cost", log=True)
 
 # %% [markdown]
-# The dashed line is the weighted lasso, which is also refitted. It prices each feature as if it
-# were bought alone. So it does not use that the second result of an exercise test costs only one
-# dollar:
+# In the plot, the dashed line is the lasso with refitted coefficients. The lasso weights each
+# feature by its full price, as if the feature were bought alone. So it cannot use that the second
+# result of an exercise test costs only one dollar:
 
 # %%
 lasso = fit.estimates.lasso
@@ -117,8 +126,9 @@ pd.DataFrame({"cost": lasso.cost, "dev_ratio": 1 - lasso.deviance / fit.null_dev
 ax = fit.plot("graph")
 
 # %% [markdown]
-# The path shows the coefficients of the penalized models, as in glmnet. These coefficients are
-# shrunken, so `predict` does not use them; the frontier has refitted coefficients.
+# The next plot shows the coefficients of the models with the group penalty against the penalty, as
+# in glmnet. The penalty shrinks these coefficients, so `predict` does not use them. The models of
+# the frontier have refitted coefficients.
 
 # %%
 ax = fit.plot("path")
@@ -129,11 +139,13 @@ fit.path().iloc[::12]
 # %% [markdown]
 # ## How much is enough?
 #
-# On the training rows, a more expensive model is always better. Cross-validation computes the whole
-# frontier without each fold, and the loss of its models on this fold. The result is the held-out
-# error at each price. `min` is the model with the lowest error; `1se` is the cheapest model within
-# one standard error of the lowest error. Here there are ten folds and the standard error is over
-# folds. The print above is based on two sets of five folds, and its standard error is over rows.
+# On the training rows, a more expensive model is always better. So cross-validation computes the
+# whole frontier without each fold, and then the loss of its models on this fold. The result is the
+# held-out error at each price. `min` is the model with the lowest error. `1se` is the cheapest
+# model within one standard error of the lowest error.
+#
+# The table above and the print below may differ. Here there are ten folds, and the standard error
+# is over folds. `costnet` itself uses two sets of five folds, and its standard error is over rows.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
@@ -145,8 +157,9 @@ chosen = cv.best
 chosen.bought()
 
 # %% [markdown]
-# This table is the shopping list of the model. The prices add up to its cost, and `needed_by` names
-# the features that need a procedure. To predict for new patients, only these columns are needed:
+# This table lists everything that the chosen model needs. The prices add up to its cost.
+# `needed_by` names the features that need a procedure. To predict for new patients, only the
+# following columns are needed:
 
 # %%
 print(f"{chosen.cost:.2f} dollars:", ", ".join(chosen.inputs))
@@ -155,8 +168,8 @@ print(chosen.summary())
 # %% [markdown]
 # ## A budget
 #
-# `fit.at(budget=...)` returns a fit whose predictions and reports are those of the best model
-# within the budget:
+# `fit.at(budget=...)` returns a fit that uses the best model within the budget. Its predictions and
+# reports are those of this model:
 
 # %%
 patients = heart.dropna().iloc[[0, 1, 2, 3]]
@@ -167,7 +180,7 @@ table.insert(0, "disease", patients["disease"])
 table
 
 # %% [markdown]
-# With `budget=` as an argument of `costnet`, the search is limited to the budget, which saves time
+# With `budget=` as an argument of `costnet`, the search is limited to the budget. This saves time
 # if there are many features. The fit then predicts by the most expensive model within the budget,
 # without cross-validation:
 
@@ -178,8 +191,8 @@ print(f"{cheap.cost:.2f} dollars, {100 * cheap.dev_ratio:.1f} % of the deviance 
 # %% [markdown]
 # ## What to buy next
 #
-# Suppose that a medical practice has a treadmill and asks the questions anyway. Set the price of
-# these items to zero. Then the list begins with the best item to add:
+# Suppose that a medical practice has a treadmill, and asks the cheap questions in any case. Set the
+# price of these items to zero. Then the list begins with the best item to add:
 
 # %%
 owned = costs.copy()
@@ -190,9 +203,9 @@ following.prices()[["cost", "df", "dev_ratio", "new"]]
 # %% [markdown]
 # ## One of two will do
 #
-# Either stress test measures the maximal heart rate. In Turney's list it belongs to the thallium
-# test; now we allow either test. A *series* is a quantity that each of several sources provides.
-# Features depend on the series:
+# Two different stress tests (exercise and thallium) measure the maximal heart rate. In Turney's
+# list the heart rate needs the thallium test. Now we allow either test. `alternatives=` declares a
+# *series*: a quantity that each of several sources provides. Features then depend on the series:
 
 # %%
 either = priced | {
@@ -203,8 +216,9 @@ series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.at(budget=100).bought()
 
 # %% [markdown]
-# The column `serves` names the series that a source provides. If the exercise test is bought, the
-# heart rate costs only one dollar more. How much more of the deviance is explained?
+# The column `serves` of `bought()` names the series that a source provides. If the exercise test is
+# bought, the heart rate costs only one dollar more. How much more of the deviance does a model
+# explain if either test is allowed?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}
@@ -214,8 +228,8 @@ pd.DataFrame({name: [f.at(budget=b).dev_ratio for b in at] for name, f in lists.
 # %% [markdown]
 # ## Terms of the formula
 #
-# A transformed column needs the original column and costs nothing in addition, unless you give it a
-# price in `costs`. The columns of a spline or a category are bought together.
+# A transformed column needs the original column. It costs nothing in addition, unless you give it a
+# price in `costs`. All columns of a spline or of a category are bought together.
 
 # %%
 formula = "disease ~ . + bs(age, df=4) + chest_pain:sex"
@@ -236,16 +250,16 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {same}")
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - A feature that is not bought may still be informative: another item may give the same
+# - A feature that is not bought may still be informative. Another item may give the same
 #   information at a lower price.
-# - A model on the list is the best model that the search rules found at its price, not the best
-#   possible model. If it is known, `dev_ratio_bound` is an upper limit for every model at this
-#   price.
-# - `dev_ratio` is for training rows, of models that were selected among many. For new rows expect
+# - A model on the list is the best model that the search rules found at its price. It may not be
+#   the best possible model. `dev_ratio_bound`, if it is known, is an upper limit of `dev_ratio` for
+#   every model at this price.
+# - `dev_ratio` is for training rows, and the models were selected among many. For new rows expect
 #   the cross-validated value, and slightly less for the selected model.
-# - There are no standard errors and no p-values, because coefficients were selected and fitted on
-#   the same rows.
+# - There are no standard errors and no p-values, because the same rows were used to select and to
+#   estimate the coefficients.
 # - All patients get the same tests. A plan that decides after each result which test comes next may
-#   cost less on average; see `ld.acquire`.
-# - The prices are from one fee schedule of the nineties. They do not include other costs: a
-#   thallium test is also a dose of radiation, and an angiography is a risk.
+#   cost less on average; see [`ld.acquire`](../next_measurement).
+# - The prices are from one fee schedule of the 1990s. They do not include other costs: a thallium
+#   test is also a dose of radiation, and an angiography is a risk.

@@ -13,20 +13,19 @@
 # %% [markdown]
 # # Alerts of a bedside monitor
 #
-# Which features of bedside signals are worth computing? A bedside monitor raises many alerts that
-# are artifacts, for example because a probe slipped. The signals in the minutes before an alert
-# show whether the alert is real: their last values, means, slopes, ranges, and the share of samples
-# that were received. Each signal needs a sensor, and each operation needs computing time. Features
-# of the same signal share the price of the signal.
+# Which features of bedside signals are worth computing? A bedside monitor raises many false alerts
+# (artifacts), for example because a probe slipped. The signals in the minutes before an alert show
+# whether the alert is real. Possible features of a signal are its last value, mean, slope, range,
+# and the share of samples that were received. Each signal needs a sensor, and each operation needs
+# computing time.
 #
-# This is the setting of M. Fiterau's thesis (Sect. 5.3): 812 alerts, 150 interdependent features,
-# one unit of cost for each base feature and one for each operation. The data of the thesis are not
+# The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
+# Each signal costs one unit, and each operation costs one unit. The data of the thesis are not
 # public. `ld.monitoring` generates similar data with a known truth: 25 signals of 48 samples in
 # four minutes, features computed from them, and a response that is the sum of a few features.
 #
-# This page compares `costnet` with the lasso on held-out rows, and shows that a chain of operations
-# is paid for once. It ends with more difficult prices: one of two sources, set-up costs, and
-# discounts.
+# This page compares `costnet` with the lasso on held-out rows. Then it shows three more difficult
+# kinds of prices: one of two sources, set-up costs, and discounts.
 
 # %%
 import matplotlib.pyplot as plt
@@ -45,8 +44,8 @@ train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"
 
 # %% [markdown]
 # `rr` is the last value of the respiratory rate. `rr_density` is the share of samples that were
-# received. `rr_mean_slope` is the slope of the half-minute means, so it needs `rr_mean`, which
-# needs `rr`. `rr_per_bp` needs two signals.
+# received. `rr_mean_slope` is the slope of the half-minute means, so it needs `rr_mean`, which in
+# turn needs `rr`. `rr_per_bp` needs two signals.
 
 # %%
 {name: needs[name] for name in ("rr_mean", "rr_mean_slope", "rr_per_bp")}
@@ -54,8 +53,8 @@ train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"
 # %% [markdown]
 # ## A chain is paid once
 #
-# Every feature here has a price of 1. The cost of a model is the price of all features that it uses
-# *or needs*, directly or through other features, each counted once:
+# Here every feature has a price of 1. A model pays for all features that it uses *or needs*,
+# directly or through other features. Each feature is paid for once:
 
 # %%
 chain = {
@@ -99,10 +98,10 @@ ax = fit.plot("graph")
 # ## Against the lasso
 #
 # The thesis has a table of the mean squared error at each cost, for its penalty and for the lasso.
-# The next table has the mean squared error on 4000 new alerts, for each search rule alone and for
-# all rules together, averaged over five data sets. Models are selected by the criterion of Hannan
-# and Quinn on the training rows. All models are refitted without a penalty, and costs are computed
-# correctly, also for the lasso.
+# The next table is of the same kind, for each search rule alone and for all rules together. The
+# errors are for 4,000 new alerts, averaged over five data sets. The criterion of Hannan and Quinn
+# selects the models on the training rows. All models are refitted without a penalty. Costs are
+# computed correctly for all rules, also for the lasso.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -132,10 +131,10 @@ ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
 # A budget of 1 buys only one signal. From a budget of 3 on, the lasso has a larger error than all
-# rules together. The reason is that it prices a derived feature as the feature and its signal
-# together, so it does not use that the second feature of a signal is cheap. The group penalty uses
-# this, but it shrinks the coefficients of the selected features, so it is not reliably better by
-# itself. The greedy rule shrinks nothing. The grey line is the variance of the noise.
+# rules together. The lasso weights a derived feature by the price of the feature and its signal. So
+# it cannot use that the second feature of a signal is cheap. The group penalty can use this, but it
+# shrinks the coefficients of the selected features. So the group penalty alone is not reliably
+# better. The greedy rule shrinks nothing. The grey line in the plot is the variance of the noise.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:
@@ -154,9 +153,9 @@ fit.prices()["rule"].value_counts().to_frame("models")
 # %% [markdown]
 # ## One of two sources
 #
-# Blood pressure can be measured by a catheter in the artery, which is exact and expensive, or by a
-# cuff. Means, slopes and ratios can be computed from either source. In this case `bp` is not a
-# feature but a *series*: a quantity with two sources.
+# Blood pressure can be measured in two ways: by a catheter in the artery, which is exact and
+# expensive, or by a cuff. Means, slopes and ratios can be computed from either source. In this case
+# `bp` is not a feature but a *series*: a quantity with two sources.
 
 # %%
 two = ld.monitoring(812 + 4000, seed=3, alternatives=True)
@@ -172,8 +171,8 @@ bought = either.bought()
 bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %% [markdown]
-# The column `serves` names the series that a source provides. If the patient already has a
-# catheter, its measurements are free:
+# The column `serves` names the series that a source provides. What changes if the patient already
+# has a catheter, so that its measurements are free?
 
 
 # %%
@@ -197,9 +196,10 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 #
 # The price of several items need not be the sum of their prices. In this example the signals come
 # from devices. Each device costs 3 to set up. Its first signal costs 0.5, and each further signal
-# 0.25. Each operation costs 0.1. Such a cost is *submodular*: an item does not add more to the
-# price of a large set than to the price of a smaller one. `costs` may be any submodular function of
-# a set of names.
+# 0.25. Each operation costs 0.1.
+#
+# A price of this kind is *submodular*: an item never adds more to the price of a large set than to
+# the price of a smaller set within it. `costs` may be any submodular function of a set of names.
 
 # %%
 devices = {
@@ -224,9 +224,9 @@ together = ld.costnet("y ~ .", data=train, costs=price, depends_on=needs, budget
 print(together)
 
 # %% [markdown]
-# What happens if we add up the prices of single signals, 3.5 each? This ignores that the second
-# signal of a device is cheap. Both models in the table have a budget of 5, each with its own
-# prices; the column `cost` is the value of the price function.
+# What happens if we add up the prices of single signals, 3.5 each? Then the model does not know
+# that the second signal of a device is cheap. The table compares both models at a budget of 5. The
+# column `cost` is the true price, by the price function.
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}
@@ -245,8 +245,8 @@ pd.DataFrame(rows).T
 # %% [markdown]
 # ## Alert or artifact
 #
-# With two classes, `costnet` fits logistic regressions. `ld.cv` chooses how much to spend: the
-# cheapest model within one standard error of the lowest loss.
+# With two classes (alert or artifact), `costnet` fits logistic regressions. `ld.cv` chooses how
+# much to spend: the cheapest model within one standard error of the lowest loss.
 
 # %%
 labelled = ld.monitoring(812 + 4000, seed=18, response="alert")
@@ -269,10 +269,11 @@ pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).dr
 #
 # - The true model of these synthetic alerts is linear in a few features, as `costnet` assumes. Real
 #   data are more difficult; see the vignette on heart disease.
-# - The frontier is selected on its training rows. On new alerts a model explains less than its
+# - The models were selected on their training rows. On new alerts a model explains less than its
 #   `dev_ratio`, as the tables above show. The difference increases with the number of candidate
 #   models.
-# - The rules are searches. If a rule found a model on the list, it is not generally the better
-#   rule: at another price, or for other data, another rule may find the best model.
+# - The rules are searches, and none of them is always best. At another price, or for other data,
+#   another rule may find the best model.
 # - A price function of sets must not decrease if items are added; lodim checks this only for some
-#   sets. If it is not submodular, the rules still keep the budget, but may miss better models.
+#   sets. If the function is not submodular, the rules still keep the budget, but may miss better
+#   models.

@@ -14,7 +14,7 @@
 # # Formulas
 #
 # How do I write a formula? As in R, the left side is the response, and the right side lists the
-# features.
+# features. The table shows the notation:
 #
 # | formula | meaning |
 # |---|---|
@@ -37,61 +37,69 @@
 # | `fit.update(df, formula=". ~ . - a")` | as in R: if the left side is a dot, both dots stand for the two sides of the formula of `fit` |
 #
 # There is always an intercept. A formula cannot run other code or use variables of your program.
-# lodim parses formulas itself and takes splines and contrasts from patsy. patsy's own parser exceeds
-# Python's recursion limit at 1,000 columns, accepts `a b`, `a|b` and `a^2` as Python code, and needs
-# over 20 seconds for 25 crossed columns, which lodim refuses (`benchmarks/formulas.py`).
 # For R's notation (`^`, `poly`, `s`, `offset`) the error message shows the notation used here.
-# Names may be in any script. If a table has two names that Python treats as equal (`µ` and `μ`),
-# write them in `Q()`. The number of features is limited and checked before they are computed: 100
-# per column may always be used; beyond that the limit is 100,000 features and 100 million numbers.
+#
+# - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
+#   and `μ`), write them in `Q()`.
+# - *Limits.* lodim checks the number of features before it computes them. 100 features per column
+#   are always allowed. Beyond that, the limit is 100,000 features and 100 million numbers.
+# - *patsy.* lodim takes splines and contrasts from the package patsy, but parses formulas itself.
+#   patsy's own parser exceeds Python's recursion limit at 1,000 columns, and accepts `a b`, `a|b`
+#   and `a^2` as Python code. It needs over 20 seconds for 25 crossed columns, which lodim refuses
+#   (`benchmarks/formulas.py`).
 #
 # ## Categories
 #
-# Text columns are categories. Each level has its own column, because a penalty makes a reference
-# level unnecessary. `glm` has no penalty, so it codes factors as R does:
+# Text columns are categories. In most models each level has its own column, because with a penalty
+# a reference level is unnecessary. `glm` has no penalty, so it codes factors (categories) as R
+# does:
 #
 # - The first level is the reference; `C(x, Treatment("b"))` chooses another reference.
-# - In an interaction, a factor has a column for every level if the term without this factor is not
-#   in the formula. For this, terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
+# - In an interaction such as `a:b`, the factor `a` has a column for every level if `b` alone is not
+#   in the formula. Terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
 #
 # Columns of type bool, and conditions in `I()`, are factors with the levels False and True.
 #
-# Ordered categories keep their order: each level except the first has a column that is 1 for this
-# level and all higher levels (`dose[>=high]`). In `glm` they are coded by orthogonal polynomials,
-# as in R. `C(dose)` ignores the order.
+# Ordered categories keep their order. Each level except the first has a column that is 1 for this
+# level and all higher levels, such as `dose[>=high]`. In `glm`, ordered categories are coded by
+# orthogonal polynomials, as in R. `C(dose)` ignores the order.
 #
-# If a new row has a level that the training rows did not have, `predict` raises an error. With
-# `predict(..., new_levels="missing")` it treats the level as missing. A level that a pandas
-# Categorical lists, but no training row has, is always treated as missing.
+# If a new row has a level that no training row had, `predict` raises an error. With `predict(...,
+# new_levels="missing")` it treats the level as missing. If a pandas Categorical lists a level that
+# no training row has, `predict` always treats the level as missing.
 #
-# Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
-# warning if it may be meant as levels. The message contains the code that converts the column.
+# Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error. If
+# the text may be meant as levels, it raises a warning instead. The message contains the code that
+# converts the column.
 #
-# A text column counts as row names if it has over 20 values and more than half of the rows have a
-# unique value. A dot leaves such a column out with a warning; a formula that names it raises an
-# error. If you want to use its levels, write `C(id)`, or convert it to a pandas Categorical.
+# lodim treats a text column as row names if it has over 20 values and more than half of the rows
+# have a unique value. A dot in the formula leaves out columns of row names, with a warning. A
+# formula that names such a column raises an error. If you want to use its levels, write `C(id)`, or
+# convert the column to a pandas Categorical.
 #
 # ## Missing values
 #
 # Rows with a missing response or weight are dropped. For missing features there are three ways,
 # chosen by `missing=`:
 #
-# - `"indicator"`, the default of most models: a missing number is replaced by the mean of the
-#   training rows before any function is applied. If training rows had missing values, an additional
-#   column such as `horsepower[missing]` marks such rows. A missing category is a level of its own.
+# - `"indicator"`, the default of most models: the mean of the training rows replaces a missing
+#   number, before any function is applied. If training rows had missing values, an additional
+#   column such as `horsepower[missing]` marks rows with missing values. For a category, missing is
+#   a level of its own.
 # - `"drop"`, the default of `glm` as in R: rows with missing features are dropped, and predicted as
 #   NaN.
-# - `"keep"`, the default of `ripr`: a row is used in all views whose features it has.
+# - `"keep"`, the default of `ripr`: a row is used in all views (small sets of features) whose
+#   features it has.
 #
-# The print counts rows with missing features, and the summary lists the imputed values.
-# Cross-validation imputes the mean of all rows (features only), but centres and scales within each
-# fold.
+# The print of a fit counts rows with missing features, and the summary lists the imputed values.
+# Cross-validation imputes the mean of all rows, also for held-out rows. It uses no responses for
+# this. Centres and scales are learned within each fold.
 #
 # ## Splines beyond the training data
 #
-# New rows may lie outside the range of the training rows. Then `bs()` extrapolates by its end
-# polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` extrapolates linearly,
-# and `cc()` continues the cycle.
+# New rows may lie outside the range of the training rows. There `bs()` continues its outer
+# polynomials, as in R, and an `ExtrapolationWarning` names the term. `cr()` continues linearly, and
+# `cc()` continues its cycle.
 #
 # ## Examples
 
@@ -115,7 +123,7 @@ fit.design.names
 fit.update(cars, formula=". ~ . - origin").design.names
 
 # %% [markdown]
-# A new level raises an error, or is treated as missing:
+# A new level, here "Mars", raises an error. With `new_levels="missing"` it is treated as missing:
 
 # %%
 odd = cars.head(2).assign(origin=["Mars", "USA"])
@@ -145,9 +153,9 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # %% [markdown]
 # ## Dates
 #
-# A column of dates (or of text such as `2024-01-31` or `2024-01-31 12:30`) is neither a number nor
-# a category, so the formula must say which number to compute from it. Times with a time zone are
-# used as local clock times. A missing date is a missing value.
+# A column of dates is neither a number nor a category, so the formula must say which number to
+# compute from it. Text such as `2024-01-31` or `2024-01-31 12:30` is also read as dates. Times with
+# a time zone are used as local clock times. A missing date is a missing value.
 #
 # | function | number |
 # |---|---|

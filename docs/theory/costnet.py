@@ -23,7 +23,6 @@ prices = ld.data("heart_costs").set_index("name")
 fit = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=prices["needs"])
 ax = fit.plot("cost")
 
-
 # %% [markdown]
 # ## The model
 #

@@ -35,50 +35,52 @@ for k, name in enumerate(learners, 1):
 ax.plot(x, fit.predict(points), "k", label="prediction")
 ax.legend(frameon=False)
 ax = ax.set(xlabel="x", ylabel="y")
-```
-## The model
 
-The score f(x) of a row x is the prediction on the scale of the link. It is a sum of m learners f₁, ..., f_m. Each learner depends on one linear combination of the features (Patron et al. 2024, Eqs. 1 and 2):
+# %% [markdown]
+# ## The model
+#
+# The score f(x) of a row x is the prediction on the scale of the link. It is a sum of m learners f₁, ..., f_m. Each learner depends on one linear combination of the features (Patron et al. 2024, Eqs. 1 and 2):
+#
+# > f(x) = offset + f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1
+#
+# The function g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). `gbmap` fits the learners one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). The boost tries both signs b_j and keeps the better sign (Eqs. 3 and 4).
+#
+# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of the row x. A feature that no learner uses does not influence these coordinates.
+# - **Distance** (Eq. 7): the distance of two rows x and x′ is d(x, x′) = Σ_j |f_j(x) − f_j(x′)|. The distance is never smaller than the difference of the two predictions.
+# - **Local coefficients**: the slopes of f at the row x. The summary averages the slopes over the training rows.
+#
+# [The vignette](../vignettes/gbmap) has an example of each.
+#
+# ## Counts, amounts, quantiles and outliers
+#
+# Which family suits which response? `family=` chooses the loss that the learners minimize. If you omit `family=`, numbers get squared error and classes get log-loss.
+#
+# | response | `family=` | prediction | example |
+# |---|---|---|---|
+# | number | `"gaussian"` | mean | fuel consumption |
+# | number with outliers | `"huber"` | a mean that outliers influence less | incomes with typing errors |
+# | number, if a quantile is of interest | `"quantile"`, with `quantile=0.9` | the 0.9 quantile | the delivery time that nine of ten parcels keep |
+# | count | `"poisson"` | mean count; log link | accidents per driver |
+# | positive amount | `"gamma"` | mean amount; log link | size of a claim |
+# | amount that is often zero | `"tweedie"`, with `power=1.5` | mean amount; log link | claims per policy and year |
+#
+# With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction by exp(0.1), about 1.1. For counts over different times of observation, give the logarithm of the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count linearly instead of squared.
+#
+# The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 
-> f(x) = offset + f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1
-
-The function g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). `gbmap` fits the learners one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). The boost tries both signs b_j and keeps the better sign (Eqs. 3 and 4).
-
-- **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of the row x. A feature that no learner uses does not influence these coordinates.
-- **Distance** (Eq. 7): the distance of two rows x and x′ is d(x, x′) = Σ_j |f_j(x) − f_j(x′)|. The distance is never smaller than the difference of the two predictions.
-- **Local coefficients**: the slopes of f at the row x. The summary averages the slopes over the training rows.
-
-[The vignette](../vignettes/gbmap) has an example of each.
-
-## Counts, amounts, quantiles and outliers
-
-Which family suits which response? `family=` chooses the loss that the learners minimize. If you omit `family=`, numbers get squared error and classes get log-loss.
-
-| response | `family=` | prediction | example |
-|---|---|---|---|
-| number | `"gaussian"` | mean | fuel consumption |
-| number with outliers | `"huber"` | a mean that outliers influence less | incomes with typing errors |
-| number, if a quantile is of interest | `"quantile"`, with `quantile=0.9` | the 0.9 quantile | the delivery time that nine of ten parcels keep |
-| count | `"poisson"` | mean count; log link | accidents per driver |
-| positive amount | `"gamma"` | mean amount; log link | size of a claim |
-| amount that is often zero | `"tweedie"`, with `power=1.5` | mean amount; log link | claims per policy and year |
-
-With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction by exp(0.1), about 1.1. For counts over different times of observation, give the logarithm of the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count linearly instead of squared.
-
-The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
-
-```run
+# %%
 cars = ld.data("autompg")
 high = ld.gbmap("mpg ~ .", cars, family="quantile", quantile=0.9, m=5, lambda_=0.1)
 (cars["mpg"] <= high.predict(cars)).mean()
-```
-## Monotone effects
 
-How can I use the knowledge that an effect has one direction? `monotone=` gives the direction of a feature. The prediction then never falls (`"increasing"`) or never rises (`"decreasing"`) if this feature increases and all others are fixed.
+# %% [markdown]
+# ## Monotone effects
+#
+# How can I use the knowledge that an effect has one direction? `monotone=` gives the direction of a feature. The prediction then never falls (`"increasing"`) or never rises (`"decreasing"`) if this feature increases and all others are fixed.
+#
+# In the plot, the grey effects are not monotone: the learners also fit noise in the data. The blue effects come from a fit in which a larger engine never increases the miles per gallon, and a later model year never decreases them.
 
-In the plot, the grey effects are not monotone: the learners also fit noise in the data. The blue effects come from a fit in which a larger engine never increases the miles per gallon, and a later model year never decreases them.
-
-```run
+# %%
 directions = {"displacement": "decreasing", "model_year": "increasing"}
 free = ld.gbmap("mpg ~ .", cars, m=20, lambda_=0.03)
 monotone = ld.gbmap("mpg ~ .", cars, m=20, lambda_=0.03, monotone=directions)
@@ -91,7 +93,6 @@ for one, label, colour in ((free, "unconstrained", "0.6"), (monotone, "monotone"
         ax.plot(curve["value"].astype(float), curve["estimate"], color=colour, label=label)
         ax.set(xlabel=name, ylabel="effect on mpg")
 legend = axes[0].legend(frameon=False)
-
 
 # %% [markdown]
 # The column must be a number or an ordered category, and must not be part of another term of the formula. `monotone=` works for numbers and for two classes, without an L1 penalty. For two classes the probability of the second class is monotone.

@@ -22,7 +22,6 @@ cars = ld.data("autompg")
 fit = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 ax = fit.plot("coefficients")
 
-
 # %% [markdown]
 # ## The model
 #

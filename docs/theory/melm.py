@@ -22,7 +22,6 @@ wine = ld.data("wine")
 fit = ld.melm("cultivar ~ .", data=wine, gamma=1.0)
 ax = fit.plot("view")
 
-
 # %% [markdown]
 # ## The model
 #

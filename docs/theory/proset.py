@@ -22,7 +22,6 @@ cells = ld.data("breast_cancer")
 fit = ld.proset("diagnosis ~ worst_area + worst_smoothness", cells, lambda_v=0.01)
 ax = fit.plot("surface")
 
-
 # %% [markdown]
 # ## The model
 #

@@ -22,7 +22,6 @@ wine = ld.data("wine")
 fit = ld.ripr("cultivar ~ .", data=wine, max_dim=2, n_views=2)
 ax = fit.plot("view")
 
-
 # %% [markdown]
 # ## The model
 #
