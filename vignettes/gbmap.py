@@ -14,16 +14,16 @@
 # # Gradient boosting mapping
 #
 # How well can I predict, and still see why? `gbmap` (Patron, Prasad, Luu and Puolamäki 2024) models
-# a response by a sum of learners,
+# a response by a sum of functions f_j of the features x, called *learners*:
 #
 # > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
 #
-# Here g is the softplus, a rounded max(0, z). The learners are fitted one after the other, with a
-# penalty `lambda_` on the mean of the squared weights (Eqs. 3, 4). So the model has m bends, each
-# along one direction, and is (nearly) linear between the bends.
+# The function g is the softplus, a rounded max(0, z). So each learner has one bend, along one
+# direction w_j, and is (nearly) linear on both sides of the bend. `gbmap` fits the learners one
+# after the other, with a penalty `lambda_` on the mean of the squared weights (Eqs. 3, 4).
 #
-# This page models the fuel consumption of cars, and explains each number of the printed reports.
-# Then it shows the distance between rows, the explanation of single predictions, and the regions in
+# This page models the fuel consumption of cars, and explains each number of the printed reports. It
+# also shows the distance between rows, the explanation of single predictions, and the regions in
 # which the model is linear. The last example has two classes. [Another page](gbmap_drift) is about
 # drift and the difference of two models.
 
@@ -45,28 +45,31 @@ cars.head()
 # %% [markdown]
 # ## Fit
 #
-# `.` stands for all columns except the response. `origin` is text, so it is a category. A missing
-# `horsepower` is replaced by the mean, and an additional feature marks these rows. We omit `m` and
-# `lambda_`, so five-fold cross-validation chooses both.
+# In the formula, `.` stands for all columns except the response. `origin` is text, so it is a
+# category. The mean replaces a missing `horsepower`, and an additional feature marks the rows with
+# missing values. We omit `m` (the number of learners) and `lambda_`, so five-fold cross-validation
+# chooses both.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# The printed table has a row for each boost, as in R's `glmnet`. A boost that adds nothing is
-# dropped; the notes of the summary list it.
+# The printed table has a row for each *boost*: a step of the fit that adds one learner. A boost
+# that adds nothing is dropped; the notes of the summary list it.
 #
-# - `Df`: the number of nonzero weights in all boosts up to this one. It is not the effective
-#   degrees of freedom, which are fewer because of the penalty.
-# - `%Dev`: the percentage of the null deviance that is explained on the *training* rows. The null
-#   model predicts the mean. For a numeric response this is 100 R².
-# - `Lambda`: the penalty, for standardized features and response. It is the same for all boosts.
+# - `Df`: number of nonzero weights in all boosts up to this one. The effective degrees of freedom
+#   are fewer, because of the penalty.
+# - `%Dev`: percentage of the null deviance that the model explains on the *training* rows. The null
+#   model predicts the mean, so for a numeric response `%Dev` is 100 R².
+# - `Lambda`: the penalty, which is the same for all boosts. It is for standardized features and a
+#   standardized response.
 #
-# There may be a last row, `refit`. It means that all learners were optimized together after the
-# last boost, because this lowers the held-out deviance by at least 2%. A boost is optimal given the
-# earlier boosts only; in a joint fit, each learner is optimal given all other learners. A joint fit
-# is tried if the number of rows allows at least eight learners.
+# The table may have a last row, `refit`. It means that all learners were optimized together after
+# the last boost, in a *joint fit*. A boost is optimal given the earlier boosts only. In a joint
+# fit, each learner is optimal given all other learners. By default, `gbmap` uses a joint fit if
+# this lowers the held-out deviance by at least 2%. It is only tried if there are enough rows for
+# eight learners.
 
 # %% [markdown]
 # ## Summary
@@ -76,28 +79,28 @@ print(fit.summary())
 
 # %% [markdown]
 # **Header.** `Mean deviance` is the mean squared error of the model on the training rows. `Mean
-# null deviance` is the mean squared error of a model that predicts the mean. `Dev. ratio` is one
-# minus the ratio of the two. `(by CV)` marks settings that cross-validation chose.
+# null deviance` is the mean squared error if the mean is the prediction for all rows. `Dev. ratio`
+# is one minus the ratio of the two. `(by CV)` marks settings that cross-validation chose.
 #
 # **Weak learners.** The table has a row for each learner f_j:
 #
 # - `a`, `b`: constant and sign of the learner. With `b` = +1 the learner bends f upwards along its
 #   direction, with −1 downwards.
-# - `|w|`: length of the weights, in units of the response per standard deviation of the features.
-#   It is the steepness of f_j in rows in which the learner is active.
-# - `Active %`: the share of rows with w_jᵀ(1, x) > 0, in which f_j is not constant. A learner that
-#   is active in all rows is linear on the data. A learner that is active in no row is constant on
-#   the data. The notes list such learners.
+# - `|w|`: steepness of f_j in rows in which the learner is active. It is the length of the weights,
+#   in units of the response per standard deviation of the features.
+# - `Active %`: percentage of rows in which f_j is not constant, that is w_jᵀ(1, x) > 0. A learner
+#   that is active in all rows is linear on the data. A learner that is active in no row is constant
+#   on the data. The notes list both kinds.
 # - `Loss`, `Cum. %Dev`: training loss after this boost, and percentage of the deviance explained so
-#   far. If there is a joint fit, these two columns are from before it, and `a`, `|w|` and `Active
-#   %` from after it.
+#   far. If there is a joint fit, these two columns are from before it. `a`, `|w|` and `Active %`
+#   are from after it.
 # - `Iter.`: iterations of the optimizer, for the starting point that gave the lowest loss.
 #
-# **Effects of features.** The local coefficient of a feature at x is the slope of f at x, which
-# differs between rows. `Mean` is its mean over the training rows, and `Mean |.|` is the mean of its
-# absolute value. `Per SD` and `|.| per SD` are the same per standard deviation of the feature,
-# which makes features comparable. If `Mean |.|` is well above the absolute value of `Mean`, the
-# slope changes sign between rows.
+# **Effects of features.** The *local coefficient* of a feature at the row x is the slope of f at x.
+# It differs between rows. `Mean` is its mean over the training rows, and `Mean |.|` is the mean of
+# its absolute value. `Per SD` and `|.| per SD` are per standard deviation of the feature, which
+# makes features comparable. If `Mean |.|` is well above the absolute value of `Mean`, the slope
+# changes sign between rows.
 
 # %%
 ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
@@ -114,11 +117,13 @@ fit.glance().T
 # %% [markdown]
 # ## Path
 #
-# `path` fits the model for a decreasing sequence of penalties, with a fixed `m` (10 by default).
-# Each fit starts at the previous one. At the left end of the plot all coefficients are shrunk to
-# zero; to the right, features enter. There are two differences from the lasso: these are mean
-# *local* coefficients of a nonlinear model, and fits with similar penalties may end in different
-# local minima. Jumps in the plot mean that several models fit about equally well.
+# `ld.path` fits the model for a decreasing sequence of penalties, with a fixed `m` (10 by default).
+# Each fit starts at the previous one. At the left end of the plot, the penalty shrinks all
+# coefficients to zero. To the right, more and more features have an effect.
+#
+# Unlike the lasso, the plot shows mean *local* coefficients of a nonlinear model. The lines may
+# jump, because fits with similar penalties may end in different local minima. A jump means that
+# several models fit about equally well.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars)
@@ -127,10 +132,10 @@ ax = path.plot()
 # %% [markdown]
 # ## Cross-validation
 #
-# `cv` evaluates a grid of penalties by ten folds; if you omit `m`, it is chosen for each penalty.
+# `ld.cv` compares a grid of penalties by ten folds. If you omit `m`, it is chosen for each penalty.
 # The dashed line marks the penalty with the lowest mean held-out loss (`min`). The dotted line
-# marks the largest penalty whose loss is within one standard error of the lowest (`1se`): a simpler
-# model that is hardly worse.
+# marks the largest penalty whose loss is within one standard error of the lowest (`1se`). This
+# second model is simpler and hardly worse.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
@@ -144,8 +149,8 @@ both = pd.concat({"min": cv.best.glance(), "1se": simple.glance()}).droplevel(1)
 both[["m", "lambda_", "df", "dev_ratio"]]
 
 # %% [markdown]
-# `dev_ratio` is for the training rows, so that the richer model looks better here. The next table
-# shows the share of the variance of `mpg` that is explained on held-out rows:
+# `dev_ratio` is for the training rows, so the richer model looks better here. The next table shows
+# the share of the variance of `mpg` that each model explains on held-out rows:
 
 # %%
 held_out = cv.frame.loc[[cv.index_min, cv.index_1se], ["mean", "se"]] / fit.null_deviance
@@ -158,21 +163,22 @@ held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard er
 #
 # ## Embedding and distance
 #
-# The values of the learners, (f₁(x), ..., f_m(x)), are an embedding of the row x (Eq. 5). Features
-# without influence on the predictions have no influence on the embedding.
+# The values of the learners, (f₁(x), ..., f_m(x)), are an *embedding* of the row x (Eq. 5):
+# coordinates that describe the row. A feature without influence on the predictions has no influence
+# on the embedding.
 
 # %%
 ax = fit.plot("embedding")
 
 # %% [markdown]
-# Distances in the embedding add the differences of the learners,
+# The distance of two rows x and x' in the embedding is the sum of the differences of the learners,
 #
 # > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
 #
-# A distance is never smaller than the difference of the predictions. The path distance (Eq. 6) is
-# the total change of f on the line from x to x'. It lies between the difference of the predictions
-# and the distance in the embedding (Eq. 8). If two rows have equal predictions for different
-# reasons, they are far apart in the embedding.
+# This distance is never smaller than the difference of the two predictions. The path distance (Eq.
+# 6) is the total change of f on the line from x to x'. It lies between the difference of the
+# predictions and the distance in the embedding (Eq. 8). If two rows have equal predictions for
+# different reasons, they are far apart in the embedding.
 
 # %%
 some = cars.dropna().iloc[[0, 60, 120, 240]]
@@ -189,7 +195,8 @@ pd.DataFrame(
 
 # %% [markdown]
 # Which cars are nearest to a given car? The first table has the nearest cars in the embedding of
-# the model, the second in the Euclidean distance of the standardized features.
+# the model. The second table has the nearest cars in the Euclidean distance of the standardized
+# features.
 
 # %%
 one = cars.loc[[240]]
@@ -204,9 +211,10 @@ complete.loc[by_model]
 complete.loc[plain]
 
 # %% [markdown]
-# The next table shows the standard deviation of `mpg` among the ten nearest training rows of each
-# car, averaged over cars, for both distances. It illustrates the distance but is no fair test, as
-# the model has used the responses of these rows and the Euclidean distance has not.
+# How similar are the responses of neighbouring cars? The next table shows the standard deviation of
+# `mpg` among the ten nearest training rows of a car, averaged over cars. The comparison of the two
+# distances is not fair: the model has used the responses of these rows, and the Euclidean distance
+# has not.
 
 # %%
 embedded = fit.distance(complete).to_numpy()
@@ -219,7 +227,8 @@ spread = {
 pd.Series(spread, name="sd of mpg among ten neighbours").to_frame()
 
 # %% [markdown]
-# `fit.neighbours(data, k)` returns the k-nearest-neighbour prediction in this distance.
+# `fit.neighbours(data, k)` predicts each row by the mean response of the k nearest training rows in
+# the embedding.
 #
 # ## Local explanation of one row
 #
@@ -233,9 +242,9 @@ for row, ax in zip((0, 320), axes, strict=True):
 cars.loc[[0, 320]]
 
 # %% [markdown]
-# `predict(type="local")` returns these slopes per unit of each feature, and
-# `predict(type="embedding")` the values of the learners. A learner that is constant near x
-# contributes nothing to the slopes.
+# `predict(type="local")` returns these slopes per unit of each feature. `predict(type="embedding")`
+# returns the values of the learners. A learner that is constant near x contributes nothing to the
+# slopes.
 
 # %%
 fit.predict(cars.loc[[0, 320]], type="local").T
@@ -248,7 +257,8 @@ fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
 #
 # The bends of the learners divide the feature space into regions. In each region the model is
 # linear (apart from the rounding of the bends). A model with few boosts has few regions, so a
-# person can read it completely. `active` lists the learners that are not constant in a region.
+# person can read it completely. In the table, `active` lists the learners that are not constant in
+# a region.
 
 # %%
 small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)
@@ -262,9 +272,9 @@ small.regions(cars).set_index("active").astype(object).T
 # %% [markdown]
 # ## Two classes
 #
-# If the response is text, its values are classes. The print names the level whose probability is
-# modelled. The deviance is minus twice the mean log-likelihood, and local coefficients are on the
-# logit scale. Every third row is held out for the evaluation.
+# If the response is text, its values are classes. The print names the class whose probability is
+# modelled. The deviance is minus twice the mean log-likelihood. Local coefficients are on the logit
+# scale. Every third row is held out for the evaluation.
 
 # %%
 cells = ld.data("breast_cancer")
@@ -302,16 +312,16 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(agai
 # ## What the numbers do not mean
 #
 # - There are no standard errors and no p-values, because the distribution of the estimates is
-#   unknown: the penalty biases them, learners are chosen one after the other, and `m` and `lambda_`
-#   are chosen by the same data. `ld.bootstrap` shows how stable the estimates are.
+#   unknown. The penalty biases the estimates, and the same data choose `m` and `lambda_`.
+#   `ld.bootstrap` shows how stable the estimates are.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
-#   `weight` has a negative coefficient, but this does not tell how far a car would go if it were
-#   made lighter. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect,
-#   and the penalty decides how they share it.
+#   `weight` has a negative coefficient, but a lighter version of the same car may not go as much
+#   farther. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect, and
+#   the penalty determines each share.
 # - `%Dev` in the print is for training rows. Use cross-validation or held-out rows to estimate the
 #   performance on new rows.
-# - The order of the boosts is not the order of their importance for each row, and a single learner
-#   has little meaning: another seed may give other learners and almost the same f. After a joint
-#   fit, sums of the first learners alone (`staged`, `first`) predict poorly.
-# - The distance depends on the response of the model. Rows with a small distance may differ in
-#   everything that does not matter for this response.
+# - The order of the boosts is not an order of importance. A single learner has little meaning:
+#   another seed may give other learners and almost the same f. After a joint fit, sums of the first
+#   learners alone (`staged`, `first`) predict poorly.
+# - The distance depends on the response of the model. Two rows with a small distance may differ in
+#   features that do not matter for this response.

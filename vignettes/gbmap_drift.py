@@ -13,20 +13,21 @@
 # %% [markdown]
 # # Drift, and the difference of two models
 #
-# Does a model notice that new data differ from its training data? And where do two models disagree?
-# The learners of `gbmap` help to answer both questions.
+# How can I notice that new data differ from the training data? And where do two models disagree?
+# `gbmap` is a sum of functions called learners. The learners help to answer both questions.
 #
 # ## Drift
 #
-# The drift indicator of a row x is |f(x) − mean response of the k nearest training rows|, with k =
-# 5 (Sect. 4.5). It is large if x is far from the training rows: there f(x) is an extrapolation
-# along the slopes of f, and the responses of the neighbours are not. It does not need the response
-# of x. With `kind="distance"`, the indicator is the mean distance to these neighbours. `predict`
-# warns if a numeric prediction is far outside the range of the training responses, and `clip=True`
-# limits it to this range.
+# The *drift indicator* of a row x is |f(x) − mean response of the k nearest training rows|, with k
+# = 5 (Sect. 4.5). If x is far from the training rows, the prediction f(x) is an extrapolation, and
+# the mean response of the neighbours is not. Then the indicator is large. It does not need the
+# response of x. With `kind="distance"`, the indicator is the mean distance to the k neighbours.
 #
-# In the example, a model is fitted to cars of the earlier model years, and the indicator is
-# computed for later cars.
+# `predict` warns if a numeric prediction is far outside the range of the training responses.
+# `clip=True` limits predictions to this range.
+#
+# In the example, we fit a model to cars of the earlier model years, and compute the indicator for
+# later cars.
 
 # %%
 import pandas as pd
@@ -51,9 +52,10 @@ alarm = watch.drift(late) > threshold
 alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
 
 # %% [markdown]
-# If nothing had changed, 5% of the rows would be above the threshold. Was the alarm right? Here the
-# responses of the late cars are known, so the losses can be computed. In the plot each point is a
-# late car. A loss is called large if it exceeds the 95% quantile of the losses of the early rows.
+# The table shows the share of late cars above the threshold. If nothing had changed, it would be
+# 5%. Was the alarm right? Here the responses of the late cars are known, so we can compute their
+# losses. In the plot each point is a late car. We call a loss large if it exceeds the 95% quantile
+# of the losses of the early cars.
 
 # %%
 limit = watch.augment(early)[".loss"].quantile(0.95)
@@ -69,18 +71,19 @@ groups = {
 pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
 
 # %% [markdown]
-# The ROC curve in the corner evaluates the indicator as a detector of large losses. A low indicator
-# does not prove that nothing has changed: the relation between response and features can change
-# while the features stay the same, and no indicator without responses can detect this. Here cars of
-# later years go farther at the same weight. So predictions for cars below the threshold are as
-# wrong as those for cars above it.
+# The ROC curve in the corner of the plot evaluates the indicator as a detector of large losses.
+#
+# A low indicator does not prove that nothing has changed. The relation between response and
+# features can change while the features stay the same. No indicator without responses can detect
+# this. Here cars of later years go farther at the same weight. So predictions for cars below the
+# threshold are as wrong as those for cars above it.
 #
 # ## Difference of two models
 #
-# Where do two models differ, and in which features? Use the predictions of the second model as the
-# response and those of the first model as `offset=` (Sect. 5.1). Then the learners describe the
-# difference. Here the first model is linear (`activation="identity"`, one boost), and the second is
-# a default fit.
+# Where do two models differ, and in which features? Fit a third model: the response is the
+# prediction of the second model, and `offset=` is the prediction of the first model (Sect. 5.1).
+# The learners of the third model then describe the difference. In the example, the first model is
+# linear (`activation="identity"`, one boost), and the second is a default fit.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
@@ -92,9 +95,10 @@ difference = ld.gbmap("second ~ .", data=models, offset="first", m=4, lambda_=0.
 print(difference)
 
 # %% [markdown]
-# `%Dev` is now the percentage of the squared difference between the models that these boosts
-# describe. In the region `none`, all learners are constant, so the models agree up to a constant.
-# The largest regions are listed first:
+# `%Dev` in the print is now the percentage of the squared difference between the two models that
+# the learners describe. The next table shows regions in which the difference is linear, the largest
+# region first. In the region `none` all learners are constant, so the two models differ only by a
+# constant.
 
 # %%
 regions = difference.regions(models)
@@ -106,5 +110,5 @@ ax = difference.plot("effects")
 # %% [markdown]
 # ## What the indicator does not mean
 #
-# The drift indicator has the unit of the score. Its threshold is a quantile of the training rows,
-# not a statistical test.
+# The drift indicator has the unit of the score (for numbers, of the response). Its threshold is a
+# quantile over the training rows, and not a statistical test.

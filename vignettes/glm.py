@@ -14,13 +14,13 @@
 # # Generalized linear models
 #
 # How large is each effect, and how certain is it? `glm` fits linear, logistic, multinomial
-# logistic, Poisson and gamma regression by maximum likelihood. It has no penalty, and therefore it
-# has standard errors, tests, and confidence and prediction intervals. The estimates agree with
-# those of statsmodels. Formulas, reports, plots and files work as for all models of lodim.
+# logistic, Poisson and gamma regression by maximum likelihood. `glm` has no penalty, so it can give
+# standard errors, tests, and confidence and prediction intervals. The estimates agree with those of
+# statsmodels.
 #
 # This page models fuel consumption, checks the residuals, and tests one model against another. The
-# second half has examples for two classes, for counts, and for a response whose spread increases
-# with its mean.
+# second half has examples for two classes, for counts, and for amounts whose spread increases with
+# the mean.
 
 # %%
 import matplotlib.pyplot as plt
@@ -36,12 +36,12 @@ fit = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 fit.summary()
 
 # %% [markdown]
-# Each estimate is the change of the mean per unit of the feature, if all other features are fixed.
-# A factor has a row for each level except the first, which is the reference: the estimate for Japan
-# is the difference between Japan and Europe. `C(origin, Treatment("USA"))` chooses another
-# reference.
+# Each estimate is the change of the mean response per unit of the feature, if all other features
+# are fixed. A factor (category) has a row for each level except the first, which is the reference.
+# So the estimate for Japan is the difference between Japan and Europe. `C(origin,
+# Treatment("USA"))` chooses another reference.
 #
-# The model is linear in each feature. The residuals show whether this is adequate:
+# The model is linear in each feature. The residuals show whether a linear model is adequate:
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
@@ -49,11 +49,12 @@ for kind, ax in zip(("residuals", "qq", "leverage"), axes, strict=True):
     fit.plot(kind, ax=ax)
 
 # %% [markdown]
-# A linear model is not adequate here: residuals are above zero at both ends, and their spread
-# increases with the fitted value. The logarithm of the response and a spline of weight may help.
-# The next two models have the response `np.log(mpg)`. The second model has all terms of the first
-# and a spline of weight, so `anova` can compare them. The spline makes one column redundant, which
-# is dropped and listed:
+# A linear model is not adequate here. The residuals are above zero at both ends, and their spread
+# increases with the fitted value. Two changes may help: the logarithm of the response, and a spline
+# of weight. So the next two models have the response `np.log(mpg)`.
+#
+# The second model has all terms of the first and a spline of weight, so `anova` can compare both
+# models. The spline makes one column redundant; `glm` drops and lists this column:
 
 # %%
 line = ld.glm("np.log(mpg) ~ weight + horsepower + model_year + origin", data=cars)
@@ -70,16 +71,17 @@ line.anova(curve)
 
 # %% [markdown]
 # `drop1()` tests each term given all other terms. `anova()` without another fit tests the terms one
-# after another, as in R. A fit does not store the data. Families other than gaussian need the data
-# for these tests: write `fit.anova(data=cars)`.
+# after another, as in R. For families other than gaussian, these tests need the data again, because
+# a fit does not store them: write `fit.anova(data=cars)`.
 
 # %%
 curve.drop1().round(3)
 
 # %% [markdown]
-# The curvature in weight is significant. If the spread of the residuals differs between rows, use
-# robust standard errors. If rows form groups, such as cars of one origin and year, use clustered
-# standard errors. The estimates do not change:
+# The curvature in weight is significant. How certain are the estimates if the assumptions of the
+# model do not hold? If the spread of the residuals differs between rows, use robust standard
+# errors. If rows form groups, such as cars of one origin and year, use clustered standard errors.
+# The estimates do not change:
 
 # %%
 groups = cars["origin"] + cars["model_year"].astype(str)
@@ -91,9 +93,9 @@ errors = {
 pd.DataFrame({name: one.tidy().set_index("term")["std_error"] for name, one in errors.items()})
 
 # %% [markdown]
-# `predict(type="interval")` returns the confidence interval of the mean (`lower` to `upper`), and a
-# prediction interval for a new car (`new_lower` to `new_upper`). Here they are for the logarithm of
-# `mpg`, so `exp` gives miles per gallon.
+# `predict(type="interval")` returns two intervals. The confidence interval of the mean is from
+# `lower` to `upper`. The prediction interval for a new car is from `new_lower` to `new_upper`. Both
+# are for the logarithm of `mpg`, so we apply `exp` to get miles per gallon.
 
 # %%
 np.exp(curve.predict(cars.head(3), "interval", level=0.9))
@@ -102,7 +104,7 @@ np.exp(curve.predict(cars.head(3), "interval", level=0.9))
 # ## Two classes
 #
 # If the response has two levels, `glm` fits a logistic regression. Estimates are logarithms of odds
-# ratios; `exponentiate=True` shows the odds ratios. If the response is a proportion, give the
+# ratios, and `exponentiate=True` shows the odds ratios. If the response is a proportion, give the
 # numbers of trials as weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
 
 # %%
@@ -115,9 +117,9 @@ odds[["estimate", "conf_low", "conf_high", "p_value"]]
 disease.plot()
 
 # %% [markdown]
-# If a feature separates the classes, the maximum likelihood estimate is infinite (in a penalized
-# model it is finite). `glm` detects separation by a linear program, names the terms, and prints no
-# standard errors for them.
+# A feature separates two classes if all its values in one class are above all its values in the
+# other class. The maximum likelihood estimate is then infinite. `glm` detects separation, names the
+# terms, and prints no standard errors for them.
 
 # %%
 import warnings
@@ -131,10 +133,10 @@ separated.summary()
 # %% [markdown]
 # ## Counts and amounts
 #
-# The rings of an abalone are counts, so we use `family="poisson"`, which has a log link. The
-# strength of concrete is positive, and its standard deviation is proportional to its mean, so we
-# use `family="gamma"` below. `offset=` is a known part of the score, such as the logarithm of the
-# observation time of counts.
+# Counts and amounts need another family. The rings of an abalone (a sea snail) are counts, so we
+# use `family="poisson"`, which has a log link. The strength of concrete is positive, and its
+# standard deviation is proportional to its mean. So we use `family="gamma"` for the strength below.
+# If counts belong to different times of observation, give the logarithm of the time as `offset=`.
 
 # %%
 abalone = ld.data("abalone")
@@ -143,8 +145,8 @@ rings.summary()
 
 # %% [markdown]
 # The residual deviance is little more than half of its degrees of freedom: rings vary less than
-# Poisson counts. Robust standard errors do not assume a Poisson variance. The table shows the
-# robust standard errors divided by those above:
+# Poisson counts. Robust standard errors do not assume the variance of Poisson counts. The table
+# shows the robust standard errors divided by those above:
 
 # %%
 robust = rings.update(abalone, covariance="HC1")
@@ -158,8 +160,9 @@ held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
 print(f"{100 * held:.0f} % of the batches are within their intervals of 90 %")
 
 # %% [markdown]
-# How much accuracy does the linear form cost, compared with `gbmap`? The share of held-out deviance
-# explained, by ten folds:
+# How much accuracy does the linear form cost? We compare `glm` with `gbmap`, a model with bends.
+# The next cell computes the share of the variance of `mpg` that each model explains on held-out
+# rows, by ten folds:
 
 # %%
 folds = np.random.default_rng(0).integers(0, 10, len(cars))

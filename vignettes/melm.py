@@ -13,19 +13,19 @@
 # %% [markdown]
 # # Maximum entropy linear manifold
 #
-# Can I see the classes apart in one picture? `melm` (Czarnecki, Jozefowicz and Tabor 2015) looks
-# for the linear projection to k dimensions in which classes overlap least. It maximizes the
+# Can I see the classes apart in one picture? `melm` (Czarnecki, Jozefowicz and Tabor 2015) projects
+# all features linearly to k coordinates, in which the classes overlap least. It maximizes the
 # Cauchy-Schwarz divergence between kernel density estimates f of the projected classes,
 #
 # > D(V) = log ∫ f₊² + log ∫ f₋² − 2 log ∫ f₊ f₋,
 #
 # where f₊ and f₋ are the densities of two classes. The divergence is zero for equal densities, and
-# unbounded for densities that do not overlap. Principal components ignore the classes, and
-# discriminant analysis uses only the means of the classes. Densities contain more information: one
-# class may surround the other, or consist of two parts.
+# infinite for densities that do not overlap. Other projections use less information. Principal
+# components ignore the classes, and discriminant analysis uses only the means of the classes.
+# Densities also show that one class surrounds the other, or consists of two parts.
 #
-# This page analyses radar echoes, and compares the view with principal components and discriminant
-# analysis. The second example is three cultivars of wine.
+# This page analyses radar echoes, and compares the picture of `melm` with principal components and
+# discriminant analysis. The second example is three cultivars of wine.
 
 # %%
 import tempfile
@@ -54,13 +54,17 @@ fit = ld.melm("quality ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# `gamma` is the width of the kernels relative to Silverman's rule; here cross-validation chose it.
-# The balanced accuracy is the share of rows that are classified correctly, averaged over classes.
-# For `held out`, each row is classified by a view that was fitted without this row (with more than
-# 250 rows, without its fold). For `training rows`, each row is classified by the view that was
-# fitted to it. This figure is too high: among 33 features there is always a view in which few
-# training rows overlap. The held-out figure is closer to that of new rows, but slightly too high,
-# because `gamma` was chosen on the same rows. The rows of `test` took part in no choice.
+# In the print, `gamma` is the width of the kernels relative to Silverman's rule; here
+# cross-validation chose it. The balanced accuracy is the share of rows that are classified
+# correctly, averaged over classes. The print has two balanced accuracies:
+#
+# - `training rows`: the view (projection) that was fitted to all rows classifies each row. This
+#   figure is too high: among 33 features there is always a view in which few training rows overlap.
+# - `held out`: a view that was fitted without the row classifies the row. (With more than 250 rows,
+#   a whole fold is left out.) New rows will be classified about as well, or slightly worse, because
+#   `gamma` was chosen on the same rows.
+#
+# The rows of `test` took part in no choice.
 #
 # ## The view
 
@@ -68,13 +72,13 @@ print(fit)
 ax = fit.plot()
 
 # %% [markdown]
-# Each point is an echo. The lines of a class enclose about half and nine tenths of its rows. The
-# background has the colour of the predicted class; it is white far from all rows. Good echoes
-# resemble each other, and bad echoes lie around them.
+# Each point is an echo. The contour lines of a class enclose about half and nine tenths of its
+# rows. The background has the colour of the predicted class; it is white far from all rows. Good
+# echoes resemble each other, and bad echoes lie around them.
 #
 # Arrows show the largest *loadings* of features. If a feature increases by one standard deviation,
 # an echo moves along the arrow of this feature. (All arrows are stretched by the same factor.)
-# Loadings are coefficients, as in a regression: if two features measure almost the same, their
+# Loadings are coefficients, as in a regression. So if two features measure almost the same, their
 # loadings may be large and cancel each other. `arrows="correlations"` draws correlations with the
 # coordinates instead.
 
@@ -84,10 +88,10 @@ ax = fit.plot("loadings", of="correlations")
 # %% [markdown]
 # ## Comparison with principal components and discriminant analysis
 #
-# Without a response, `melm` returns principal components (Theorem 1 of the paper: their normal
-# densities have the largest entropy). For two classes, Fisher's discriminant analysis has only one
-# direction. The second axis here is the first principal component of the data after the
-# discriminant direction was removed.
+# We compare three views. Without a response, `melm` returns principal components (Theorem 1 of the
+# paper: their normal densities have the largest entropy). For two classes, Fisher's discriminant
+# analysis has only one direction. As second axis we use the first principal component of the data
+# after this direction was removed.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -113,8 +117,8 @@ views = {
 }
 
 # %% [markdown]
-# In each view, kernel densities classify the rows. (For this we call `melm` with two features and
-# two dimensions, which has nothing to search.)
+# In each view, kernel densities classify the rows. (To do so, we call `melm` with the two
+# coordinates as features. With two features and two dimensions, `melm` has nothing to search.)
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -145,25 +149,25 @@ print(fit.summary())
 
 # %% [markdown]
 # **Divergence** is the *fitting term* minus the *regularizing term*. The fitting term is twice the
-# cross entropy of the two densities; it is large if the densities do not overlap. The regularizing
-# term is the sum of the entropies; it is small if each class is compact.
+# cross entropy of the two densities. It is large if the densities do not overlap. The regularizing
+# term is the sum of the entropies of the two densities. It is small if each class is compact.
 #
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows the bound of Theorem 3: on the unit cube, the balanced error rate is at
-# most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend beyond any box, so the
-# probability outside the box is added to the bound. The bound holds for the densities of the
-# training rows; it is no estimate for new rows.
+# **Pairs of classes** shows an upper bound of the balanced error rate, from Theorem 3. On the unit
+# cube, this error rate is at most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend
+# beyond any box, so the probability outside the box is added to the bound. The bound holds for the
+# densities of the training rows, and is no estimate for new rows.
 #
-# **Starts.** The divergence has several local maxima. The search starts from principal components,
-# from directions of class means, from directions of class covariances and from random directions,
-# and keeps the best maximum. If few starts reach a divergence near the best, more starts
-# (`n_starts=`) may find a better view.
+# **Starts.** The divergence has several local maxima. `melm` starts the search from principal
+# components, from directions of class means, from directions of class covariances and from random
+# directions. It keeps the best maximum. If only few starts reach a divergence near the best, more
+# starts (`n_starts=`) may find a better view.
 #
-# If cross-validation chooses gamma, as here, the search from all starts is made at gamma 4, where
-# most starts lead to the same view. The search then follows the best view in small steps to the
-# chosen gamma. Otherwise the seed would decide between views of nearly equal divergence.
+# If cross-validation chooses gamma, as here, `melm` searches from all starts at gamma 4, where most
+# starts lead to the same view. `melm` then follows the best view in small steps to the chosen
+# gamma. This way the result does not depend on the seed if two views are nearly as good.
 # `fit.update(train, gamma=...)` instead uses the best maximum at the given gamma.
 
 # %%
@@ -172,9 +176,9 @@ ax = fit.plot("starts")
 # %% [markdown]
 # ## Width and dimensions
 #
-# With narrow kernels, the densities follow any gap between training rows. With wide kernels, the
-# density of a class is nearly normal, so only its mean and covariance matter. Cross-validation
-# compares kernel widths:
+# The argument `gamma` is the width of the kernels. With narrow kernels, the densities follow any
+# gap between training rows. With wide kernels, the density of a class is nearly normal, so only its
+# mean and covariance matter. Cross-validation compares kernel widths:
 
 # %%
 cv = ld.cv(ld.melm, "quality ~ .", data=train, n_lambda=7, folds=5, n_starts=5)
@@ -182,9 +186,9 @@ print(cv)
 ax = cv.plot()
 
 # %% [markdown]
-# The held-out deviance is computed from calibrated scores. Without calibration, the probabilities
-# are too extreme on new rows, especially with narrow kernels, because the view was fitted to the
-# training rows.
+# `cv` calibrates the scores before it computes the held-out deviance. Without calibration, the
+# probabilities are too extreme on new rows, especially with narrow kernels. The reason is that the
+# view was fitted to the training rows.
 #
 # How many dimensions are useful? `grid` can compare any settings:
 
@@ -202,7 +206,7 @@ by_k.tidy()
 # %% [markdown]
 # ## Three classes
 #
-# For several classes the divergences of all pairs are added.
+# For several classes, `melm` maximizes the sum of the divergences of all pairs of classes.
 
 # %%
 wine = ld.data("wine")
@@ -214,9 +218,9 @@ cultivars.pairs()
 
 # %% [markdown]
 # Barbera and Barolo, which are far apart, have by far the largest divergence. Each pair has the
-# same weight in the sum; with `divergence="mean"`, pairs are weighted by the shares of their
-# classes. In the view, flavanoids separate Barolo from Barbera; alcohol, proline and colour
-# separate both from Grignolino.
+# same weight in the sum; `divergence="mean"` weights pairs by the shares of their classes. In the
+# view, flavanoids separate Barolo from Barbera. Alcohol, proline and colour separate both from
+# Grignolino.
 #
 # `tidy()` returns the loadings as a data frame. `augment()` adds coordinates and predictions to the
 # data, for your own plots:
@@ -235,17 +239,18 @@ ax = blind.plot()
 # %% [markdown]
 # ## Classifiers, and files
 #
-# By default the class densities classify the rows, with calibrated probabilities. Any estimator
-# with `fit` and `predict_proba`, such as a scikit-learn classifier, can be used instead.
+# By default the class densities classify the rows, with calibrated probabilities. You can instead
+# give another classifier: any estimator with `fit` and `predict_proba`, such as one of
+# scikit-learn.
 
 # %%
 voted = fit.update(train, classifier=KNeighborsClassifier(5), gamma=fit.settings.gamma)
 pd.concat({"densities": fit.evaluate(test), "neighbours": voted.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# `save` writes a fit to one file, without pickle. (A fit with an estimator of another library
-# cannot be saved.) The file contains the coordinates of all training rows; [Files](basics) compares
-# this with other models.
+# `save` writes a fit to one file, without pickle. The file contains the coordinates of all training
+# rows; [Files](basics) compares this with other models. A fit with an estimator of another library
+# cannot be saved.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # A fit in production
 #
-# How do I run a model where lodim is not installed, such as in a web service, a database or a
-# device? Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms.
-# Each form contains the whole model, including the transformations of the formula, and makes the
-# same predictions as `predict`.
+# How do I run a model on a system without lodim, such as a web service, a database or a device?
+# Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms: Python
+# code, SQL and ONNX. Each form contains the whole model, including the transformations of the
+# formula, and makes the same predictions as `predict`.
 
 # %%
 import duckdb
@@ -48,10 +48,10 @@ patient = df.loc[0, ["age", "sex", "chest_pain", "max_heart_rate"]].to_dict()
 module["predict"](patient), wanted[0]
 
 # %% [markdown]
-# A missing value is None or NaN, and is treated as in the fit: here it is imputed, as
-# `missing="indicator"` is the default of `gbmap`. An input for which `fit.predict` would raise an
-# error raises a `ValueError` with the reason. With `to_python(new_levels="missing")`, an unknown
-# level is treated as missing.
+# A missing value is None or NaN. The exported function treats it as the fit does: here it is
+# imputed, as `missing="indicator"` is the default of `gbmap`. If `fit.predict` would raise an error
+# for an input, the function raises a `ValueError` with the reason. With
+# `to_python(new_levels="missing")`, the function treats an unknown level as missing.
 
 # %%
 try:
@@ -64,8 +64,8 @@ except ValueError as error:
 #
 # `to_sql()` returns a query for DuckDB or PostgreSQL. The query returns all columns of the table
 # and adds the predictions: `prediction` for a number, `prob_<class>` for classes. An invalid row
-# does not stop the query: if `predict` would raise an error or return NaN for this row, the query
-# returns NULL.
+# does not stop the query. If `predict` would raise an error or return NaN for a row, the query
+# returns NULL for this row.
 
 # %%
 query = fit.to_sql("duckdb", table="patients")
@@ -79,13 +79,13 @@ gap_sql = np.abs(answers["prob_present"] - wanted).max()
 gap_sql
 
 # %% [markdown]
-# All names of columns, tables and levels are quoted, so they may contain any characters.
+# The query quotes all names of columns, tables and levels, so they may contain any characters.
 #
 # ## ONNX
 #
-# `to_onnx()` (`pip install "lodim[onnx]"`) returns a model for ONNX Runtime, which runs on servers,
-# in browsers and on phones. The model has one input per column. Numbers are doubles, and NaN is a
-# missing number; text is strings, and the empty string is a missing text.
+# `to_onnx()` returns a model for ONNX Runtime, which runs on servers, in browsers and on phones
+# (`pip install "lodim[onnx]"`). The model has one input per column. Numbers are doubles, and NaN is
+# a missing number. Categories are strings, and the empty string is a missing category.
 
 # %%
 session = onnxruntime.InferenceSession(fit.to_onnx().SerializeToString())

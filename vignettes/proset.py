@@ -14,23 +14,25 @@
 # # Prototype sets
 #
 # Which known cases is this case like? `proset` (Ruf 2022) builds a model from examples. It selects
-# a few training rows, the *prototypes* x_j, gives them weights w_j > 0, and estimates the
-# probability of class k at x by
+# a few training rows, the *prototypes* x_j, and gives them weights w_j > 0. The estimated
+# probability of class k for a row x is
 #
 # > p_k(x) = (p0_k + Σ_j 1[y_j = k] w_j G(x − x_j)) / (1 + Σ_j w_j G(x − x_j)),
 # > G(z) = exp(−½ Σ_d (v_d z_d)²)  (Eqs. 2.3, 2.4)
 #
-# Here p0 are the class shares of the training data. Every prototype votes for its own class. Its
-# vote is stronger if its weight is larger, and if x is nearer. The null model p0 has a vote of size
-# one. The feature weights v_d ≥ 0 determine the distance: a difference of 1 / v_d in feature d
-# alone reduces the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
+# Here p0_k is the share of class k in the training data. Every prototype votes for its own class.
+# Its vote is stronger if its weight w_j is larger, and if x is nearer. The class shares p0 have a
+# vote of size one.
 #
-# Both kinds of weights are penalized, by `lambda_v` and `lambda_w` (Eq. 2.8), so that few features
-# and few prototypes remain. A prediction can then be explained as a clinician would explain it:
-# this cell is malignant because it resembles *these* cells in *these* measurements.
+# The feature weights v_d ≥ 0 determine the distance. A difference of 1 / v_d in feature d alone
+# reduces the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
 #
-# This page diagnoses breast tumours, and finds the prototypes that caused one wrong diagnosis.
-# [Another page](proset_numbers) is about numeric responses.
+# Penalties on both kinds of weights, `lambda_v` and `lambda_w` (Eq. 2.8), keep the number of
+# features and prototypes small. A prediction can then be explained as a clinician would explain it:
+# this tumour is malignant because it resembles *these* tumours in *these* measurements.
+#
+# This page predicts whether breast tumours are malignant, and finds the prototypes that caused one
+# wrong prediction. [Another page](proset_numbers) is about numeric responses.
 
 # %%
 import tempfile
@@ -48,8 +50,9 @@ cells = ld.data("breast_cancer")
 cells.shape
 
 # %% [markdown]
-# For each image there are ten measurements of the cell nuclei, each as mean, standard error and
-# worst (the mean of the three largest). Every third patient is held out for the evaluation.
+# Each row has ten measurements of cell nuclei in an image. Each measurement is given as mean,
+# standard error and worst (the mean of the three largest). Every third patient is held out for the
+# evaluation.
 
 # %%
 kept = np.arange(len(cells)) % 3 == 0
@@ -60,18 +63,18 @@ print(fit)
 # %% [markdown]
 # The printed table has a row for each batch of prototypes (here one batch). `Df` is the number of
 # features with a weight above zero. `Prototypes` is the number of prototypes. `%Dev` is the
-# percentage of the null deviance that is explained on the training rows, where no prototype votes
-# for itself.
+# percentage of the null deviance that the model explains on the training rows. For `%Dev`, no
+# prototype votes for itself.
 #
 # ## Selection
 #
-# Up to 1,000 rows, cross-validation chooses `lambda_v` among 100 / n, 30 / n, ..., 1 / n. It
-# repeats this with further sets of random folds until their choices agree. With more rows,
-# `lambda_v` is 10 / n. If no value is better than the null model by two standard errors, the fit is
-# the null model, so that nothing is learned from noise. `lambda_w` is 1e-8, Ruf's value.
+# How are the penalties chosen? Up to 1,000 rows, cross-validation chooses `lambda_v` among 100 / n,
+# 30 / n, ..., 1 / n. It repeats the choice with further sets of random folds until all sets agree.
+# With more rows, `lambda_v` is 10 / n. If no value is better than the null model by two standard
+# errors, the fit is the null model. `lambda_w` is 1e-8, as Ruf proposes.
 #
-# The path shows the effect of `lambda_v`. As it decreases, features enter, and a feature leaves
-# again if another one is better:
+# The next plot, the *path*, shows the feature weights for many values of `lambda_v`. As `lambda_v`
+# decreases, features enter the model. A feature leaves again if another one is better:
 
 # %%
 path_v = ld.path(ld.proset, "diagnosis ~ .", data=train, n_lambda=60)
@@ -79,11 +82,12 @@ ax = path_v.plot()
 
 # %% [markdown]
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
-# differences decide which of them enters, so lines jump from one feature to another.
+# differences determine which of the two enters, so lines jump from one feature to another.
 #
-# `lambda_w` has the same effect on prototypes, but their number also depends on the L1 share of the
-# penalty. By default this share is small (`l1_ratio_w=0.05`), so that a large penalty gives many
-# similar prototypes with small weights. With an L1 penalty only, few prototypes enter at a time.
+# The penalty `lambda_w` has the same effect on prototypes. But their number also depends on
+# `l1_ratio_w`, the L1 share of the penalty. The default share is small (0.05), so a large penalty
+# gives many similar prototypes with small weights. With an L1 penalty only, few prototypes enter at
+# a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -105,9 +109,9 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# Cross-validation compares a grid of both penalties by five folds (Ruf's Algorithm 2.2, on a grid
-# instead of random pairs). `min` is the pair of penalties with the lowest mean held-out deviance,
-# and `1se` is the pair with the sparsest model within one standard error of it.
+# `ld.cv` can compare a grid of both penalties, here by five folds (Ruf's Algorithm 2.2, on a grid
+# instead of random pairs). `min` is the pair of penalties with the lowest mean held-out deviance.
+# `1se` is the pair that gives the sparsest model within one standard error of the lowest deviance.
 
 # %%
 cv = ld.cv(
@@ -130,8 +134,8 @@ table.insert(1, "prototypes", [len(each.estimates) for each in compared.values()
 table
 
 # %% [markdown]
-# These rows took no part in any choice, so `log_loss` and `accuracy` estimate the performance on
-# new rows. From here on we use the sparser model.
+# The rows of `test` took no part in any choice, so `log_loss` and `accuracy` estimate the
+# performance on new rows. From here on we use the sparser model.
 #
 # ## Summary
 
@@ -140,21 +144,23 @@ print(tumour.summary())
 
 # %% [markdown]
 # **Batches.** `Candidates` is the number of rows that may become prototypes: all rows, or at most
-# `n_candidates=1000` rows. If there are more rows, candidates are drawn as evenly as possible from
-# the easy and hard rows of each class (Algorithm 2.1). The weights are fitted to the `Scoring`
-# rows: all rows, where no candidate votes for itself. (Ruf draws half of the rows as candidates and
-# fits the weights to the other half; `control={"max_fraction": 0.5}` does this. With few rows,
-# estimates then depend on the seed.) Candidates with a weight above zero are the `Prototypes`.
-# `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of evaluations of the
-# objective.
+# `n_candidates=1000` rows. With more rows, candidates are drawn as evenly as possible from the easy
+# and hard rows of each class (Algorithm 2.1). `Scoring` is the number of rows to which the weights
+# are fitted: all rows, where no candidate votes for itself. Candidates with a weight above zero are
+# the `Prototypes`. `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of
+# evaluations of the objective.
 #
-# **Active features.** `Weight` is v per unit of the feature. `Per SD` is v per standard deviation,
-# which is comparable between features.
+# Ruf instead draws half of the rows as candidates and fits the weights to the other half.
+# `control={"max_fraction": 0.5}` does this. With few rows, estimates then depend on the seed.
 #
-# **Familiarity** is the sum of all w_j G(x − x_j), compared with a weight of 1 for the null model
-# (Eq. 4.5). It tells how many training rows resemble a row. If it is near zero, the training data
-# contain no similar rows, and the prediction is that of the null model. Familiarity depends on the
-# active features only: an unusual value of another feature does not lower it.
+# **Active features.** These are the features with a weight above zero. `Weight` is v per unit of
+# the feature. `Per SD` is v per standard deviation, which is comparable between features.
+#
+# **Familiarity** of a row x is the sum of all w_j G(x − x_j) (Eq. 4.5). It tells how many training
+# rows resemble the row; the class shares have weight 1 for comparison. If the familiarity is near
+# zero, the training data contain no similar rows, and the prediction is the class shares.
+# Familiarity depends on the active features only: an unusual value of another feature does not
+# lower it.
 
 # %%
 ax = tumour.plot("weights")
@@ -163,15 +169,15 @@ ax = tumour.plot("weights")
 # ## What a prototype is
 #
 # A prototype is a patient in the training data. The table lists the prototypes of a batch, those
-# with the largest weights first. `row` is the row label in the data, and `members` the number of
-# identical rows. The model consists only of these prototypes and the feature weights.
+# with the largest weights first. `row` is the row label in the data. `members` is the number of
+# identical rows. The whole model consists of these prototypes and the feature weights.
 
 # %%
 tumour.export().head(8)
 
 # %% [markdown]
-# The map shows the first two principal components of the prototypes, after each feature has been
-# multiplied by its weight (Eqs. 4.1 to 4.4). Distances on the map approximate the distances that
+# The map shows the first two principal components of the prototypes. Before, each feature is
+# multiplied by its weight (Eqs. 4.1 to 4.4). So distances on the map approximate the distances that
 # determine similarity. Pale points are the training rows.
 
 # %%
@@ -182,10 +188,10 @@ ax = tumour.plot("map", data=train)
 # outer ends of both classes give a smooth border between the classes. With a smaller `lambda_v`,
 # kernels are narrower, and more prototypes lie near the border.
 #
-# The next two plots are for the two features with the largest weights: the prototypes, and the
-# predicted probability as a surface. All other features have the values of a typical row
-# (`tumour.reference()`, Algorithm 4.2). The hatched area has hardly any training rows, so the
-# surface extrapolates there.
+# The next two plots are for the two features with the largest weights. The first plot shows the
+# prototypes, and the second plot shows the predicted probability. All other features have the
+# values of a typical row (`tumour.reference()`, Algorithm 4.2). The hatched area has hardly any
+# training rows, so the model extrapolates there.
 
 # %%
 ax = tumour.plot("scatter", data=train)
@@ -196,8 +202,9 @@ ax = tumour.plot("surface")
 # %% [markdown]
 # ## A wrong diagnosis
 #
-# Which of the held-out patients are misclassified? In the table, `quantile` is the share of
-# training rows whose familiarity is at most that of the patient.
+# Which of the held-out patients are misclassified? The column `quantile` compares the familiarity
+# of a patient with that of the training rows. For example, 0.1 means that 10% of the training rows
+# have at most this familiarity.
 
 # %%
 wrong = test[tumour.predict(test, "class") != test["diagnosis"]]
@@ -223,15 +230,16 @@ print(explanation)
 
 # %% [markdown]
 # The first line is the patient, with the predicted probability. The other lines are the null model
-# and the prototypes, sorted by `Impact`, which is weight times similarity (for the null model, 1).
-# Each line contributes its impact divided by the sum of all impacts to the probability of its
-# class. So the contributions in the columns `p[...]` add up to the prediction. A star marks the
-# *dominant set* (Algorithm 4.1): the smallest number of first lines that determine the predicted
-# class, whatever the classes of the remaining lines. With `train=train`, the table also lists the
-# five nearest training rows in the active features.
+# and the prototypes, sorted by `Impact`. The impact is weight times similarity (for the null model,
+# 1). Each line contributes its impact divided by the sum of all impacts to the probability of its
+# class. So the contributions in the columns `p[...]` add up to the prediction.
+#
+# A star marks the *dominant set* (Algorithm 4.1). Its lines determine the predicted class, whatever
+# the classes of the lines below. With `train=train`, the table also lists the five nearest training
+# rows in the active features.
 #
 # A clinician can compare the measurements of the patient with those of the prototypes, and judge
-# whether these are similar patients.
+# whether these patients are similar.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")
@@ -241,18 +249,20 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile shows whether the patient is unusual. If it were near zero, the training data would
-# contain no similar patient. Here it is not near zero: in these measurements the tumour resembles
-# many benign tumours. A lower threshold would find this tumour only together with many false
-# alarms; a further measurement might find it. On the map, the patient (the star) lies among the
-# pale points of benign cases. The size of a prototype is its impact on the prediction.
+# The quantile shows whether the patient is unusual. If the quantile were near zero, the training
+# data would contain no similar patient. Here it is not near zero: in these measurements the tumour
+# resembles many benign tumours. With a lower threshold, the model would find this tumour only
+# together with many false alarms. A further measurement might find it.
+#
+# In the next plot, the patient (the star) lies among the pale points of benign tumours. The size of
+# a prototype is its impact on the prediction.
 
 # %%
 ax = tumour.plot("map", data=train, row=missed, named=3)
 
 # %% [markdown]
-# The misclassified patient with the lowest familiarity is another kind of error: this patient is
-# far from both classes, so the training data contain few similar patients.
+# The misclassified patient with the lowest familiarity is another kind of error. This patient is
+# far from both classes, because the training data contain few similar patients.
 
 # %%
 strange = test.loc[[errors["familiarity"].idxmin()]]
@@ -262,9 +272,9 @@ ax = tumour.plot("scatter", data=train, row=strange, named=3)
 # %% [markdown]
 # ### Which measurements did it?
 #
-# Shapley values divide the difference between the predictions for the patient and for a typical row
-# among the features (Section 4.3.2). They are exact here, because with few features all coalitions
-# can be enumerated.
+# Shapley values divide a difference of predictions among the features: the prediction for the
+# patient minus the prediction for a typical row (Section 4.3.2). With few features, as here, the
+# Shapley values are exact.
 
 # %%
 tumour.shapley(missed)
@@ -273,9 +283,9 @@ tumour.shapley(missed)
 ax = tumour.plot("shapley", data=missed)
 
 # %% [markdown]
-# The line `(reference)` is the prediction for the typical row; all lines add up to the prediction
-# for the patient. Bars to the right increase the probability of a malignant tumour relative to the
-# typical row.
+# In the table, the line `(reference)` is the prediction for the typical row. All lines add up to
+# the prediction for the patient. In the plot, bars to the right increase the probability of a
+# malignant tumour relative to the typical row.
 #
 # ## Share the model
 #
@@ -290,7 +300,7 @@ print(f"equal: {small.predict(test[fields]).equals(tumour.predict(test))}")
 
 # %% [markdown]
 # `to_excel` writes all prototypes, or the explanation of one row, to a formatted workbook. `save`
-# writes a fit to one file, without pickle.
+# writes a fit to one file.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -308,8 +318,8 @@ print(
 # ## More batches
 #
 # One set of feature weights may not be enough. A further batch of prototypes has its own feature
-# weights. It is added to the earlier batches, which do not change, and is fitted to reduce their
-# loss.
+# weights. `proset` adds the batch to the earlier batches, which do not change, and fits it to
+# reduce their loss.
 
 # %%
 more = fit.update(train, n_batches=3)
@@ -327,14 +337,14 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 #
 # - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
 #   separate the classes. With more than `n_candidates` rows, another `seed` draws other candidates
-#   and finds other prototypes. Predictions far from the border between classes then hardly change,
-#   but those near it do.
+#   and finds other prototypes. Predictions near the border between classes then change, and others
+#   hardly.
 # - A feature with weight zero may still contain information. Another feature may contain the same
-#   information, as perimeter and radius do; a slightly different penalty may select the other one.
-# - A large familiarity does not mean that a prediction is right: the wrong diagnosis above had one.
-#   A small familiarity means that the prediction is based on few similar rows.
-# - The explanation describes the *model*. It is complete, because the prediction depends on nothing
-#   else. But similarity in a few measurements is not a cause of a disease.
-# - Shapley values depend on the row of comparison. Choose another row by `reference=`.
+#   information, as perimeter and radius do.
+# - A large familiarity does not mean that a prediction is right: the wrong prediction above had
+#   one. A small familiarity means that the prediction is based on few similar rows.
+# - The explanation describes the *model*, and it is complete. But similarity in a few measurements
+#   is not a cause of a disease.
+# - Shapley values depend on the row of comparison. `reference=` chooses another row.
 # - There are no standard errors and no p-values, because features and prototypes are selected by
 #   the data.

@@ -13,13 +13,14 @@
 # %% [markdown]
 # # Prototypes for numbers: means, intervals and densities
 #
-# How can prototypes predict a number and a prediction interval? Ruf's report leaves this chapter
-# empty, so the methods on this page are lodim's own. The page predicts the strength of concrete,
-# checks the coverage of the intervals on four data sets, and ends with a response that has two
-# modes.
+# How can prototypes predict a number and a prediction interval? `proset` predicts from a few
+# weighted training rows, the prototypes. Ruf's report leaves its chapter on numbers empty, so the
+# methods on this page are lodim's own. The page predicts the strength of concrete, checks the
+# coverage of the intervals on four data sets, and ends with a response that has two modes.
 #
-# There are two losses. In the formulas the response y is standardized, and B(x) = 1 + Σ_j w_j G(x −
-# x_j).
+# There are two losses. In the formulas, the response y is standardized. x_j and y_j are the
+# features and the response of prototype j, and w_j is its weight. G is the similarity of two rows.
+# B(x) = 1 + Σ_j w_j G(x − x_j) is the total weight.
 #
 # **`loss="squared"`** (the default) minimizes the mean squared error. The prediction m(x) is a
 # weighted mean of the responses of the prototypes and of 0, the prediction of the null model:
@@ -27,19 +28,21 @@
 # > m(x) = Σ_j w_j G(x − x_j) y_j / B(x),
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
-# The variance s²(x) is a similar weighted mean: e_j is the leave-one-out residual of prototype j,
+# The variance s²(x) is a similar weighted mean. e_j is the leave-one-out residual of prototype j,
 # and s₀² is the variance of the null model. A quantile is m(x) + s(x) q, where q is the quantile of
 # the training residuals in units of s(x). Errors on new rows are larger than on training rows. Fits
-# to four fifths of the rows estimate how much larger, and s is increased accordingly.
+# to four fifths of the rows estimate how much larger, and `proset` increases s accordingly.
 #
-# **`loss="density"`** maximizes the likelihood of a whole distribution. It is a mixture of normal
-# distributions with standard deviation 1/u, centred at the responses of the prototypes:
+# **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
+# mixture of normal distributions, centred at the responses of the prototypes, with standard
+# deviation 1/u:
 #
 # > p(y | x) = (N(y; 0, 1) + Σ_j w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x).
 #
-# u is fitted in each batch. The distribution may have several modes, but its mean is less accurate
-# than that of "squared". Its quantiles are calibrated in the same way. A response with repeated
-# whole numbers raises an error, because the density would be unbounded at these numbers.
+# The precision u is fitted in each batch of prototypes. The distribution may have several modes,
+# but its mean is less accurate than that of "squared". Quantiles are calibrated in the same way. If
+# many responses are equal whole numbers, the density would be unbounded there, and `proset` raises
+# an error.
 
 # %%
 import matplotlib.pyplot as plt
@@ -55,7 +58,7 @@ pd.set_option("display.precision", 4)
 #
 # The response is the strength of concrete (MPa). The features are the components of the mixture
 # (kg/m³) and the age (days). Every third row is held out. Most samples were tested within weeks and
-# a few after a year, so log(age) measures similarity better than age.
+# a few after a year. So log(age) measures similarity better than age.
 
 # %%
 concrete = ld.data("concrete")
@@ -68,8 +71,9 @@ print(strength)
 pd.concat({f.settings.loss: f.evaluate(new) for f in (strength, density)}).droplevel(1)
 
 # %% [markdown]
-# `deviance` is the mean squared error and `dev_ratio` is R², both on the held-out rows. The next
-# cells show predictions with their uncertainty, and the prototypes that determine one prediction.
+# In the last table, `deviance` is the mean squared error and `dev_ratio` is R², both on the
+# held-out rows. The next cells show predictions with their uncertainty, and the prototypes that
+# determine one prediction.
 
 # %%
 first = new.iloc[:4]
@@ -90,11 +94,11 @@ ax = strength.plot("surface", features=["np.log(age)", "cement"])
 # %% [markdown]
 # ## Are the intervals right?
 #
-# An interval of level 0.9 should contain nine of ten new responses. The picture shows the share of
-# held-out rows inside their intervals, for many levels. There are four data sets for "squared", and
-# two for "density", because the other two have whole numbers as responses. On the diagonal the
-# coverage is right; above it intervals are too wide. The grey band is two standard errors for the
-# smallest data set.
+# An interval of level 0.9 should contain nine of ten new responses. The plots show the share of
+# held-out rows inside their intervals, for many levels. On the diagonal the coverage is right;
+# above the diagonal the intervals are too wide. The grey band is two standard errors for the
+# smallest data set. There are four data sets for "squared". There are only two for "density",
+# because the responses of the other two are whole numbers.
 
 # %%
 levels = np.linspace(0.05, 0.95, 19)
@@ -135,12 +139,13 @@ observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 
 # %% [markdown]
 # On abalone and wine_red the coverage is right. On autompg it is slightly too high, but within
-# chance. On concrete it is slightly too low: 86% of the new rows instead of 90%.
+# chance. On concrete it is slightly too low: the 90% intervals contain 86% of the new rows instead
+# of 90%.
 
 # %% [markdown]
 # ## Two modes
 #
-# If rows with the same x can have either of two responses, a mean with an interval is not
+# Rows with the same x may have one of two different responses. Then a mean with an interval is not
 # informative. In this example, y is near x or near −x with equal probability, for x between 0 and
 # 2:
 
@@ -168,9 +173,9 @@ mesh = axes[1].contourf(grid["x"], at, Z, levels=12, cmap="Blues", zorder=1)
 bar = figure.colorbar(mesh, ax=axes[1], label="density of y at x")
 
 # %% [markdown]
-# The intervals on the left have the right coverage, but consist mostly of values that never occur.
-# The density on the right shows both modes. The table compares this density at x = 1.5 with the
-# density that generated the data.
+# The intervals on the left have the right coverage, but most values inside never occur. The density
+# on the right shows both modes. The table compares the estimated density at x = 1.5 with the true
+# density.
 
 # %%
 some = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0])

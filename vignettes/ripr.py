@@ -14,20 +14,21 @@
 # # A handful of views
 #
 # Are two or three measurements at a time enough to predict? `ripr` (informative projection
-# recovery, after Fiterau 2014) finds a handful of *views*: sets of one to three features in which
-# the nearest training rows predict the response. The whole model is then a few scatter plots.
+# recovery, after Fiterau 2014) finds a few *views*. A view is a scatter plot of one to three
+# features in which the nearest training rows predict the response. The whole model is then a few
+# scatter plots.
 #
-# In each view the nearest training rows vote, with larger weights for nearer rows. The evidence of
-# all views is added up:
+# To predict a row, `ripr` looks at its nearest training rows in each view. These rows vote, and
+# nearer rows have larger weights. The votes of all views are added up:
 #
 # > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
 # > rows),
 #
-# The factor t is the same for all views. Views are selected one by one. Each step adds the view
-# that lowers the leave-one-out loss most, and the selection ends if the loss hardly falls.
+# The factor t is the same for all views. `ripr` selects the views one by one. Each step adds the
+# view that lowers the leave-one-out loss most. The selection ends if the loss hardly falls.
 #
-# This page diagnoses tumours. Further examples are missing values, numeric responses, the method of
-# the thesis (one view per row), clusters, and other estimators within the views.
+# This page predicts whether tumours are malignant. Further examples are missing values, numeric
+# responses, clusters, and the method of the thesis, which uses one view per row.
 
 # %%
 import numpy as np
@@ -44,25 +45,26 @@ fit = ld.ripr("diagnosis ~ .", data=train)
 print(fit)
 
 # %% [markdown]
-# Each line of the table is a view. `%Rows` is the percentage of the training rows for whose
-# prediction the view has most weight. `Error` is the share of these rows that all views together
-# predict wrongly. Each row is left out of its own neighbours. Of thirty measurements the model
-# needs less than half.
+# Each line of the printed table is a view. `%Rows` is the percentage of training rows for whose
+# prediction the view has most weight. `Error` is the share of these rows that the whole model
+# predicts wrongly. For both columns, a row is not among its own neighbours (leave-one-out). Of
+# thirty measurements the model needs less than half.
 
 # %%
 print(fit.summary())
 
 # %% [markdown]
-# `%Weight` is the mean share of a view in the evidence. The notes show the reduction of the
-# leave-one-out loss, and the chosen settings: number of views, features per view, and neighbours.
+# In the summary, `%Weight` is the mean share of a view in the votes. The notes show how much the
+# views reduce the leave-one-out loss. They also show the chosen settings: number of views, features
+# per view, and neighbours.
 #
 # `Error` is for the rows on which the views were selected, so errors on new rows may be larger.
 # Held-out rows or cross-validation (below) estimate the error on new rows.
 #
 # ## The pictures
 #
-# These pictures are the whole model. A row is a solid point in the view that has most weight in its
-# prediction. Neighbouring points tend to have the same class.
+# These plots show the whole model. Each row is a solid point in the view that has most weight in
+# its prediction. Neighbouring points tend to have the same class.
 
 # %%
 axes = fit.plot()
@@ -79,8 +81,8 @@ axes = fit.plot(data=test)
 # %% [markdown]
 # ## One patient
 #
-# Why are some of these patients diagnosed wrongly? We look at the wrong diagnosis that the model
-# predicts with the highest probability:
+# Why does the model misclassify some of these patients? We look at the misclassified patient whom
+# the model predicts with the highest probability:
 
 # %%
 said = fit.predict(test, "class")
@@ -92,9 +94,9 @@ explanation = fit.explain(patient)
 print(explanation)
 
 # %% [markdown]
-# The first table shows each view with its share in the evidence, and the prediction of this view
+# The first table shows each view with its share in the votes, and the prediction of this view
 # alone. A star marks the view with most weight. The second table lists the nearest patients in this
-# view, in the original units. In the plot, the star is the patient and the rings are the
+# view, in the original units. In the next plot, the star is the patient and the rings are the
 # neighbours.
 
 # %%
@@ -111,8 +113,8 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# `max_dim=2` allows at most two features per view, so that all plots are two-dimensional. `n_views`
-# limits the number of views.
+# How can I get a simpler model? `max_dim=2` allows at most two features per view, so that all plots
+# have two dimensions. `n_views` limits the number of views.
 
 # %%
 flat = ld.ripr("diagnosis ~ .", data=train, max_dim=2, n_views=3)
@@ -124,20 +126,22 @@ print(flat)
 # The method of the thesis (`method="assignment"`) predicts each row in one view only. It has three
 # steps.
 #
-# 1. **Losses.** Every row i has a loss in every view j. For classes it is (Eq. 2.5)
+# 1. **Losses.** Every row i has a loss L_ij in every view j. For classes it is (Eq. 2.5)
 #
 #    > L_ij = (ν_k(own class) / ν_k(other classes))^(d (1 − a)),
 #
-#    where ν_k is the distance to the k-th nearest neighbour in view j, d is the number of features
+#    where ν_k is the distance to the k-th nearest neighbour in view j. d is the number of features
 #    of the view, and a = 0.99. The loss is small if the nearest rows are of the same class.
 # 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. They minimize
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
-#    where δ_j = 1 − Σ_i B_ij / n. So a view is cheaper if many rows use it. B and δ are updated in
-#    turn until the objective no longer changes (Algorithm 2.1.1).
-# 3. **Prediction.** A new row gets the view and the class with the smallest ratio of step 1 (Eq.
-#    2.11).
+#    The first sum compares the loss u_i of row i with the loss of its best view. The second sum is
+#    a penalty. It is smaller for views that many rows use, because δ_j = 1 − Σ_i B_ij / n. So rows
+#    tend to use the same few views. B and δ are updated in turn until the objective no longer
+#    changes (Algorithm 2.1.1).
+# 3. **Prediction.** A new row gets the view and the class with the smallest ratio ν_k(class) /
+#    ν_k(other classes) (Eq. 2.11).
 
 # %%
 alone = ld.ripr("diagnosis ~ .", data=train, method="assignment")
@@ -145,19 +149,20 @@ print(alone)
 pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).droplevel(1)
 
 # %% [markdown]
-# This method is useful if the data are a mixture of populations that need different features: it
-# finds the view for each row. Otherwise views that vote together have a lower loss. If you omit
-# `lambda_`, the penalties of a path are compared by the leave-one-out error, and also with views
-# that are selected one by one; the print says which was used. Large penalties λ (in units of (1 −
-# a)²) give few views, small ones many. The path shows how the shares of the views change with λ:
+# The method of the thesis is useful if the data are a mixture of populations that need different
+# features. It finds the view for each row. Otherwise views that vote together have a lower loss.
+#
+# If you omit `lambda_`, `ripr` compares several penalties by the leave-one-out error, and also
+# views that are selected one by one. The print says which was used. Large penalties λ (in units of
+# (1 − a)²) give few views. The path shows how the shares of the views change with λ:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
 ax = path.plot()
 
 # %% [markdown]
-# Cross-validation estimates the loss on new rows. The grey line is the loss of views that vote
-# together (`lambda_` is `None`):
+# Cross-validation estimates the loss on new rows for each penalty. The grey line is the loss of the
+# default method, in which all views vote (`lambda_` is `None`):
 
 # %%
 cv = ld.cv(
@@ -169,9 +174,9 @@ ax = cv.plot()
 # %% [markdown]
 # ## Missing values
 #
-# If a feature of a row is missing, the row is not used in the views with this feature, but in all
-# other views. So nothing is imputed, and no row is dropped. In this example a fifth of all
-# measurements is removed at random, in the training data and in the test data:
+# If a row has a missing feature, `ripr` uses the row in all views without this feature. Nothing is
+# imputed, and no row is dropped. As an example, the next cell removes a fifth of all measurements
+# at random, in the training data and in the test data:
 
 # %%
 rng = np.random.default_rng(0)
@@ -190,8 +195,8 @@ print(partial)
 
 # %% [markdown]
 # There are more views than before, and some have fewer features, so that they can predict rows with
-# missing features. If every view has a missing feature, the row is predicted by the class shares of
-# the training rows and has no view.
+# missing features. A row may have a missing feature in every view. Its prediction is then the class
+# shares of the training rows, and it has no view.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
@@ -200,9 +205,10 @@ print(holed_test[features].notna().all(axis=1).sum())
 partial.evaluate(holed_test)
 
 # %% [markdown]
-# With assignment, rows with a missing *response* are also used (semi-supervised learning). The loss
-# of such a row in a view is the smallest over the classes, so views in which the row clearly
-# belongs to one class are preferred. With voting, rows without a response are not used.
+# With `method="assignment"`, `ripr` also learns from rows with a missing *response*
+# (semi-supervised learning). The loss of such a row in a view is the smallest loss over the
+# classes. So `ripr` prefers views in which the row clearly belongs to one class. With voting, rows
+# without a response are not used.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
@@ -213,9 +219,9 @@ half.evaluate(test)
 # %% [markdown]
 # ## Numbers
 #
-# For a numeric response, each view predicts a difference from the mean of all rows, and these
-# differences are added up. The example is the strength of concrete (MPa), with the components of
-# the mixture (kg/m³) and the age (days) as features:
+# For a numeric response, each view predicts a difference from the mean of all rows. The prediction
+# adds these differences. The example is the strength of concrete (MPa). The features are the
+# components of the mixture (kg/m³) and the age (days):
 
 # %%
 concrete = ld.data("concrete")
@@ -242,13 +248,14 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # %% [markdown]
 # ## Clusters
 #
-# Without a response, `ripr` finds views in which rows are denser than by chance. The loss compares
-# the distance of a row to its neighbours with this distance in a uniform sample. The uniform sample
+# Without a response, `ripr` finds views in which rows are denser than by chance. The loss of a row
+# compares two distances to its neighbours: in the data, and in a uniform sample. The uniform sample
 # fills a box along the principal components, so that two copies of a measurement do not look like
-# clusters. Then k-means finds clusters in each view. The number of clusters is the largest number
-# for which the clusters of one half of the rows predict those of the other half (prediction
-# strength). The default penalty is 2; a smaller penalty keeps more views. The example is three
-# varieties of wheat, without their names:
+# clusters. The default penalty is 2; a smaller penalty keeps more views.
+#
+# In each view, k-means finds clusters. If you omit `n_clusters`, their number is the largest for
+# which the clusters of one half of the rows predict those of the other half (prediction strength).
+# The example is three varieties of wheat, without their names:
 
 # %%
 seeds = ld.data("seeds")
@@ -268,9 +275,9 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 # %% [markdown]
 # ## Other learners within the views
 #
-# With assignment, views are selected by nearest neighbours, but another estimator can predict in
-# each view. It can be any estimator with `fit` and `predict`, such as a scikit-learn estimator, and
-# is fitted to the rows of the view.
+# With `method="assignment"`, nearest neighbours select the views, but another estimator can predict
+# in each view. Give any estimator with `fit` and `predict` as `learner=`, for example one of
+# scikit-learn. It is fitted to the rows of each view.
 
 # %%
 from sklearn.linear_model import LogisticRegression
@@ -282,9 +289,10 @@ pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(
 # %% [markdown]
 # ## Several responses, and time
 #
-# The formula `"first + second ~ ."` finds views that several responses share. Each response has its
-# own losses, and a view is cheaper if it is used by more rows of all responses together. Here the
-# responses are the diagnosis, and whether the nucleus is large:
+# A formula such as `"first + second ~ ."` has several responses, which share the same views. Each
+# response has its own losses. The penalty of a view depends on the number of rows of all responses
+# that use the view. In this example, the responses are the diagnosis, and whether the nucleus is
+# large:
 
 # %%
 two = train.assign(
@@ -294,9 +302,9 @@ together = ld.ripr("diagnosis + size ~ . - mean_area", data=two)
 print(together)
 
 # %% [markdown]
-# `order=` names a column of times. Consecutive rows then use the same view, unless another view
-# lowers the loss by more than the price of a change. So if the data change at some time, the
-# assignment shows when. In this synthetic example the informative view changes after row 200:
+# `order=` names a column of times. Consecutive rows then use the same view, unless a change lowers
+# the loss by more than its price (`smooth`). So if the data change at some time, the views of the
+# rows show when. In this synthetic example the informative view changes after row 200:
 
 # %%
 drifting = ld.informative_views(2, 200, seed=1)
@@ -309,11 +317,11 @@ served[changes].rename("view from this row on").to_frame()
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - A view that is not selected may be as good as a selected one: radius and perimeter contain the
-#   same information, so the second adds nothing.
+# - A view that is not selected may be as good as a selected one. For example, radius and perimeter
+#   contain the same information, so the second one adds nothing.
 # - Distances are in standard deviations of the features (`standardize=True`). Another scale, such
 #   as a logarithm, gives other neighbours.
-# - `Error` is a leave-one-out error, but the views were selected on the same rows. Errors on new
-#   rows may be larger: use `evaluate` on held-out rows, or `ld.cv`.
-# - Probabilities are based on the votes of a few dozen neighbours, and on one factor (two factors
-#   with assignment) that minimizes the leave-one-out loss. So they are not very precise.
+# - `Error` is a leave-one-out error, but the views were selected on the same rows. To estimate
+#   errors on new rows, use `evaluate` on held-out rows, or `ld.cv`.
+# - Probabilities are not very precise. They are based on the votes of a few dozen neighbours, and
+#   on one or two factors that minimize the leave-one-out loss.

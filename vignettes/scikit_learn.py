@@ -14,9 +14,9 @@
 # # Other packages: scikit-learn, polars, marginal effects
 #
 # How do I use lodim together with scikit-learn, polars, pyarrow, marginaleffects or maketables?
-# `lodim.sklearn` has an estimator with `fit(X, y)` for each model, for pipelines, grid searches and
+# `lodim.sklearn` has a scikit-learn estimator for each model, for pipelines, grid searches and
 # calibration. Data frames may be pandas, polars or pyarrow frames. The packages marginaleffects and
-# maketables work with fits of lodim.
+# maketables accept fits of lodim.
 #
 # ## Estimators
 #
@@ -64,9 +64,10 @@ search.fit(X, y)
 pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_score"]]
 
 # %% [markdown]
-# Two arguments control folds. With `fit(X, y, groups=)`, the model holds out all rows of a group
-# together when it chooses settings. `cv=` gives the folds for a choice that the parameters leave
-# open, here `lambda_`. scikit-learn's own functions also have an argument `groups=`.
+# Two arguments control the folds on which a model chooses its settings. With `fit(X, y, groups=)`,
+# all rows of a group are held out together. With `cv=` you give the folds yourself. In the example,
+# the folds choose `lambda_`, and the groups are model years. scikit-learn's own functions also have
+# an argument `groups=`.
 
 # %%
 years, X = X["model_year"], X.drop(columns="model_year")
@@ -79,8 +80,12 @@ chosen.cv_
 # %% [markdown]
 # ### Coordinates and columns
 #
-# `transform` returns the embedding for gbmap, the coordinates of the view for melm, and the columns
-# that the model needs for costnet. In the last example these are the columns that 30 dollars buy.
+# `transform` replaces the features by those of the model:
+#
+# - `gbmap`: the embedding, one column per learner.
+# - `melm`: the coordinates of the view.
+# - `costnet`: the columns that the model needs. In the example these are the columns that 30
+#   dollars buy.
 
 # %%
 wine = ld.data("wine")
@@ -97,9 +102,9 @@ cheap.fit(heart.drop(columns="disease"), heart["disease"])
 cheap.get_feature_names_out()
 
 # %% [markdown]
-# scikit-learn can calibrate probabilities and compute the importance of features. One level occurs
-# in a single patient only, so most folds do not know it. With `new_levels="missing"`, predictions
-# treat this level as a missing value.
+# scikit-learn can calibrate probabilities and compute the importance of features. In the example,
+# one level occurs in a single patient only, so most training folds do not have it. With
+# `new_levels="missing"`, predictions treat this level as a missing value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]
@@ -113,8 +118,8 @@ pd.Series(importance.importances_mean, X.columns).nlargest(5)
 # %% [markdown]
 # ### Which checks of scikit-learn fail?
 #
-# All estimators are tested by `sklearn.utils.estimator_checks` of scikit-learn 1.6 and of the
-# newest version. The following checks fail, because of how the models work:
+# All estimators are tested by `sklearn.utils.estimator_checks`, with scikit-learn 1.6 and with the
+# newest version. Only the checks in the table fail, because of how the models work:
 #
 # | estimators | check | reason |
 # |---|---|---|
@@ -125,8 +130,8 @@ pd.Series(importance.importances_mean, X.columns).nlargest(5)
 #
 # ## Data frames of polars and pyarrow
 #
-# Predictions have the type of the new data: polars, pyarrow, or otherwise pandas. `tidy()` and
-# `glance()` return the type of the training data.
+# Which type do results have? Predictions have the type of the new data: polars, pyarrow, or
+# otherwise pandas. `tidy()` and `glance()` return the type of the training data.
 
 # %%
 import polars as pl
@@ -141,9 +146,9 @@ fit.augment(data).head(3)
 # %% [markdown]
 # ## Marginal effects and tables
 #
-# The package marginaleffects accepts `fit.to_marginaleffects(data)`. Its functions `avg_slopes`,
-# `comparisons`, `predictions` and `datagrid` then work for any model with a response; for `glm`
-# they also give standard errors. Version 0.6 of marginaleffects needs polars below version 2.
+# The package marginaleffects accepts `fit.to_marginaleffects(data)`, for any model with a response.
+# Its functions `avg_slopes`, `comparisons`, `predictions` and `datagrid` then work. For `glm` they
+# also give standard errors. Version 0.6 of marginaleffects needs polars below version 2.
 #
 # ```python
 # from marginaleffects import avg_comparisons
@@ -151,5 +156,5 @@ fit.augment(data).head(3)
 # avg_comparisons(fit.to_marginaleffects(cars), by="origin")
 # ```
 #
-# maketables accepts fits of lodim directly, also in one table with fits of pyfixest and
-# statsmodels: `ETable([fit, other])`.
+# The package maketables accepts fits of lodim directly. One table can also contain fits of pyfixest
+# and statsmodels: `ETable([fit, other])`.

@@ -13,21 +13,21 @@
 # %% [markdown]
 # # Uncertainty and comparison
 #
-# How far can I trust a fit? Each part of this page answers one question:
+# How far can I trust a fit? Each section of this page answers one question:
 #
-# - How much would the estimates differ with other rows? The bootstrap.
-# - How do the predictions depend on the features? Effects.
-# - In which range will the response of a new row be? Prediction intervals and sets.
-# - Would the same features be selected with other rows? Stability.
-# - How does the model compare with others? Comparison.
-# - Which problems may the fit or the data have? Checks.
+# - How much would the estimates differ with other rows? See *the bootstrap*.
+# - How do the predictions depend on the features? See *effects*.
+# - In which range will the response of a new row be? See *intervals and sets*.
+# - Would the same features be selected with other rows? See *stability*.
+# - Does another model predict better? See *comparison*.
+# - Do the fit or the data have problems? See *checks*.
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap
 #
-# `bootstrap` refits the model many times to the same rows, each time with other random weights. The
-# weights have a standard exponential distribution. As no weight is zero, every level of a factor is
-# always present, unlike with resampling. Settings that cross-validation has chosen stay fixed.
+# `ld.bootstrap` refits the model many times to the same rows, each time with other random row
+# weights. The weights have a standard exponential distribution. No weight is zero, so no level of a
+# factor is ever lost. Settings that cross-validation has chosen stay fixed.
 
 # %%
 import lodim as ld
@@ -41,12 +41,17 @@ boot
 boot.plot()
 
 # %% [markdown]
-# The notes below the table are part of the result. A penalty shrinks the estimates in each
-# replicate as much as in the fit, so the interval is around the penalized estimate and may miss the
-# true value. With `reselect=True`, settings are chosen again for each replicate, which takes much
-# longer. `kind="bca"` corrects the limits for bias and skewness; `help(ld.bootstrap)` explains why
-# this is wrong if estimates jump, as in boosting. Without a penalty, the standard errors
-# approximate those of the sandwich formula:
+# The notes below the printed table state the limits of the intervals.
+#
+# - *Penalty.* A penalty shrinks the estimates in each replicate as much as in the fit. So the
+#   interval is around the penalized estimate and may miss the true value.
+# - *Settings.* With `reselect=True`, settings are chosen again for each replicate, which takes much
+#   longer.
+# - *Corrected intervals.* `kind="bca"` corrects the limits for bias and skewness.
+#   `help(ld.bootstrap)` explains why this is wrong for boosting.
+#
+# Without a penalty, the standard errors approximate those of the sandwich formula. The next cell
+# shows the ratio of both:
 
 # %%
 line = ld.glm("mpg ~ weight + horsepower + origin", data=cars)
@@ -55,9 +60,9 @@ robust = line.update(cars, covariance="HC0").tidy().set_index("term")["std_error
 (errors / robust).round(2)
 
 # %% [markdown]
-# `statistic=` may be any function of a fit. `predict` gives an interval for the mean prediction.
-# This is not a prediction interval for a new car, which must also contain the variation between
-# similar cars.
+# `statistic=` may be any function of a fit; the first cell uses the share of the deviance
+# explained. `boot.predict` gives an interval for the mean prediction. An interval for the response
+# of a new car must be wider, because similar cars differ.
 
 # %%
 ld.bootstrap(line, data=cars, n=100, statistic=lambda one: one.dev_ratio).tidy()
@@ -69,8 +74,8 @@ boot.predict(cars[:3], type="interval", of="mean", level=0.9)
 # ## Effects of features
 #
 # Accumulated local effects show how the prediction changes with a feature. They only compare
-# similar cars: heavy, powerful cars with slightly heavier, powerful cars, but never with light,
-# powerful cars. The bands are based on the bootstrap replicates.
+# similar cars: a heavy, powerful car with a slightly heavier, powerful car, but never with a light
+# one. The bands are based on the bootstrap replicates.
 
 # %%
 drivers = ld.effects(fit, data=cars, interval=boot, level=0.9)
@@ -80,11 +85,13 @@ drivers.plot()
 drivers
 
 # %% [markdown]
-# The effect of a pair is the joint effect of two features without their single effects. Here it
-# shows how the effect of weight differs between model years; it is blank if there are no such cars.
-# There are further kinds of effects: `kind="slope"` is the average slope, `kind="pd"` is partial
-# dependence, and `kind="importance"` is the increase of the deviance if the values of a column are
-# permuted.
+# The effect of a pair is the joint effect of two features without their single effects. The first
+# plot below shows how the effect of weight differs between model years. It is blank if there are no
+# such cars. `kind=` chooses other effects:
+#
+# - `"slope"`: the average slope.
+# - `"pd"`: partial dependence.
+# - `"importance"`: the increase of the deviance if the values of a column are permuted.
 
 # %%
 ld.effects(fit, cars, "weight:model_year").plot()
@@ -100,8 +107,8 @@ ld.effects(fit, cars, kind="importance").plot()
 #
 # A prediction is an expected value. In which range will the response of a new car be?
 # `ld.conformal` fits the model ten times, each time without a tenth of the rows. The residuals of
-# the held-out rows determine the intervals (CV+, Barber et al. 2021). This works for every model,
-# and assumes no distribution.
+# the held-out rows determine the width of the intervals (CV+, Barber et al. 2021). This works for
+# every model and assumes no distribution.
 
 # %%
 cars = ld.data("autompg").sample(frac=1.0, random_state=0)
@@ -111,11 +118,12 @@ print(intervals)
 
 # %% [markdown]
 # The coverage is guaranteed on average over all new cars from the same population. The guaranteed
-# level is conservative; in practice coverage is close to the nominal level. With at least 20 new
-# rows, `predict` warns if these rows clearly differ from the training rows: if the mean of a
-# feature differs by a quarter of a standard deviation, and by more than chance (false alarms: at
-# most about 1 in 1,000). Below, the coverage is measured on 98 held-out cars, with its standard
-# error.
+# coverage is below the nominal level, but in practice the coverage is close to the nominal level.
+# The next cells measure the coverage on 98 held-out cars, with its standard error.
+#
+# With at least 20 new rows, `predict` warns if the mean of a feature differs clearly from the
+# training rows: by a quarter of a standard deviation, and by more than chance. If nothing has
+# changed, at most about 1 in 1,000 calls raises this warning.
 
 # %%
 intervals.predict(new.head(3)).round(1)
@@ -125,8 +133,9 @@ intervals.coverage(new).round(2)
 
 # %% [markdown]
 # There is no guarantee for a subgroup. All intervals have about the same width, but the responses
-# of light cars vary more than those of heavy cars. So the intervals contain the response of all
-# cars in the heaviest quarter, but of fewer cars in the lightest quarter.
+# of light cars vary more than those of heavy cars. The table shows the coverage in four groups of
+# cars by weight. The intervals contain the response of all cars in the heaviest quarter, but of
+# fewer cars in the lightest quarter.
 
 # %%
 intervals.coverage(new, by="weight").round(2)
@@ -136,21 +145,24 @@ intervals.plot("coverage", data=new, by="weight")
 
 # %% [markdown]
 # The coverage of subgroups is better with a model that estimates the variance of each response.
-# `proset` estimates a standard deviation for each row, and `conformal` then uses residuals in units
-# of this standard deviation.
+# `proset` estimates a standard deviation for each row. `ld.conformal` then uses residuals in units
+# of this standard deviation, so the width of the intervals varies.
 
 # %%
 adapted = ld.conformal(ld.proset, "mpg ~ .", known, lambda_v=1e-3)
 adapted.plot(data=new)
 
 # %% [markdown]
-# Other levels need no new fit: `intervals.predict(new, level=0.8)`. `intervals.save("cars.lodim")`
-# saves the intervals with all fits. If patients or clinics have several rows, give `groups=`: the
-# guarantee is then for rows of new patients.
+# `ld.conformal` has further options:
+#
+# - *Levels.* Other levels need no new fit: `intervals.predict(new, level=0.8)`.
+# - *Files.* `intervals.save("cars.lodim")` saves the intervals with all fits.
+# - *Groups.* If patients or clinics have several rows, give `groups=`. The guarantee is then for
+#   rows of new patients.
 #
 # ## Sets of classes
 #
-# If the response has classes, `conformal` predicts a set of classes. The set contains one class if
+# If the response has classes, `ld.conformal` predicts a set of classes. The set has one class if
 # the prediction is clear, and several classes if it is not.
 
 # %%
@@ -164,9 +176,9 @@ sets.predict(flowers[100:104])
 sets.plot(data=flowers[100:])
 
 # %% [markdown]
-# The guarantee is for all rows together: the sets may contain a rare class less often than they
-# should. With `by="class"`, each class is compared with held-out rows of the same class only, and
-# the guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
+# The guarantee is for all rows together. Sets may contain a rare class less often than they should.
+# With `by="class"`, each class is compared with held-out rows of the same class only, and the
+# guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
 # empty sets.
 
 # %%
@@ -178,10 +190,14 @@ each.coverage(flowers[100:], by="species").round(2)
 # %% [markdown]
 # ## Stability of selection
 #
-# With other rows, a model selects other features. `ld.stability` fits the model to many random
-# halves of the rows, and counts how often each feature is selected (Shah and Samworth 2013). It
-# gives no p-values, which would be wrong after selection. Instead it gives a bound on the expected
-# number of rarely selected features above the cutoff.
+# With other rows, a model may select other features. `ld.stability` fits the model to many random
+# halves of the rows (Shah and Samworth 2013). For each feature it counts the share of the halves
+# that select the feature. A feature is called *stable* if this share is at least the cutoff, 0.9 by
+# default.
+#
+# A feature that random halves select with below-average probability may still be stable by chance.
+# The print has upper bounds for the expected number of features of this kind. There are no
+# p-values, because a p-value after selection would be wrong.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)
@@ -194,9 +210,9 @@ found.plot()
 # ## Comparison of models
 #
 # `ld.compare` fits every model to the same training rows, and computes its loss on the same
-# held-out rows. It adds baselines: the null model, `glm`, and, if scikit-learn is installed,
-# gradient boosting and a random forest. Each model is called with default settings, so it chooses
-# its penalties and features within the training rows of each fold.
+# held-out rows. It adds simple models for comparison: the null model, `glm`, and, if scikit-learn
+# is installed, gradient boosting and a random forest. Each model is called with default settings.
+# So it chooses its penalties and features within the training rows of each fold.
 
 # %%
 heart = ld.data("heart")
@@ -204,13 +220,16 @@ table = ld.compare("disease ~ .", heart, ["costnet", "proset"], folds=5)
 table
 
 # %% [markdown]
-# The lines above the table are the conclusion. Two corrections make it reliable. Folds share
-# training rows, so the usual standard errors are too small; `compare` more than doubles the
-# variances (Nadeau and Bengio 2003). The best of many models is also best by chance. So `compare`
-# tests all pairs of models together, and uses the correlation of their losses (model confidence
-# set, Hansen, Lunde and Nason 2011). This test is conservative: in simulations, equal models
-# differed significantly in less than 2% of the samples instead of 5%. With a few hundred rows, only
-# large differences are significant.
+# The lines above the table are the conclusion. `ld.compare` makes two corrections:
+#
+# - *Standard errors.* Folds share training rows, so the usual standard errors are too small.
+#   `compare` more than doubles the variances (Nadeau and Bengio 2003).
+# - *Many models.* The best of many models may be best by chance. So `compare` tests all pairs of
+#   models together, and uses the correlation of their losses (model confidence set, Hansen, Lunde
+#   and Nason 2011). This test is conservative: in simulations, equal models differed significantly
+#   in less than 2% of the samples instead of 5%.
+#
+# With a few hundred rows, only large differences are significant.
 
 # %%
 table.plot()
@@ -220,14 +239,15 @@ table.tidy()[["model", "auc", "auc_se", "difference", "difference_se", "p_value"
 
 # %% [markdown]
 # `table.best` is the lodim model with the lowest loss, fitted to all rows at first use. `table.fit`
-# returns any other model, and `table.losses` the loss of each row.
+# returns any other model. `table.losses` has the loss of each row.
 
 # %%
 table.best
 
 # %% [markdown]
 # The next table is the result for all models with ten folds, `ld.compare("disease ~ .", heart)`. It
-# has the mean deviance per row, standard errors in brackets, and the mean size of the fits:
+# has the mean deviance per row, standard errors in brackets, and the mean number of features and
+# parts (learners, views or prototypes):
 #
 # | heart | deviance | difference | accuracy | AUC | features | parts |
 # |---|---|---|---|---|---|---|
@@ -241,10 +261,10 @@ table.best
 # | null | 1.380 (0.014) | 0.614 (0.095) | 0.541 | 0.500 | 0 | |
 # | glm | 1.765 (0.718) | 1.000 (0.705) | 0.822 | 0.890 | 20 | |
 #
-# Only the null model is significantly worse than gbmap at the 5% level. `glm` is not significantly
-# worse, because its standard error is large: in four of its ten fits classes are separated, and a
-# few rows with probabilities near 0 have very large losses. A `proset` model with about five
-# prototypes and seven features is not significantly worse than gbmap either.
+# Only the null model is significantly worse than `gbmap` at the 5% level. `proset`, with about five
+# prototypes and seven features, is not significantly worse. `glm` has a high loss, but also a large
+# standard error, so it is not significantly worse either. In four of its ten fits the classes are
+# separated, and a few rows with probabilities near 0 have very large losses.
 #
 # The second table is for fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, where the
 # deviance is the squared error:
@@ -260,14 +280,14 @@ table.best
 # | costnet | 11.39 (1.54) | 4.71 (1.23) | 0.814 | 5.1 | |
 # | null | 61.33 (5.43) | 54.65 (5.20) | 0.000 | 0 | |
 #
-# Here the two linear models (`glm`, `costnet`) and the null model are significantly worse than the
-# best model. The other differences are not significant.
+# For fuel consumption, the two linear models (`glm`, `costnet`) and the null model are
+# significantly worse than the best model. The other differences are not significant.
 #
 # ## Checks
 #
-# `fit.check()` looks for common problems of fits and data, such as wild values, leaks, collinear
-# features and drift. It also lists the checks that were not possible, and why. Here it finds no
-# problem in the training rows:
+# `fit.check()` looks for common problems of fits and data, such as values far outside the usual
+# range, features that reveal the response, collinear features, and drift. It also lists the checks
+# that were not possible, and why. Here it finds no problem in the training rows:
 
 # %%
 cars = ld.data("autompg")
@@ -276,11 +296,11 @@ fit = ld.glm("mpg ~ . - model_year", old)
 fit.check(old)
 
 # %% [markdown]
-# Cars of later years are lighter, and go farther at the same weight. The check of these rows
-# reports both: the features have changed, and the predictions are wrong.
+# Cars of later years are lighter, and go farther at the same weight. For these cars, the check
+# reports two problems: the features have changed, and the predictions are wrong.
 
 # %%
 fit.check(new)
 
 # %% [markdown]
-# `ignore=` leaves out findings by their code; `help(fit.check)` lists the codes.
+# `fit.check(new, ignore=...)` leaves out findings by their code; `help(fit.check)` lists the codes.
