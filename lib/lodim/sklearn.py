@@ -102,7 +102,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 def _constructor(function, without, own):
     """Return an __init__ for an estimator, with the keyword arguments of a model function.
 
-    without : arguments to leave out; own : dict of additional arguments
+    Arguments in `without` are left out, those in the dict `own` are added.
     """
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
@@ -133,10 +133,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the fold of each row, (n,), for a scikit-learn splitter.
-
-    Its test sets must contain each row once.
-    """
+    """Return the fold of each row, (n,), for a scikit-learn splitter that tests each row once."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -153,7 +150,6 @@ class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     A subclass declares its model, arguments that it lacks or adds, and settings that cv= chooses.
-    __init__ and the help on parameters are generated from these declarations.
     """
 
     _model: str
@@ -407,11 +403,9 @@ class GbmapRegressor(
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
     It predicts by a sum of learners (softplus functions of linear combinations of features).
-
     `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts, some
     of them zero, with `power`), "quantile" (with `quantile`) or "huber" (extreme outliers).
-    transform() gives the embedding (the learners' outputs), whose L1 distance ignores features
-    irrelevant to y.
+    transform() gives the learners' outputs, whose L1 distance ignores features irrelevant to y.
     """
 
 
@@ -425,9 +419,9 @@ class GbmapClassifier(
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    It predicts by a sum of learners (softplus functions of linear combinations of features).
-    transform() gives the embedding (the learners' outputs), whose L1 distance ignores features
-    irrelevant to y. With K classes each of the m stages has up to K coordinates.
+    It predicts by a sum of learners (softplus functions of linear combinations of features), up to
+    K for K classes in each of m stages. transform() gives the learners' outputs, whose L1 distance
+    ignores features irrelevant to y.
     """
 
 

@@ -20,14 +20,12 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit's predictions for one row, as a graph of nodes (values to compute).
+    """Computation of a fit's predictions for one row of data, as symbolic expressions (nodes).
 
-    title : model and formula, one line of ASCII
     columns : Columns of the data, in order
     refusals : tuple of (condition, message, node shown in the message) for rows that raise an error
     unknown : conditions of rows without a prediction because of missing values
-    answers : dict class -> node of its probability; for a numeric response None -> node of the
-        mean
+    answers : dict class -> node of its probability; for a numeric response None -> node of the mean
     """
 
     title: str
@@ -38,34 +36,16 @@ class Equation:
 
     @property
     def conditions(self):
-        """All conditions (nodes that are true or false) of rows that have no prediction."""
+        """All conditions under which a row has no prediction, as expressions."""
         return [*self.unknown, *(refusal[0] for refusal in self.refusals)]
 
 
 def build(kind, design, family, new_levels, scores):
-    """Return the Equation of a fit: a graph of nodes (values to compute for one row).
+    """Return the Equation of a fit, or raise ArgumentError if a part of it cannot be written out.
 
-    Parameters
-    ----------
-    kind : str
-        Name of the model.
-    design : Design
-        Design that reads new data.
-    family : Family
-    new_levels : {'error', 'missing'}
-        Treatment of levels that did not occur in training.
-    scores : callable(features, offset) -> list of nodes, list of conditions
-        Function of the model. It returns link scores (without a response: (label, node) pairs), and
-        conditions of rows that the model does not predict.
-
-    Returns
-    -------
-    Equation
-
-    Raises
-    ------
-    ArgumentError
-        If a part of the fit cannot be written out.
+    scores(features, offset) is the model's function: it returns expressions of the link scores
+    (without a response: (label, expression) pairs), and conditions of rows that it does not
+    predict.
     """
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
@@ -84,7 +64,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the node (value to compute) of the offset, a column of the data; zero without one."""
+    """Return the expression of the offset, a column of the data; zero without one."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -99,9 +79,10 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return a dict class -> node (value to compute) of its probability, from nodes of link scores.
+    """Return a dict class -> expression of its probability, from expressions of link scores.
 
-    For a numeric response None -> node of the mean."""
+    For a numeric response: None -> expression of the mean.
+    """
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -138,7 +119,7 @@ def check_text(text):
 
 
 def check_named(equation, where):
-    """Raise ArgumentError unless all columns have a name, as queries and graphs need."""
+    """Raise ArgumentError unless all columns have a name, as SQL queries and ONNX graphs need."""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 

@@ -1,7 +1,7 @@
-"""Expressions of one row of data: the graph from which a fit is written in other languages.
+"""Symbolic expressions of one row of data, from which a fit is written in other languages.
 
-The value of a node is a number, a truth value or a text for each row. Nodes are compared by
-identity: a node that is used twice gets a name in the written code and is computed once.
+An expression is a graph of nodes. Each node is a number, a truth value or a text per row. A node
+that is used twice gets a name in the written code and is computed once.
 """
 
 import math
@@ -20,13 +20,13 @@ LOGIC = (
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Base class of nodes: values computed for each row; ``label`` is a readable name, if any."""
+    """Base class of the nodes of an expression; `label` is a readable name, if any."""
 
     label: str = field(default="", kw_only=True)
 
     @property
     def parts(self):
-        """Other nodes (values) from which this node is computed."""
+        """Other nodes from which this node is computed."""
         return ()
 
     @property
@@ -37,7 +37,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Column(Node):
-    """Node of a column of the data, which may have missing values; `of_kind` is its type."""
+    """A column of the data, which may have missing values; `of_kind` is its type."""
 
     name: str
     of_kind: str = NUMBER
@@ -50,7 +50,7 @@ class Column(Node):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Node):
-    """Node of a constant: a float, bool or text."""
+    """A constant in an expression: a float, bool or text."""
 
     value: float | bool | str
 
@@ -62,7 +62,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """Node of a named function of other nodes; each writer of code has a table of all functions."""
+    """A named function of other expressions; each writer of code has a table of all functions."""
 
     function: str
     args: tuple
@@ -80,7 +80,7 @@ class Call(Node):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Node):
-    """Node of a weighted sum: bias + sum_i weights_i args_i; no argument is constant."""
+    """A weighted sum of expressions: bias + sum_i weights_i args_i; no argument is constant."""
 
     bias: float
     weights: tuple
@@ -94,7 +94,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """Node of the value that belongs to the first true condition, or else of the default."""
+    """The value that belongs to the first true condition, or else the default."""
 
     conditions: tuple
     values: tuple
@@ -102,7 +102,7 @@ class Case(Node):
 
     @property
     def parts(self):
-        """Nodes from which this node is computed: its conditions, its values and its default."""
+        """Conditions, values and default."""
         return (*self.conditions, *self.values, self.default)
 
     @property
@@ -113,7 +113,7 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """Node of a sum of kernels sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its log.
+    """A sum of kernels, sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its log.
 
     points (m, k) : m points in k dimensions; weights (m,), positive if `log`
     """
@@ -133,22 +133,22 @@ ZERO, ONE = Constant(0.0), Constant(1.0)
 
 
 def constant(value):
-    """Return a plain value as a Constant, a value in written code; numbers become floats."""
+    """Return a plain value as a Constant; numbers become floats."""
     return Constant(value if isinstance(value, bool | str) else float(value))
 
 
 def call(function, *args):
-    """Return the node (value to compute) of a named function of nodes or plain values."""
+    """Return the expression of a named function of expressions or plain values."""
     return Call(function, tuple(a if isinstance(a, Node) else constant(a) for a in args))
 
 
 def labelled(node, label):
-    """Return a copy of a node (value to compute) with a readable name; itself without a label."""
+    """Return a copy of an expression with a readable name; itself without a label."""
     return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
-    """Return the node (value to compute) bias + weights @ args; constant terms go to the bias."""
+    """Return the expression bias + weights @ args; constant terms go to the bias."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -161,7 +161,7 @@ def weighted(bias, weights, args, label=""):
 
 
 def product(nodes):
-    """Return the node (value to compute) of the product of nodes, multiplied from left to right."""
+    """Return the expression of a product, multiplied from left to right."""
     first, *rest = nodes
     for node in rest:
         first = call("mul", first, node)
@@ -169,7 +169,7 @@ def product(nodes):
 
 
 def either(conditions):
-    """Return the node (value to compute) "one of the conditions is true", or None without any."""
+    """Return the condition "one of the conditions is true", or None without any."""
     first, *rest = conditions or [None]
     for condition in rest:
         first = call("or", first, condition)
@@ -177,14 +177,12 @@ def either(conditions):
 
 
 def indicator(condition):
-    """Return a node (value to compute) that is 1 if a condition is true, else 0."""
+    """Return an expression that is 1 if a condition is true, else 0."""
     return Case((condition,), (ONE,), ZERO)
 
 
 def lookup(source, levels, values, default):
-    """Return a node with the value that belongs to the level of the text or number `source`.
-
-    A node is a value to compute for each row; other levels get the default."""
+    """Return an expression with the value of `source`'s level, or the default for others."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -196,11 +194,10 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Return a list of q nodes (values to compute): functions of x, polynomials between breaks.
+    """Return q expressions in x that are polynomials between breaks (m + 1,).
 
-    breaks (m + 1,); piece i lies between break i and the next one, and the outer pieces continue
-    beyond. coefs (m, d + 1, q) of polynomials of degree d, lowest power first, in a variable u from
-    -1 to 1 within a piece.
+    The outer pieces continue beyond. coefs (m, d + 1, q) refer to a variable from -1 to 1 within a
+    piece, lowest power first.
     """
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
@@ -213,9 +210,7 @@ def piecewise(x, breaks, coefs):
 
 
 def polynomial(u, coefs):
-    """Return the node (value to compute) of a polynomial in u; coefs start with the constant.
-
-    By Horner's rule."""
+    """Return the expression of a polynomial in u, by Horner's rule; coefs[0] is the constant."""
     coefs = np.trim_zeros(coefs, "b")
     value = constant(coefs[-1] if len(coefs) else 0.0)
     for c in coefs[-2::-1]:
@@ -224,19 +219,19 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """Return the node (value to compute) of (x - mean) / scale."""
+    """Return the expression (x - mean) / scale."""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
 
 def within(x, lower, upper, middle, label=""):
-    """Return a node (value to compute) that is x if x lies within the limits, else the middle."""
+    """Return an expression that is x if x lies within the limits, else `middle`."""
     far = call("lt", x, lower), call("gt", x, upper)
     return Case(far, (constant(middle), constant(middle)), x, label=label)
 
 
 def in_order(roots):
-    """Return all nodes (values to compute) needed for `roots`, each once and after its parts."""
+    """Return all nodes needed for the expressions `roots`, each once and after its parts."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()

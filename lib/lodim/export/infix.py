@@ -1,4 +1,4 @@
-"""Nodes (values to compute) as text with infix operators, for Python, JavaScript and SQL."""
+"""Expressions as text with infix operators, for Python, JavaScript and SQL."""
 
 import re
 from collections import Counter
@@ -24,10 +24,10 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of nodes (values to compute) as text; nodes used twice or with a label get a name.
+    """Writer of expressions as text; parts used twice or with a label get a name.
 
-    A subclass provides `functions`, a dict from names of functions to a text with {} for the
-    arguments, its precedence and that of its parts, and the forms of names and constants.
+    A subclass provides `functions`: a dict from names of functions to a text with {} for the
+    arguments, its precedence and that of its parts.
     """
 
     functions: Mapping[str, tuple] = MappingProxyType({})
@@ -47,14 +47,14 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the parts of a node (value to compute) that occur more than once in its text."""
+        """Return the parts of an expression that occur more than once in its text."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """Return the name of a node (value to compute), a unique lower-case identifier."""
+        """Return the name of an expression, a unique lower-case identifier."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
@@ -73,9 +73,7 @@ class Infix:
         return name
 
     def text(self, node, least=LOOSE):
-        """Return the text of a node (value to compute).
-
-        It is in brackets if the precedence of its operator is below `least`."""
+        """Return the text of an expression, in brackets if its precedence is below `least`."""
         if isinstance(node, Constant):
             text = self.literal(node.value)
             return f"({text})" if text[0] == "-" and least > SUM else text
@@ -85,7 +83,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """Return the text that computes a node (value to compute), and its precedence."""
+        """Return the text that computes an expression, and its precedence."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):
@@ -106,7 +104,8 @@ class Infix:
     def sum(self, node):
         """Return the text of a weighted sum, bias + w * x + ..., and its precedence.
 
-        Long sums are in bracketed groups."""
+        Long sums are in bracketed groups.
+        """
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -133,11 +132,7 @@ class Infix:
 
 
 class Program(Infix):
-    """A function of one row as lines of assignments, as used in Python and JavaScript.
-
-    A subclass provides `maximum_of`, the language's name of the maximum of several numbers, and the
-    method `assignment`.
-    """
+    """Writer of a function of one row as lines of assignments, for Python and JavaScript."""
 
     maximum_of = ""
 
@@ -148,7 +143,7 @@ class Program(Infix):
         self.named |= {id(column) for column in equation.columns}
 
     def assignment(self, node):
-        """Return the lines that compute a node (value to compute) and assign it to its name."""
+        """Return the lines that compute an expression and assign it to its name."""
         raise NotImplementedError
 
     def reference(self, node):
@@ -163,9 +158,7 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield lines that compute the named nodes needed for `roots`, unless already written.
-
-        Nodes are values to compute; roots are those that are wanted."""
+        """Yield lines that compute the named parts needed for `roots`, unless already written."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))

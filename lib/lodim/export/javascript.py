@@ -37,25 +37,16 @@ HELPERS = {
 
 
 def write(equation):
-    """Return the text of a JavaScript function `predict(row)` and of its helpers.
+    """Return the text of a JavaScript function `predict(row)`, for an HTML script element.
 
-    The function returns a number, or a list of pairs of class and probability, in order. It throws
-    an error for rows that `Fit.predict` refuses. The text can be placed in an HTML script element.
-
-    Parameters
-    ----------
-    equation : Equation
-        What a fit computes for one row.
-
-    Returns
-    -------
-    str
+    It returns a number, or a list of pairs of class and probability, in order. It throws an error
+    for rows that `Fit.predict` refuses.
     """
     return _JavaScript(equation).function()
 
 
 class _JavaScript(Program):
-    """Writer of nodes (values to compute for one row) in JavaScript."""
+    """Writer of an Equation (a fit's predictions for one row) in JavaScript."""
 
     functions = COMMON | {
         "and": ("{} && {}", LOOSE, COMPARED),
@@ -145,7 +136,7 @@ class _JavaScript(Program):
         return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
 
     def assignment(self, node):
-        """Return the line that computes a node (value to compute) and assigns it to its name."""
+        """Return the line that computes an expression and assigns it to its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def _pairs(self, values):

@@ -25,17 +25,7 @@ SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
-    """Return the ONNX model that computes a fit's predictions.
-
-    Parameters
-    ----------
-    equation : Equation
-        What a fit computes for one row.
-
-    Returns
-    -------
-    onnx.ModelProto
-    """
+    """Return the onnx.ModelProto that computes a fit's predictions."""
     try:
         import onnx
     except ImportError:
@@ -77,7 +67,7 @@ class _Graph:
                 return name
 
     def add(self, operator, *inputs, domain="", **attributes):
-        """Add a node with an operator to the graph, and return the name of its output."""
+        """Add an operator to the graph, and return the name of its output."""
         out = self.unused(operator.lower())
         node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
         self.nodes.append(node)
@@ -101,11 +91,11 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """Return the tensor of a node (value to compute) that has been computed already."""
+        """Return the tensor of an expression that has been computed already."""
         return self.values[id(node)]
 
     def compute(self, node):
-        """Return the tensor of a node (value to compute), from the tensors of its parts."""
+        """Return the tensor of an expression, from the tensors of its parts."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):
@@ -137,15 +127,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a logical node; a column of truth values holds doubles.
-
-        A node is a value to compute for each row."""
+        """Return the bool tensor of a logical expression; columns of truth values hold doubles."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Return one tensor (n, k) whose columns are the given nodes (values to compute)."""
+        """Return one tensor (n, k) whose columns are the given expressions."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -157,7 +145,7 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """Return the tensor of a Call: a named function of other nodes (values to compute)."""
+        """Return the tensor of a Call: a named function of other expressions."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
@@ -264,9 +252,7 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return the tensor of a sum of kernels exp(-1/2 |z - point|^2), or its logarithm.
-
-        It is computed from distances (n, m) of n rows to m points."""
+        """Return the tensor of a sum of kernels exp(-1/2 |z - point|^2), or its logarithm."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)

@@ -82,22 +82,12 @@ WIDTH = 96  # largest length of a line
 
 
 def write(equation):
-    """Return the text of a Python module that computes a fit's predictions.
-
-    Parameters
-    ----------
-    equation : Equation
-        What a fit computes for one row.
-
-    Returns
-    -------
-    str
-    """
+    """Return the text of a Python module that computes a fit's predictions."""
     return _Python(equation).module()
 
 
 class _Python(Program):
-    """Writer of nodes (values to compute for one row) in Python."""
+    """Writer of an Equation (a fit's predictions for one row) in Python."""
 
     functions = COMMON | {
         "and": ("{} and {}", LOOSE, COMPARED),
@@ -224,9 +214,7 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return the lines that compute a node (value to compute) and assign it to its name.
-
-        Its label becomes a comment."""
+        """Return the lines that assign an expression to its name; its label becomes a comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"

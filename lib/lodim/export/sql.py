@@ -1,8 +1,7 @@
 """A fit as one SQL query, for DuckDB and PostgreSQL.
 
-The steps are in a lateral query of one row, where their names cannot conflict with columns of the
-table, and all columns of the table are in the result. NULL means not a number; infinities are
-numbers.
+The steps are in a lateral query of one row, so that their names cannot conflict with columns of the
+table. NULL means not a number; infinities are numbers.
 """
 
 from lodim.errors import ArgumentError
@@ -25,19 +24,9 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return the text of an SQL query that computes a fit's predictions.
+    """Return the text of an SQL query that computes a fit's predictions for the rows of a table.
 
-    Parameters
-    ----------
-    equation : Equation
-        What a fit computes for one row.
-    dialect : {"duckdb", "postgres"}
-    table : str or tuple of str
-        Name of the table, or names of schema and table.
-
-    Returns
-    -------
-    str
+    table is its name, or names of schema and table; dialect is "duckdb" or "postgres".
     """
     parts = (table,) if isinstance(table, str) else table
     if (
@@ -63,14 +52,15 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the entry of an SQL function (text with {} for its arguments, and precedences).
+    """Return the entry of an SQL function that is NULL unless a condition holds.
 
-    Its value is NULL unless a condition holds, also a text with {}."""
+    Both are texts with {} for the arguments.
+    """
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
 class _SQL(Infix):
-    """Writer of nodes (values to compute for each row) in SQL."""
+    """Writer of an Equation (a fit's predictions for one row) in SQL."""
 
     functions = COMMON | {
         "and": ("{} AND {}", LOOSE, COMPARED),
@@ -125,9 +115,7 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id of a node (value to compute) -> number of the step that computes it.
-
-        Each node is computed after its parts."""
+        """Return a dict id of an expression -> number of the query step that computes it."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

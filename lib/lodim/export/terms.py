@@ -1,4 +1,4 @@
-"""The terms of a design as expressions: columns, imputed values, features."""
+"""The terms of a formula as expressions: columns, imputed values, features."""
 
 import ast
 import itertools
@@ -54,15 +54,11 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 
 
 class Inputs:
-    """The columns that a design reads, and the features that it computes from them, as nodes.
+    """Columns that a fit reads, and features that it computes from them, as symbolic expressions.
 
-    A node is a value to compute for each row.
-
-    Attributes
-    ----------
     columns : dict of Column by name
-    features : list of p nodes, centred and scaled features
-    refusals : list of (condition, message, node shown in it): rows for which predict() raises
+    features : list of p centred and scaled features
+    refusals : list of (condition, message, expression shown in it): rows for which predict() raises
     unknown : list of conditions: rows that predict() predicts as missing
     """
 
@@ -93,9 +89,7 @@ class Inputs:
         return found | forgiven
 
     def _kind(self, name):
-        """Return the type (number, truth value or text) of a column of the data.
-
-        It follows from the column's levels, its imputed value and its use in the formula."""
+        """Return the type (number, truth value or text) of a column of the data."""
         if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
             return NUMBER
         values = self.known[name][0] if name in self.known else ()
@@ -121,9 +115,7 @@ class Inputs:
         return NUMBER
 
     def _missing(self, name):
-        """Return the condition that a column is missing, or has a level that counts as missing.
-
-        A condition is a node (value to compute for each row) that is true or false."""
+        """Return the condition that a column is missing, or has a level that counts as missing."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return call("not", call("among", column, *levels))
@@ -141,7 +133,7 @@ class Inputs:
             self.unknown.append(self._missing(name))
 
     def complete(self, name):
-        """Return the node (value to compute) of a column, with the fit's imputed values."""
+        """Return the expression of a column, with the fit's imputed values."""
         if name not in self.fills:
             return self.columns[name]
         if name not in self._complete:
@@ -179,7 +171,7 @@ class Inputs:
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return the columns that a factor of a term makes, as nodes (values to compute)."""
+        """Return the numeric columns that a factor of a formula's term makes, as expressions."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -217,7 +209,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return the columns that a condition in a formula makes, as nodes (values to compute)."""
+        """Return the columns that a condition in a formula makes, as expressions."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -227,9 +219,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the node (value to compute) whose values are the levels of a categorical factor.
-
-        It is a column, or the argument of C()."""
+        """Return the expression with the levels of a categorical factor: a column or C(column)."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -251,9 +241,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a formula's call is finite for every number; bs() overflows far outside.
-
-    node : syntax tree of the call"""
+    """Return whether a formula's call is finite for every number; bs() overflows far outside."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -279,20 +267,18 @@ def _truths(node):
 
 
 class _Translation:
-    """Translation of one call of a formula to nodes (values to compute for each row)."""
+    """Translation of one Python call in a formula, such as log(x), to expressions."""
 
     def __init__(self, inputs, states=()):
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """Return the columns of an expression of a formula, as nodes (values to compute)."""
+        """Return the columns that a part of the formula's syntax tree makes, as expressions."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """Return the node (value to compute) of an expression, or a list of nodes for a spline.
-
-        node : syntax tree of the expression in the formula"""
+        """Return the expression of a part of the formula's syntax tree, or a list for a spline."""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
@@ -319,7 +305,7 @@ class _Translation:
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
-        """Return the node (value to compute) of an expression of a formula with a single column."""
+        """Return the expression of a part of the formula's syntax tree that has a single column."""
         (value,) = self.columns(node)
         return value
 
@@ -338,7 +324,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """Return the node (value to compute) of a call of a function that formulas may use."""
+        """Return the expression of a call of a function that formulas may use."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -367,8 +353,8 @@ class _Translation:
     def transformed(self, name, node, settings, words):
         """Return the columns of a spline or standardization, with the values learned in training.
 
-        name : the function; node : syntax tree of the call; settings, words : its other
-            arguments"""
+        node is the syntax tree of the call; settings and words are its other arguments.
+        """
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -384,8 +370,9 @@ class _Translation:
     def spline(self, name, state, x, settings, words):
         """Return the columns of bs(), cr() or cc(), as polynomials between the knots.
 
-        state : values learned in training; x : node of the argument; settings, words : other
-            arguments"""
+        state holds the values learned in training; settings and words are other arguments of the
+        call.
+        """
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
@@ -421,7 +408,7 @@ def _values(name, state, at, settings, words):
 def _between(breaks, degree, values):
     """Return coefficients (m, degree + 1, q) of the polynomials that equal `values` in each piece.
 
-    Each polynomial is in u from -1 to 1, interpolated at Chebyshev points for good conditioning.
+    Each is in u from -1 to 1, interpolated at Chebyshev points for accuracy.
     """
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
@@ -430,7 +417,7 @@ def _between(breaks, degree, values):
 
 
 def _into_cycle(x, low, high):
-    """Return the node (value to compute) of x shifted by whole periods into [low, high]."""
+    """Return the expression of x shifted by whole periods into [low, high]."""
     span = high - low
     above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
     below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
@@ -452,7 +439,7 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
 
 
 def _number(value):
-    """Return a value as a node (value to compute) that is a number; truth values become 1 or 0."""
+    """Return a value as a numeric expression; truth values become 1 or 0."""
     if isinstance(value, Node) and value.kind == TRUTH:
         if isinstance(value, Constant):
             return ONE if value.value else ZERO
@@ -461,9 +448,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the node (value to compute) of an arithmetic operation on two others.
-
-    Small integer powers become products."""
+    """Return the expression of an arithmetic operation; small integer powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:

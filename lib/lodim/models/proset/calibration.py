@@ -17,10 +17,10 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit (percentiles of familiarity and errors of training rows).
+    """Return the Calibration of a fit: percentiles of familiarity and of errors of training rows.
 
-    Familiarity is how near a row is to the prototypes (weighted training rows). If `widen` is True,
-    errors are widened to the size of errors on new rows.
+    Familiarity is a row's similarity to the prototypes. If `widen`, errors are scaled up to the
+    size of errors on new rows.
     """
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
@@ -39,10 +39,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the training state of the rows of a batch after all prototypes have been added.
-
-    Prototypes are weighted training rows; the state holds each row's estimate by them.
-    """
+    """Return the training state of the rows of a batch, with the estimates by all prototypes."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -50,11 +47,10 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the factor by which errors on new rows are larger than errors on fitted rows.
+    """Return the factor by which errors on new rows exceed errors on fitted rows; 1 for one group.
 
-    Estimated from fits to parts of the rows and their errors on the other rows. Mean absolute
-    errors are used, since squared errors would be dominated by outliers. 1 if all rows are one
-    group.
+    Estimated from fits to parts of the rows by mean absolute errors, since outliers would dominate
+    squared errors.
     """
     if count_units(problem.batch) < 2:
         return 1.0
@@ -70,10 +66,7 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return the absolute error of each training row, (n,), its own prototype left out.
-
-    Prototypes are weighted training rows; a row that is one would predict itself.
-    """
+    """Return the absolute error of each training row, (n,); no prototype predicts itself."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
@@ -91,10 +84,9 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return variances that belong to the M prototypes (weighted training rows) and other errors.
+    """Return squared residuals of M prototypes, the null model's variance and scaled residuals.
 
-    They are squared residuals of the prototypes (M,), the variance of the null model, and residuals
-    of the training rows divided by their standard deviations, (n,).
+    Scaled residuals (n,) are those of the training rows divided by their standard deviations.
     """
     residual = state.y - state.a / state.b
     square = residual**2
@@ -115,7 +107,7 @@ def _variances(state, prototypes):
 def _cdf_at_response(state, prototypes):
     """Return each training row's estimated distribution function at its response, (n,).
 
-    If the row is a prototype (weighted training row) itself, this prototype is left out.
+    A row that is a prototype is left out of its own estimate.
     """
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)

@@ -1,4 +1,4 @@
-"""Random choice of candidates and scoring rows: Algorithm 2.1 of Ruf (2022)."""
+"""Random choice of candidates (rows that may become prototypes) and of scoring rows (Ruf 2022)."""
 
 from dataclasses import dataclass, replace
 
@@ -12,9 +12,7 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 @dataclass(frozen=True)
 class Split:
-    """Rows that may become prototypes (candidates), and rows whose loss is minimized (scoring).
-
-    Prototypes are the weighted training rows of a model.
+    """Candidates (rows that may become prototypes) and scoring rows (rows with a loss).
 
     candidates, scoring : (J,), (r,) increasing positions; a row may be in both
     scoring_weight : (r,) weights of the scoring rows, scaled to represent all rows
@@ -30,10 +28,7 @@ class Split:
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates (possible prototypes), (r,).
-
-        It is -1 if the row is not a candidate. Scoring rows are those whose loss is minimized.
-        """
+        """Position of each scoring row among the candidates, (r,); -1 for other rows."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -41,12 +36,10 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Return each row's group 0..2K-1 for drawing candidates, (n,): easy or hard rows of K labels.
+    """Return each row's stratum, (n,), for drawing candidate prototypes: easy or hard per label.
 
-    Candidates are rows that may become prototypes. label (n,) int is the class (zero for numbers).
-    Hard rows have a goodness (how well the model so far explains them) below the quantile
-    `hard_share` within their label. (The report's bins of correctly and wrongly classified rows
-    ignore probabilities and leave half of the bins empty at first.)
+    label (n,) is the class (zero for numbers). Hard rows have a goodness (of the fit so far) below
+    the quantile `hard_share` within their label.
     """
     groups = 2 * label
     for k in np.unique(label):
@@ -57,13 +50,10 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Return the number of rows to draw from each of G groups, (G,), as equal as possible.
+    """Return how many candidates to draw from each of G strata, (G,), as equal as possible.
 
-    The rows drawn are candidates (possible prototypes) of Algorithm 2.1; `sizes` (G,) are the
-    groups' numbers of rows. At most `max_fraction` of a group is drawn, and never the whole group,
-    so that other rows remain whose loss can be minimized. If it is None, a group may be drawn
-    completely. Counts are integers from the start, since shares below one half would all round to
-    zero.
+    At most `max_fraction` of a stratum is drawn, and never all of it, since other rows must score;
+    None allows all.
     """
     most = sizes
     if max_fraction is not None:
@@ -76,13 +66,11 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Return a random Split of the rows into candidates and scoring rows, drawn within groups.
+    """Return a random Split into candidates and scoring rows, drawn within the strata `groups`.
 
-    Candidates may become prototypes; the loss is minimized over scoring rows. weight (n,) sums to
-    one. The rows drawn depend on `content` (n,), a number computed from each row, and the seed.
-    Without max_fraction all rows score, including candidates. With max_fraction, only other rows
-    score, and their weights represent their whole group: a factor N_k / (N_k - J_k) in Eq. 2.8, for
-    a group of N_k rows with J_k candidates.
+    The draw depends on the seed and on `content` (n,), a number computed from each row. With
+    max_fraction, only rows that are not candidates score, with weights scaled to represent their
+    stratum (Eq. 2.8); otherwise all rows score.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
@@ -109,11 +97,10 @@ def _scaled_to(weight, whole):
 
 
 def check_rows(problem):
-    """Return the problem if every class has enough rows (condition 2.14); otherwise raise.
+    """Return the problem; raise if a class has too few rows (condition 2.14) or the loss is unfit.
 
-    With eta = max_fraction (or 1/2) and N rows of a class: ceil(N / 2) >= 1 / (2 eta) and ceil(N /
-    2) > 1 / (2 (1 - eta)). In cross-validation folds, a class with fewer rows has no candidates for
-    prototypes. Also raises if the loss does not suit the response.
+    A class of N rows needs ceil(N / 2) >= 1 / (2 eta) and > 1 / (2 (1 - eta)), eta = max_fraction
+    or 1/2. Otherwise cross-validation folds could lack candidates of this class.
     """
     levels = problem.design.response.levels
     _check_loss(problem, levels)
@@ -139,10 +126,7 @@ def _share(max_fraction):
 
 
 def _check_loss(problem, levels):
-    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect.
-
-    lambda_u penalizes the inverse width of the densities, which only loss="density" has.
-    """
+    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(
@@ -160,7 +144,7 @@ def _check_loss(problem, levels):
 def _check_continuous(problem):
     """Raise a DataError if the response consists of integers that mostly repeat.
 
-    Normal densities of width zero at the repeated values would have an unbounded likelihood.
+    Normal densities of width zero at these integers would have an unbounded likelihood.
     """
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)

@@ -30,18 +30,11 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 
 
 def choose_lambda_v(problem):
-    """Choose lambda_v, the penalty of feature weights, by cross-validation.
+    """Choose lambda_v, the penalty of feature weights, by cross-validation of the first batch.
 
-    Only the first batch (prototypes fitted together) is fitted. The choice is the centre of the
-    values with similar held-out deviance, rounded to one of the values. If the best value is not
-    better than the null model by two standard errors of the difference, lambda_v is so large that
-    the fit is the null model. Cross-validation is repeated with new random folds until the choice
-    is clear, given how much the repetitions differ.
-
-    Returns
-    -------
-    Problem, DataFrame
-        The problem with its choice, and a table of the values tried.
+    Returns the problem with the choice, and a table of the values tried. The choice is the centre
+    of the values with similar held-out deviance, or gives the null model if the best value does not
+    beat it by two standard errors. Repeats with new folds until the choice is clear.
     """
     check_units(problem.batch, "lambda_v")
     values = [step / problem.batch.n_positive for step in STEPS]
@@ -75,10 +68,9 @@ def _seeds(seed, n):
 
 
 def _held_out(problem, values, seed, bar):
-    """Return held-out losses for each value of lambda_v, and gains over the null model.
+    """Return held-out losses per lambda_v, and gains over the null model, (n_values, K, 3) each.
 
-    Both are (n_values, K, 3), for the K folds of one random division and three numbers per fold
-    (mean loss, total weight, standard error). `bar` shows progress.
+    The three numbers per fold are mean loss, total weight and standard error.
     """
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
@@ -104,40 +96,29 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the value of lambda_v chosen by some repetitions of cross-validation.
+    """Return the lambda_v chosen by some repetitions of cross-validation (lists `losses`, `gains`).
 
-    `losses` and `gains` (over the null model) have an entry per repetition. If the null model is
-    chosen, the value is at least `null`, for which the fit is the null model.
+    If the best value does not beat the null model, it is at least `null`, which gives the null
+    model.
     """
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return weights of the values tried, (n_values,), of sum one, from their held-out losses.
-
-    `losses` has an entry per repetition of cross-validation; values with similar losses share the
-    weight.
-    """
+    """Return weights of the values tried, (n_values,), with sum 1: similar losses share weight."""
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
 def _mean_position(losses):
-    """Return the mean position, among the values tried, of those with similar held-out losses.
-
-    `losses` has an entry per repetition of cross-validation.
-    """
+    """Return the mean position, among the values tried, of those with similar held-out losses."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """Return the best value's gain over the null model minus a margin, and its standard error.
-
-    The margin is two standard errors. `losses` and `gains` have an entry per repetition of
-    cross-validation.
-    """
+    """Return the best value's gain over the null model less two standard errors, and its SE."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -145,12 +126,10 @@ def _lead_over_null(losses, gains):
 
 
 def _is_settled(losses, gains, most):
-    """Return whether further repetitions, up to `most`, would hardly change the choice.
+    """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    `losses` and `gains` have an entry per repetition of cross-validation. The mean position of the
-    best values and their lead over the null model must be far from where the choice changes (half
-    way between two values, or a lead of zero), relative to the standard errors of their means over
-    `most` repetitions.
+    The mean position of the best values must be far from half-way between two values, and the gain
+    over the null model far from zero, relative to their standard errors.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)

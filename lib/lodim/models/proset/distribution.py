@@ -1,13 +1,10 @@
 """Distribution of a numeric response, in standard units: mean, variance, quantiles, density.
 
-loss="squared": the mean is m(x) = sum_j w_j G_j y_j / B with B = 1 + sum_j w_j G_j (the null
-model's mean is zero). The variance is sum_j w_j G_j e_j^2 / B plus the null model's variance, where
-e_j is the residual of prototype j in a model without it. Quantiles are m + s q, where q are the
-quantiles of the candidates' residuals divided by their s.
-
-loss="density": p(y | x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture of normals
-with its own mean, variance and quantiles. The levels of quantiles are calibrated by the levels that
-the candidates' responses have in their distributions.
+loss="squared": mean m(x) = sum_j w_j G_j y_j / B with B = 1 + sum_j w_j G_j; variance s^2 = sum_j
+w_j G_j e_j^2 / B plus the null model's, e_j being the residual of prototype j without itself;
+quantiles m + s q with quantiles q of the candidates' residuals / s. loss="density": the mixture p(y
+| x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, with levels of quantiles calibrated on
+the candidates.
 """
 
 import numpy as np
@@ -26,15 +23,13 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles over training rows, each row without its own prototype (weighted training row).
+    """Percentiles over training rows; a row that is a prototype is left out of its own estimate.
 
-    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5: how near a row is to the prototypes
-    levels : (101,) for numeric responses. loss="squared": percentiles of residuals divided by their
-        standard deviation. loss="density": percentiles of the estimated distribution function at
-        the response, whose distance from the median (as a normal quantile) is widened to that of
-        new rows. Empty for classes
-    variance : (M,) for loss="squared", the squared residual of each of M prototypes, in units of
-        scale^2 (variance of the response); otherwise empty
+    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5: similarity to the prototypes
+    levels : (101,). loss="squared": percentiles of scaled residuals. loss="density": percentiles of
+        the distribution function at the response, widened to that of new rows. Empty for classes
+    variance : (M,) for loss="squared", squared residuals of M prototypes, in units of scale^2
+        (variance of the response); otherwise empty
     null_variance : variance of the null model, in units of scale^2
     """
 
@@ -45,9 +40,9 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean (n,) and variance (n,) of each row's response, in units of scale and scale^2.
+    """Return mean and variance of each row's response, (n,) each, in units of scale and scale^2.
 
-    scale is the response's standard deviation; X holds the n rows as tiles (blocks of 64 rows).
+    scale is the standard deviation of the response; X is in blocks of 64 rows.
     """
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
@@ -61,9 +56,9 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's response at levels (L,), (n, L), in units of scale.
+    """Return the quantiles of each row's response at `levels`, (n, L), in units of scale.
 
-    scale is the response's standard deviation; X holds the n rows as tiles (blocks of 64 rows).
+    scale is the standard deviation of the response; X is in blocks of 64 rows.
     """
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
@@ -80,11 +75,9 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile of each row at level p, (r,), by bisection.
+    """Return the quantile of each row's normal mixture at level p, (r,), by bisection.
 
-    A row's distribution is a mixture of one normal density per prototype (weighted training row)
-    and the null model's. W (r, M) are the weights of the M prototypes and total (r,) is 1 plus
-    their sum.
+    W (r, M) are the weights of one normal per prototype; total (r,) is 1 plus their sum.
     """
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
@@ -100,10 +93,7 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return the estimated distribution function of each row at its response y (n,), (n,).
-
-    Only for loss="density"; X holds the n rows as tiles (blocks of 64 rows).
-    """
+    """Return the estimated distribution function of each row at its response y, (n,)."""
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -112,10 +102,7 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Return the estimated density of each row at its response y (n,), (n,).
-
-    Only for loss="density"; X holds the n rows as tiles (blocks of 64 rows).
-    """
+    """Return the estimated density of each row at its response y, (n,)."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
@@ -126,10 +113,9 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield slices of rows, and for each the mixture that describes its rows' responses.
+    """Yield (slice of rows, W, total): the weights of a mixture of one normal per prototype.
 
-    A mixture has the weights W (r, M) of the normal densities of M prototypes (weighted training
-    rows) for r rows, and 1 plus the row sums of W.
+    W is (r, M) for r rows and M prototypes; total (r,) is 1 plus its row sums.
     """
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
@@ -138,10 +124,7 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return the SD of the normal density around each prototype's target, (M,).
-
-    Prototypes are M weighted training rows.
-    """
+    """Return the SD of the normal density around each prototype's target, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 

@@ -34,11 +34,11 @@ LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes; after each, yield (prototypes, log, scores of the held-out rows).
+    """Fit batches of prototypes; after each, yield (prototypes, log, scores of `eval_batch`).
 
     Prototypes are weighted training rows. Batch c minimizes Eq. 2.8 of Ruf (2022), given the
-    earlier batches. If no prototype has positive weight, the batch and all later ones are empty.
-    `previous` = (Prototypes, log) of a fit to the same rows supplies the first batches.
+    earlier batches. Once a batch has no prototype, later ones have none. `previous` (a fit to the
+    same rows) supplies the first batches.
     """
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
@@ -67,10 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the (Prototypes, log) of several batches into one; the log has an entry per batch.
-
-    A batch is a set of prototypes (weighted training rows) fitted together.
-    """
+    """Join the (prototypes, log) of several batches into one pair."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -78,12 +75,10 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit the prototypes (weighted training rows) of batch c; return them and a log entry.
+    """Fit the prototypes of batch c, given the earlier ones; return them and a log entry.
 
-    A batch is fitted given the earlier ones. A later batch is fitted twice if some features have no
-    weight so far: with the features `used` by earlier batches, and with all features. All features
-    are taken only if they lower the loss by more than `worth` (a setting) standard errors;
-    otherwise later batches, whose gains are small, would add noise features.
+    A later batch is first fitted with the features that earlier batches use. All features are used
+    only if this lowers the loss by `worth` (a setting) standard errors; else noise features enter.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
@@ -99,11 +94,7 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes in which only `features` (p,) bool may have weights.
-
-    Prototypes are weighted training rows. `split` says which rows may become prototypes and which
-    rows' loss is minimized. Returns prototypes and a Minimum.
-    """
+    """Fit a batch of prototypes with weights on `features` (p,) only; return them and a Minimum."""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -118,11 +109,10 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """Return the Prototypes of one batch: candidates with positive weight, equal ones merged.
+    """Return the Prototypes of one batch: candidates with positive weight w, equal ones merged.
 
-    Candidates are rows that may become prototypes. x holds their features, v the feature weights, w
-    the candidates' weights and u the inverse width of densities. There are no prototypes if no
-    feature has a weight, since all rows would be equal.
+    x holds the candidates' features, v the feature weights. Without feature weights all rows would
+    be equal, so there are no prototypes.
     """
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
@@ -136,10 +126,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss from batch `before` to batch `after`, and its standard error.
-
-    Both are Prototypes (weighted training rows). Each row's own prototype is left out.
-    """
+    """Return the decrease of the loss from prototypes `before` to `after`, and its SE."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -147,11 +134,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of the given prototypes (weighted training rows) with all p features.
-
-    A batch is a set of prototypes fitted together. Raises an error unless `state` has the training
-    rows to which they were fitted.
-    """
+    """Return batch c of an earlier fit's prototypes with all p features; raise if rows differ."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -169,14 +152,11 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the objective of a batch; return theta = (v (p,), w (J,), u) and a Minimum.
+    """Minimize the loss of a batch; return theta = (v (p,), w (J,), u) and a Minimum.
 
-    v are feature weights, w the weights of J candidates for prototypes and u is an inverse width.
-    Only `features` (p,) bool may have v > 0. At v_d = 0 the data do not contribute to the
-    derivative by v_d, so a feature that one long step sets to zero would never return. The first
-    minimization is therefore over v_d^2, for which zero is not a trap, with the L1 penalty smoothed
-    close to zero. The second one, over v_d, starts from its result, minimizes the objective itself,
-    and reuses the curvature information of the first.
+    v are feature weights (zero outside `features`), w candidates' weights, u an inverse width. The
+    data have no gradient in v_d at v_d = 0, so a feature set to zero by a long step would never
+    return. Therefore the first minimization is over v_d^2, and only the second over v_d.
     """
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
@@ -220,13 +200,11 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop, steps):
-    """Minimize a function of t = (D feature parameters, J weights of candidates, one) by `bounded`.
+    """Minimize a function of t = (D feature parameters, J candidates' weights, u) by `bounded`.
 
-    Candidates are rows that may become prototypes. Most of them soon have weight zero. They are
-    left out of evaluations if the loss would not decrease by adding them; after the first round,
-    features too. When the others have converged, those that would now lower the loss are added
-    again. `function` takes t and a mask of what is kept (d,) bool, or None for everything; `steps`
-    stores curvature for all parameters. Returns a Minimum.
+    Candidates and features at zero that would not lower the loss are left out of evaluations, and
+    checked again at the end. `function` takes t and a mask of what is kept; `steps` stores
+    curvature.
     """
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
@@ -268,9 +246,9 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v (penalty of feature weights) for which a weight of 0.3 costs the loss.
+    """Return a lambda_v for which a feature weight of 0.3 costs as much as the null model's loss.
 
-    The loss is that of the null model. Similarities with smaller weights are nearly constant.
+    Similarities with smaller feature weights are nearly constant.
     """
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
@@ -282,10 +260,8 @@ def largest_v(batch, family, settings):
 def largest_w(batch, family, settings):
     """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero.
 
-    Its L1 penalty equals a bound on the slope of the loss by a weight, at zero. For classes the
-    slope is at most sum_i weight_i (1 / p0 - 1) over the rows of one class with share p0, hence
-    below one; for squared loss at most 2 mean |y| max |y|. For a pure ridge, an L1 share of 0.01 is
-    assumed.
+    Its L1 penalty (share at least 0.01) equals a bound on the loss's slope at zero: 1 for classes,
+    and 2 mean |y| max |y| for squared loss.
     """
     state = BatchState(batch, family, settings)
     bound = 1.0

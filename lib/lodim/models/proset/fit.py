@@ -43,12 +43,10 @@ class ProsetFit(Fit):
     estimates : Prototypes
         The weighted training rows, for standardized features, and the feature weights.
     log : dict of arrays (B,)
-        For each of B batches (prototypes fitted together): objective, deviance of the training rows
-        (each without its own prototype), grad_norm, n_iter, n_eval, converged, n_candidates,
-        n_scoring.
+        Per batch (prototypes fitted together): objective, deviance of the training rows (each
+        without its own prototype), grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
     calibration : Calibration or None
-        Percentiles of familiarity (nearness to the prototypes) and of errors; None for fits of a
-        path.
+        Percentiles of familiarity and errors; None for fits of a path.
     typical : Typical or None
         A typical training row, as a reference; None for fits of a path.
     labels : tuple
@@ -140,25 +138,22 @@ class ProsetFit(Fit):
         ----------
         data : frame
             Rows to predict, with the columns of the formula's right side.
-        offset : array (n,) or column name, optional
-            Known part of the score of these rows.
         type : str
-            "response": mean of the response; for two classes the probability of the second level;
-            for more classes one column per class. "link": mean, logit or log-probabilities.
-            "class", "prob": for classes. "familiarity": sum_j w_j G_j(x), Eq. 4.5, which is close
-            to zero if no prototype resembles the row in the active features. For a numeric response
-            also "variance", "interval" (columns lower and upper) and "quantile" (one column per
-            quantile).
+            "response", "link", "class", "prob": as for all models. "familiarity": sum_j w_j G_j(x)
+            (Eq. 4.5), near zero if no prototype resembles the row in the active features. For a
+            numeric response also "variance", "interval" (columns lower and upper) and "quantile"
+            (one column per quantile).
+        offset : array (n,) or column name, optional
+            Known part of the score.
         level : float
-            Share of responses that the interval should contain, for type="interval"; 0.9 by
-            default.
+            Share of responses that an interval should contain; 0.9 by default.
         quantiles : list of floats
-            Levels of quantiles for type="quantile"; 0.05, 0.5 and 0.95 by default.
+            For type="quantile"; 0.05, 0.5 and 0.95 by default.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+            missed case costs c times a false alarm, use 1 / (1 + c).
 
         Returns
         -------
@@ -214,9 +209,8 @@ class ProsetFit(Fit):
         """Return one row per feature with its weight, the largest over the batches.
 
         estimate is per unit of the feature, std_estimate per standard deviation: the similarity
-        with a prototype (weighted training row) is exp(-1/2) at a difference of 1 / estimate. A
-        feature with weight zero is not used. `batches` is the number of batches (prototypes fitted
-        together) that use the feature.
+        with a prototype is exp(-1/2) at a difference of 1 / estimate. `batches` counts the batches
+        (prototypes fitted together) that use the feature.
 
         See Also
         --------
@@ -241,10 +235,9 @@ class ProsetFit(Fit):
         return frame
 
     def batches(self) -> pd.DataFrame:
-        """Return one row per batch: candidates, prototypes, features, deviance, optimizer results.
+        """Return sizes, deviance and optimizer results per batch (prototypes fitted together).
 
-        A batch is a set of prototypes (weighted training rows) fitted together; candidates are the
-        rows that may become prototypes.
+        Candidates are the training rows that could become prototypes.
 
         See Also
         --------
@@ -272,8 +265,8 @@ class ProsetFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, penalties, df, mean deviances, optimizer results.
 
-        df counts features with positive weight. deviance is the mean over (weighted) training rows;
-        a row that is a prototype (training row of the model) itself is predicted by the others.
+        df counts features with positive weight. deviance is the (weighted) mean over training rows,
+        each without its own prototype.
 
         See Also
         --------
@@ -311,7 +304,7 @@ class ProsetFit(Fit):
         data : frame
             With the columns of the formula, including the response.
         offset : array (n,) or column name, optional
-            Known part of the score of these rows.
+            Known part of the score.
 
         Returns
         -------
@@ -348,8 +341,8 @@ class ProsetFit(Fit):
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call changed.
 
-        If only `n_batches` is changed and increases, the batches (sets of prototypes) of this fit
-        are kept and new batches are added.
+        If only `n_batches` changes and increases, the batches (sets of prototypes) of this fit are
+        kept and new batches are added.
 
         Parameters
         ----------
@@ -402,10 +395,9 @@ class ProsetFit(Fit):
         return self.df + len(self.estimates)
 
     def feature_weights(self) -> np.ndarray:
-        """Return the weights v of p features in each of B batches, per standard deviation, (B, p).
+        """Return the weights of p features, per standard deviation, in each batch, (B, p).
 
-        A batch is a set of prototypes fitted together. Features with large weights determine which
-        rows are similar.
+        Batches are sets of prototypes; features with large weights determine similarity.
 
         See Also
         --------
@@ -470,10 +462,9 @@ class ProsetFit(Fit):
     def shrink(self) -> "ProsetFit":
         """Return an equivalent fit that needs only the columns of its active features.
 
-        Active features have positive weight. Predictions are identical, bit for bit; rows with
-        missing values only in dropped columns can now be predicted. Terms of the formula without an
-        active feature are dropped, other terms stay whole. A fit without such terms is returned
-        unchanged.
+        Active features have positive weight. Predictions stay identical, bit for bit. Terms of the
+        formula without an active feature are dropped; rows with missing values only in their
+        columns can now be predicted.
 
         See Also
         --------
@@ -553,18 +544,11 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M).
-
-        Prototypes are the weighted training rows that make up the model.
-        """
+        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """Return the familiarity sum_j w_j G_j(x) of each row, (n,).
-
-        It is the sum of weights times similarities over the prototypes: how near the row is to
-        them.
-        """
+        """Return the sum of weights times similarities over the prototypes for each row, (n,)."""
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]

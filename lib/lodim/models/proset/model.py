@@ -1,4 +1,4 @@
-"""The public function proset() and the model's declaration."""
+"""The public function proset() and the declaration of the model."""
 
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +39,7 @@ REFERENCE = """\
 
 
 class Proset(Model):
-    """Declaration of the model proset for the shared fitting code; CV can choose its settings."""
+    """Declaration of the model proset; cross-validation can choose its settings."""
 
     name = "proset"
     reference = REFERENCE
@@ -84,13 +84,13 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return True: the penalty selects features, as those without weight have no effect."""
+        """Return True: features whose weight is penalized to zero have no effect."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """Return the ProsetFit of prototypes (weighted training rows) and the log of a fit.
+        """Return the ProsetFit of prototypes and the optimizer's log.
 
-        It has no calibration and typical row if `for_path`, that is one of a series of fits.
+        Fits of a path (`for_path`) have no calibration and typical row.
         """
         batch = problem.batch
         if not log["converged"].all():
@@ -123,10 +123,9 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with further batches of prototypes, up to `n_batches` in total.
+    """Return the fit with further batches of prototypes, `n_batches` in total.
 
-    A batch is a set of prototypes (weighted training rows) fitted together. `data` holds the
-    training rows.
+    `data` are the training rows.
     """
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
@@ -170,7 +169,7 @@ def proset(
     """Fit prototype sets (Ruf 2022): a model made of a few weighted training rows.
 
     A row that resembles a prototype tends to its class; a row that resembles none gets the class
-    shares. Features without weight are ignored.
+    shares of the training data. Features without weight are ignored.
 
     p_k(x) = (p0_k + sum_j 1[y_j = k] w_j G(x - x_j)) / (1 + sum_j w_j G(x - x_j)) (Eq. 2.4), with
     p0 the class shares, x_j the prototypes, w_j > 0 their weights and G(z) = exp(-1/2 sum_d
@@ -204,31 +203,28 @@ def proset(
     loss : {"squared", "density"}, default="squared"
         For a numeric response: least squares, or maximum likelihood of a conditional density.
     weights : column name, array (n,) or "balanced", optional
-        Row weights, which enter likelihood and class shares.
-        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+        Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
         Known part of the null model's score (an array (n, K) for K classes), or of a numeric
         response.
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` if training had missing values; a missing
-        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped.
+        Treatment of missing features. "indicator": a missing number becomes the training mean, and
+        a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the
+        row, predicted as NaN.
     groups : column name or array (n,), optional
-        Rows with equal values are held out together in cross-validation.
+        Rows with equal values stay together in cross-validation.
     standardize : bool, default=True
         Scale features to unit standard deviation; they are always centred.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the stored features.
     seed : int, default=0
-        Seed of candidates and folds. Results are identical for any number of threads. Up to
-        `n_candidates` rows it only affects the choice of penalties.
+        Seed of candidates and folds. Results do not depend on the number of threads.
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict` and
-        `familiarity`; its kernels have only been tested in Numba's simulator. "auto" uses a GPU for
-        fits with at least 256 MB of features if one is usable and has room.
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its code has
+        only been tested in Numba's simulator. "auto" uses a GPU if one is usable and features take
+        at least 256 MB.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -236,9 +232,7 @@ def proset(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "How proset works":
-        `max_fraction`, `hard_share`, `max_rows`, `worth`, `precision`, `max_iter`, `tol`, `ftol`,
-        `lambda_u`, `max_stages`, `path_stages`, `scratch`.
+        Settings of the algorithm, explained on the page "How proset works".
 
     Returns
     -------
@@ -258,11 +252,9 @@ def proset(
 
     Notes
     -----
-    Features with v_d = 0 are ignored, and the first batch matters most. Batches do not depend on
-    later ones: `update(data, n_batches=...)` adds batches to a fit.
-
-    The page "How proset works" tells how penalties are chosen, how a numeric response
-    is modelled, what differs from the report, and has all entries of `control`.
+    The first batch matters most. Batches do not depend on later ones: `update(data,
+    n_batches=...)` adds batches to a fit. The page "How proset works" explains how penalties are
+    chosen, and how a numeric response is modelled.
 
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
     values in the active features and the prototypes' responses. No setting keeps none.

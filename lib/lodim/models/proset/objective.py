@@ -14,11 +14,10 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 class ScoringRows(NamedTuple):
-    """Rows whose loss a batch minimizes: tiles X (n_tiles, p, 64), response y and estimate a / b.
+    """Rows whose loss a batch of prototypes minimizes, in blocks of 64 rows.
 
-    The estimate is that of earlier batches of prototypes. y, a, b, weight, own (n_tiles, 64).
-    weight is zero on padding and sums to one. own is the position of the row among the candidates
-    (possible prototypes), or -1.
+    a / b is the estimate of earlier batches. weight sums to one and is zero on padding. own is the
+    row's position among the candidates (possible prototypes), or -1.
     """
 
     X: np.ndarray
@@ -30,18 +29,12 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,).
-
-        a / b is the estimate of earlier batches, own the row's position among the candidates.
-        """
+        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,)."""
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from tiles (n_tiles, p, 64) and y, a, b, weight, own (n,).
-
-        a / b is the estimate of earlier batches, own the row's position among the candidates.
-        """
+        """Return ScoringRows from X in blocks of 64 rows and y, a, b, weight, own (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -52,9 +45,7 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net penalty of feature weights v, prototypes' weights w and inverse width u.
-
-    theta = (v (p,), w (J,), u), each with its own penalty.
+    """Elastic net penalty of theta = (v (p,), w (J,), u), all nonnegative.
 
     square, size : (p + J + 1,) factors of theta^2 and of |theta|
     """
@@ -64,10 +55,7 @@ class ElasticNet:
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Return the penalty lambda ((1 - r) / 2 sum v^2 + r sum v) of p features and J candidates.
-
-        r is l1_ratio; w and u have their own lambda and r.
-        """
+        """Return lambda ((1 - r) / 2 sum v^2 + r sum v), summed over v, w and u; r is l1_ratio."""
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -82,21 +70,8 @@ class ElasticNet:
 class BatchObjective:
     """Penalized loss of the scoring rows as a function of theta = (v, w, u), all nonnegative.
 
-    v are feature weights, w weights of J candidates for prototypes, u is an inverse width.
-
-    Parameters
-    ----------
-    scoring : ScoringRows
-        Rows whose loss is minimized.
-    x, target : arrays (J, p), (J,)
-        Features and target of the candidates.
-    loss : int
-        Code of the loss.
-    penalty : ElasticNet
-    threads : int
-    engine : str
-        Where the sums over rows run; tiles (blocks of 64 rows) stay on a GPU as long as the
-        objective exists.
+    v are feature weights, w weights of J candidates with features x (J, p) and target (J,), u is an
+    inverse width of densities. Rows stay on a GPU as long as the objective exists.
     """
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -113,10 +88,8 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at theta = (v (p,), w (J,), u).
 
-        v are feature weights, w weights of the candidates, u is an inverse width.
-
-        among : (J,) bool, candidates whose loss gradient is computed; it must contain all
-            candidates with positive weight. For the others only the penalty's gradient is returned
+        `among` (J,) bool says for which candidates the loss gradient is computed; it must include
+        all with positive weight.
         """
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
@@ -140,8 +113,7 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return the loss and its derivatives by u, v (D,) and w (J,), as one vector (2 + D + J,).
 
-        v are the weights of the features `active`, w those of the candidates in `order`, u is an
-        inverse width.
+        v belongs to the features `active`, w to the candidates in `order`.
         """
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]

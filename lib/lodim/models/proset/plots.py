@@ -38,10 +38,9 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw the prototypes (weighted training rows) of a batch on two axes of their weighted PCA.
+    """Draw the prototypes of a batch on two axes of their weighted PCA (Eqs. 4.1-4.4).
 
-    Features and rows are weighted, Eqs. 4.1-4.4. `data` are further rows to draw, `row` is a row on
-    which prototypes' impact is shown; `named` is the number of prototypes to label.
+    Also draws the rows of `data`, and the prototypes' impact on `row`; labels `named` prototypes.
     """
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
@@ -54,10 +53,9 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw the prototypes (weighted training rows) in the plane of two active features.
+    """Draw the prototypes in the plane of two active features, by default the most important.
 
-    Active features have positive weight; by default the two most important are drawn. `data` are
-    further rows, `row` is a row on which prototypes' impact is shown.
+    Also draws the rows of `data`, and the prototypes' impact on `row`; labels `named` prototypes.
     """
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
@@ -66,10 +64,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates over two active features, with the others at the reference's values.
-
-    Active features have positive weight; the reference is a typical row.
-    """
+    """Draw estimates over two active features, with the others as in a reference row."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -116,8 +111,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     """Draw the prototypes `of`, rows of data and a query row, at positions given by `to_plane`.
 
-    `to_plane` maps active features (those with positive weight) to two coordinates; names are the
-    labels of the axes.
+    `to_plane` maps active features to two coordinates; names are the labels of the axes.
     """
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
@@ -138,10 +132,7 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Return A active features (n, A) and responses (n,) of data; NaN if responses are unknown.
-
-    Active features have positive weight.
-    """
+    """Return A active features (n, A) and responses (n,) of data; NaN if responses are unknown."""
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
@@ -167,11 +158,11 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Doubly weighted principal components of the prototypes (weighted training rows) of one batch.
+    """Doubly weighted principal components of the prototypes of one batch.
 
     v : (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
-    axes : (A, R) directions U in decreasing order of variance, R their rank (Eq. 4.4)
+    axes : (A, R) directions U in decreasing order of variance (Eq. 4.4)
     share : (R,) share of the weighted variance
     """
 
@@ -181,10 +172,7 @@ class BatchMap:
     share: np.ndarray
 
     def __call__(self, x):
-        """Return two coordinates (n, 2) of points x (n, A): their principal components.
-
-        A coordinate is zero if the prototypes vary in fewer directions. x holds A features.
-        """
+        """Return the first two principal components (n, 2) of points x (n, A); zero if absent."""
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -192,10 +180,7 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """Return the weighted principal components of prototypes x (J, A) as a BatchMap.
-
-    w (J,) are the prototypes' weights and v (A,) the weights of the A features.
-    """
+    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
     Z = x * v
     centre = w @ Z / w.sum()
     # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
@@ -212,13 +197,9 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Return values for a plot of the estimates over two features with positive weight.
+    """Return x, y (G,), estimates (G, G, K) and familiarity (G, G) on a grid over two features.
 
-    They are x (G,), y (G,) in original units, estimates (G, G, K) by [y, x], and familiarity (G,
-    G), the nearness to the prototypes, for G grid points per axis.
-
-    two : positions of the two features
-    r : (A,) standardized values of all A active features, for the others
+    x and y are in original units; r (A,) gives standardized values of the other active features.
     """
     t, d = fit.estimates, fit.design
     on = t.features[two]
@@ -245,8 +226,7 @@ def _two_features(fit, features):
 def _edge(fit, mass):
     """Return familiarity minus its threshold (G, G), and a label; None if no point is below it.
 
-    mass (G, G) is the familiarity (nearness to the prototypes) at grid points; points below the
-    threshold are veiled in the plot. Also None if the fit has no percentiles of familiarity.
+    Grid points below the threshold are veiled in the plot.
     """
     if fit.calibration is None:
         return None

@@ -1,4 +1,4 @@
-"""Prototypes (the estimates of proset), kernel sums over them, and estimates for rows."""
+"""Prototypes (the estimates of proset), sums over them, and estimates for rows."""
 
 from dataclasses import dataclass, replace
 
@@ -48,9 +48,7 @@ class Prototypes:
     """M prototypes (weighted training rows) in B batches, for standardized features.
 
     features : the A features with positive weight in some batch; others have no effect
-    x : features of the prototypes
     y : class code, or (y - offset - level) / scale
-    w : weights
     batch : number of the batch, from 1
     row : position in the training data of the first row merged into each prototype
     member, member_of : positions of all R rows that were merged, and their prototypes
@@ -86,11 +84,11 @@ class Prototypes:
         return len(self.v)
 
     def of_batch(self, c):
-        """Return the positions of the prototypes of batch c (fitted together), counted from 1."""
+        """Return the positions of the prototypes of batch c, counted from 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """Return the Prototypes (weighted training rows) of batch c only, counted from 1."""
+        """Return the Prototypes of batch c only, counted from 1."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -101,7 +99,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the prototypes (weighted training rows) with all p features, given as x (M, p)."""
+        """Return the prototypes with all p features, given as x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -116,10 +114,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of batches with all p features; features without weight are dropped.
-
-    The batches are sets of prototypes (weighted training rows) fitted one after another.
-    """
+    """Join the Prototypes of several batches; drop features without weight."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -138,22 +133,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge equal prototypes (weighted training rows) into one; weights are added.
+    """Merge equal points (J, D + 1) and add their weights w (J,); return (first, w, of).
 
-    Points are equal if all their coordinates agree up to rounding, directly or through others.
-
-    Parameters
-    ----------
-    points : array (J, D + 1)
-        D active features times their weights, and the target.
-    w : array (J,)
-        Weights.
-
-    Returns
-    -------
-    first, w, of : arrays (M,), (M,), (J,)
-        Position of the first member of each of M groups, in increasing order; total weight of each
-        group; group of each point.
+    Points are features times weights, and the target, of prototypes; they are equal up to rounding.
+    first (M,) is the position of each group's first point, of (J,) the group of each point.
     """
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
@@ -174,8 +157,7 @@ def merge(points, w):
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     """Return sum_j w_j G_j(x) values_jq over M prototypes, for the n rows of X, (n, Q).
 
-    w_j are the prototypes' weights, G_j their similarities with a row; values is (M, Q) and X holds
-    tiles (blocks of 64 rows). All estimates are computed from such sums.
+    w_j are weights, G_j similarities with a row. All estimates are computed from such sums.
     """
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
@@ -189,10 +171,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
 
 
 def impacts(prototypes, X, n, threads=1):
-    """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M).
-
-    X holds the n rows as tiles (blocks of 64 rows).
-    """
+    """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
     out = np.empty((n, len(prototypes)))
     for c, of in _nonempty_batches(prototypes):
         kernel = batch_kernel(prototypes, c, of)
@@ -208,11 +187,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return D active features, their weights v (D,) and some points of batch c, for sums.
-
-    The points are the prototypes `of` in the form that gives exponents of similarities by one
-    product.
-    """
+    """Return active features, their weights v, and the prototypes `of`, for sums over batch c."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -220,7 +195,7 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel over tiles X (blocks of 64 rows) on the device that holds them.
+    """Run a compiled kernel over X (blocks of 64 rows) on the device that holds X.
 
     The kernel fills its last arguments in place.
     """
@@ -231,10 +206,7 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return a list of (number, positions of prototypes) for batches that have prototypes.
-
-    A batch is a set of prototypes (weighted training rows) fitted together.
-    """
+    """Return (number, positions of prototypes) of each batch that has prototypes, as a list."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
@@ -252,7 +224,7 @@ def _padded(M):
 def response_values(prototypes):
     """Return numbers of each prototype whose weighted sums give the estimates.
 
-    Classes: one-hot codes (M, n_classes) of M prototypes. Numbers: (M, 2), one and the response y.
+    Classes: one-hot codes (M, n_classes). Numbers: (M, 2), one and the response y.
     """
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
@@ -262,10 +234,7 @@ def response_values(prototypes):
 def null_sums(null, base):
     """Return the null model's part of the sums from which estimates are computed.
 
-    The result is (n, n_classes) or, for numbers, (n, 2).
-
-    null : Prototypes or BatchState, for level, loss and n_classes
-    base : (n, n_scores) offset
+    The result is (n, n_classes) or, for numbers, (n, 2); base (n, n_scores) is the offset.
     """
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -275,7 +244,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Return link scores (n, n_scores) from weighted sums over prototypes and null model (Eq. 2.6).
 
-    base (n, n_scores) is the offset; `null` holds level and loss.
+    base (n, n_scores) is the offset.
     """
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
@@ -299,15 +268,11 @@ def prior(level, base, n_classes):
 
 @dataclass(frozen=True)
 class Mixture:
-    """Estimates of n rows as a mixture of the null model and the prototypes, Eq. 2.4.
+    """Estimates of n rows as a mixture of the null model and M prototypes, Eq. 2.4.
 
-    Prototypes are M weighted training rows. The estimate is shift + (prior + sum_j W_j targets_j) /
-    (1 + sum_j W_j), where W_j = w_j G_j(x) is weight times similarity. Classes: prior is p0, and
-    targets are one-hot codes. Numbers: shift is the null model's mean including each row's offset,
-    and targets are differences from it.
-
-    shift, prior : (n, K)
-    targets : (M, K)
+    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), with W_j = w_j G_j(x)
+    (weight times similarity). Classes: prior is p0, targets are one-hot codes. Numbers: shift is
+    the null model's mean including each row's offset, and targets are differences from it.
     """
 
     shift: np.ndarray
@@ -324,18 +289,14 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,).
-
-        W_j is weight times similarity of prototype j, targets_j its class or number.
-        """
+        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
     """Return estimates (n, K) without offset, and familiarity (n,), at points x (n, A).
 
-    Familiarity is the sum of weights times similarities over the prototypes. x holds A active
-    features.
+    Familiarity is the sum of weights times similarities over the prototypes.
     """
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
@@ -345,7 +306,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the K link scores as expressions of standardized features, for export as code."""
+    """Return the K link scores as symbolic expressions of standardized features, for export."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -362,10 +323,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return the sum of values_j times weight and similarity over all prototypes j, as expression.
-
-    The expression is for export; `features` are those of the row.
-    """
+    """Return sum_j values_j w_j G_j(features) over prototypes j as a symbolic expression."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -383,7 +341,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities, as a list of expressions for export."""
+    """Return the null model's class probabilities as symbolic expressions."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

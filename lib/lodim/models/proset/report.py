@@ -38,10 +38,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, batches, features, familiarity, optimizer results.
-
-    Batches are sets of prototypes fitted together; familiarity is nearness to them.
-    """
+    """Return the summary Report: header, batches, features, familiarity, optimizer results."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -147,10 +144,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the weight share of the heaviest prototypes; empty if few exist.
-
-    Prototypes are weighted training rows.
-    """
+    """Return a list with a line on the heaviest prototypes' weights; empty if few exist."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []
@@ -182,10 +176,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of feature weights, and of prototypes in the two most important features.
-
-    Prototypes are the weighted training rows that make up the fit.
-    """
+    """Return pictures of feature weights, and of prototypes in the two most important features."""
     tidy = in_pandas(fit.tidy)()
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"

@@ -25,8 +25,8 @@ PATIENCE = 5  # successive steps without gain after which a batch stops
 class Settings:
     """Settings of a proset fit, as explained in the help of `proset`.
 
-    n_batches, lambda_v and lambda_w may be None (not chosen yet); the penalties may be "auto" until
-    the family is known.
+    n_batches, lambda_v and lambda_w are None until chosen; the penalties are "auto" until the
+    family is known.
     """
 
     n_batches: int | None

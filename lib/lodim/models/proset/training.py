@@ -25,20 +25,17 @@ LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must 
 class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    With more than 65,536 rows, rows of weight zero are kept too, so that X is not copied. If a row
-    is a prototype (weighted training row) itself, this prototype is left out of the row's estimate:
-    otherwise later batches would treat rows as explained that earlier batches only memorized.
+    A row that is a prototype is left out of its own estimate: otherwise later batches would treat
+    memorized rows as explained. Above 65,536 rows, rows of weight zero are kept, so that X is not
+    copied.
 
-    Attributes
-    ----------
-    batch : Batch
     y : (n,) class codes, or (response - offset - level) / scale
     weight : (n,) weights that sum to one
-    a, b : (n,) numerator and denominator of the estimate: the probability of the row's class, the
-        density at its response, or the mean of y
+    a, b : (n,) numerator and denominator of the estimate: probability of the row's class, density
+        at its response, or mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
-    level, scale : score of the null model, and standard deviation of a numeric response (else 1)
-    loss, n_classes : code of the loss, and number of classes (0 for a numeric response)
+    level, scale : score of the null model; standard deviation of a numeric response (else 1)
+    loss, n_classes : code of the loss; number of classes (0 for a numeric response)
     content : (n,) hash of each row's content (for many rows their lengths), for random draws
     varies : (p,) bool, features that are not constant
     """
@@ -81,19 +78,13 @@ class BatchState:
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Return the weighted mean deviance of the training rows.
-
-        A row that is a prototype (training row of the model) itself is predicted by the others.
-        """
+        """Return the weighted mean deviance of the training rows; no prototype predicts itself."""
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the rows of batch c that may become prototypes, and those whose loss counts.
-
-        Both are in one Split, as candidates and scoring rows; the draw depends on the seed.
-        """
+        """Return the Split of batch c: rows that may become prototypes, and rows that score."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -104,10 +95,7 @@ class BatchState:
         return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
-        """Return the rows whose loss a batch minimizes, as ScoringRows; many rows are not copied.
-
-        `split` says which rows they are.
-        """
+        """Return the rows of a split whose loss a batch of prototypes minimizes."""
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
@@ -123,10 +111,7 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerator a and denominator b (n,) of the estimates with another batch `part`.
-
-        The part is a batch of prototypes (weighted training rows).
-        """
+        """Return numerator a and denominator b (n,) of the estimates with another batch `part`."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -136,11 +121,9 @@ class BatchState:
     def _with_sums(self, part, loss, start):
         """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row, (n,) each.
 
-        The sums are over the prototypes of `part`: w_j are weights, G_ij similarities, and h_ij is
-        how the target agrees with the row's response. Each row's own prototype is left out.
-
-        Computed in float64, some tiles at a time: in float32 a row's G with itself is not exactly
-        one, and subtracting it could give negative sums.
+        The sums are over the prototypes of `part` except the row itself: w_j are weights, G_ij
+        similarities, h_ij agreements of target and response. In float32 subtracting the row itself
+        could give negative sums, so sums are in float64, some rows at a time.
         """
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
@@ -160,15 +143,12 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return the rows that are prototypes of a batch, and the weight of each, (r,), (r,).
-
-        `part` is the batch of prototypes (weighted training rows).
-        """
+        """Return the rows that are prototypes of a batch, and the weight of each, (r,) each."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add the prototypes (weighted training rows) of the next batch to the rows' estimates."""
+        """Add the prototypes of the next batch to the rows' estimates."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

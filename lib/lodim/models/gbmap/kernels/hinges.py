@@ -198,8 +198,7 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Return decrease of the loss, coefficient and mean of h = max(side z - knot, 0), by a Newton
-    step.
+    """Return loss decrease, coefficient (a Newton step) and mean of h = max(side z - knot, 0).
 
     z (n,) are projections of the rows; slope and curvature (n,) are their loss derivatives. level
     is the mean slope, which the constant next to h removes.

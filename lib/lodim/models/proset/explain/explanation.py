@@ -31,18 +31,16 @@ STAR = "*"  # marks the dominant set; also the heading of its narrow column
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Contributions of the prototypes to one estimate.
+    """Contributions of the prototypes (weighted training rows) to one estimate.
 
     Attributes
     ----------
     frame : DataFrame
-        First the row itself (role "query"), then the null model ("prior", one row per class), then
-        prototypes by decreasing impact, and last the sum of the prototypes not shown ("others").
-        Columns: batch, row (label in the training data), target, prototype_weight w, similarity
-        G(x), impact w G(x), dominant (Algorithm 4.1). For classes p[class], the contribution to the
-        probability of each class, and cumulative, the share of the estimate so far. For numbers
-        contribution, the change of the estimate, and cumulative, the estimate so far. Then the
-        features. The row "query" has the estimate and, if known, the response.
+        The row itself (role "query"), the null model ("prior", one row per class), prototypes by
+        decreasing impact, and the sum of the prototypes not shown ("others"). Columns: batch, row
+        (label in the training data), target, prototype_weight w, similarity G(x), impact w G(x),
+        dominant (Algorithm 4.1); p[class], the contribution to the probability of each class, or
+        contribution, the change of a number; cumulative, the estimate so far; and the features.
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts (Eq. 4.5)
@@ -51,8 +49,8 @@ class Explanation:
     n_prototypes, n_dominant : int
     features : list of str, the features shown, most important first
     nearest : DataFrame or None
-        The rows of `train` nearest to the row in the active features: row, target, distance in
-        widths of the kernel, the features.
+        The rows of `train` nearest to the row in the active features, with their distance in widths
+        of the kernel.
     """
 
     call: str
@@ -235,14 +233,13 @@ def explain(
     ----------
     data : frame of one row, Series, or dict of values
     features : int or list of names, optional
-        Active features to show as columns: their number, most important first, or their names; all
-        by default.
+        Active features to show: their number, most important first, or their names; all by default.
     least : float, default=0.001
-        Prototypes with less than this share of the estimate are summed up in one row, unless they
-        are in the dominant set (those that decide the estimate).
+        Prototypes with a smaller share of the estimate are summed up in one row, unless they are in
+        the dominant set (those that decide the estimate).
     train : frame, optional
-        The training data, or other rows with known responses: the five rows nearest in the active
-        features are shown too. A fit itself only keeps its prototypes.
+        The training data, or other rows with known responses, of which the five nearest are shown
+        too. A fit itself only keeps its prototypes.
     offset : array (1,) or column name, optional
         Known part of the row's score.
 
@@ -250,7 +247,7 @@ def explain(
     -------
     Explanation
         It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. The
-        contributions of all rows add up to the prediction.
+        contributions add up to the prediction.
 
     Raises
     ------
@@ -306,29 +303,22 @@ def explain(
 
 
 def _nearest_rows(fit, query, train, on):
-    """Return the rows of `train` nearest to the query row, with target, distance and features `on`.
-
-    The distance is in the features with positive weight.
-    """
+    """Return the rows of `train` nearest to the explained row: target, distance and features."""
     frame, x = nearest_rows(fit, query, train)
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
     return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
 
 
 def _largest(impact, wanted):
-    """Return positions of the `wanted` prototypes, by decreasing impact on a row.
-
-    The impact is a prototype's weight times its similarity with the row.
-    """
+    """Return positions of the `wanted` prototypes by decreasing impact (weight x similarity)."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return which of M prototypes decide the estimate of a row (the dominant set), (M,) bool.
+    """Return which of M prototypes decide the estimate of a row, (M,) bool.
 
-    Prototypes are weighted training rows; impact (M,) are their weights times similarities with the
-    row.
+    impact (M,) are their weights times similarities with the row.
     """
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
@@ -354,7 +344,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model as rows of an explanation: one per class, or one with a number's mean.
+    """Return the null model as rows of an explanation: one per class, or one for a number.
 
     mass is the sum of the prototypes' weights times similarities.
     """
@@ -377,10 +367,7 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes j as one row of an explanation; no row if there are none.
-
-    impact (M,) are the prototypes' weights times similarities, `added` their contributions.
-    """
+    """Return the sum of the prototypes j as one row of an explanation; no row if j is empty."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -408,10 +395,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the table with features of the query row and of the prototypes as further columns.
-
-    `on` are the positions of the features to add, `shown` those of the prototypes in the table.
-    """
+    """Return the table with features `on` of the explained row and of prototypes as columns."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -436,20 +420,11 @@ def _prediction(fit, estimate):
 
 
 def dominant_for_classes(impact, code, prior):
-    """Return which of M prototypes are in the dominant set of a classifier, (M,) bool.
+    """Return which of M prototypes decide the most probable class (Algorithm 4.1 of Ruf 2022).
 
-    Prototypes are weighted training rows. Algorithm 4.1 of Ruf (2022): the prototypes of largest
-    impact (all or none of equal impact) that decide the most probable class, whatever classes the
-    other prototypes had. Empty if no class leads.
-
-    Parameters
-    ----------
-    impact : (M,)
-        Impacts w_j G_j(x): weight times similarity with a row.
-    code : (M,) int
-        Classes of the prototypes.
-    prior : (K,)
-        Probabilities of the null model.
+    These are the prototypes of largest impact (weight times similarity; equal impacts together)
+    that fix this class whatever classes `code` the other prototypes had. prior (K,) are the null
+    model's probabilities. Empty if no class leads.
     """
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
@@ -459,18 +434,10 @@ def dominant_for_classes(impact, code, prior):
 
 
 def dominant_for_numbers(impact, y):
-    """Return which of M prototypes are in the dominant set of a numeric response, (M,) bool.
+    """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
 
-    The prototypes (weighted training rows) of largest impact that keep the estimate on its side of
-    the null model's mean, whatever targets (within the range of all prototypes) the other
-    prototypes had.
-
-    Parameters
-    ----------
-    impact : (M,)
-        Impacts w_j G_j(x): weight times similarity with a row.
-    y : (M,)
-        Targets minus the mean of the null model.
+    These are the prototypes of largest impact (weight times similarity) that do so whatever targets
+    y (less that mean, within their range) the other prototypes had.
     """
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
@@ -480,27 +447,21 @@ def dominant_for_numbers(impact, y):
 
 
 def _ranks(impact):
-    """Return positions by decreasing impact, (M,), and the last one of each tied rank, (R,).
-
-    An impact is the weight of one of M prototypes times its similarity with a row.
-    """
+    """Return positions by decreasing impact, (M,), and the last position of each tied rank."""
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
 
 
 def _rest(impact):
-    """Return for each number in `impact` (M,) the sum of all later ones; exactly zero for the last.
-
-    The numbers are weights of prototypes times similarities.
-    """
+    """Return for each number in `impact` (M,) the sum of all later ones; exactly 0 for the last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
     """Return the prototypes up to the first rank for which `decided` is True, (M,) bool.
 
-    `order` sorts the M prototypes by impact and `last` ends each rank (group of equal impacts).
+    `order` sorts the M prototypes by impact and `last` ends each rank of equal impacts.
     """
     dominant = np.zeros(len(order), bool)
     if decided.any():
@@ -512,23 +473,20 @@ def _up_to(order, last, decided):
 
 
 def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """Return a table of all prototypes (weighted training rows): the basic report of Ruf (2022).
-
-    See Section 4.3.1. Active features are those with positive weight.
+    """Return a table of all prototypes (weighted training rows); see Section 4.3.1 of Ruf (2022).
 
     Parameters
     ----------
     data : DataFrame, optional
-        The training data, whose other columns are then shown too; a fit keeps only the active
-        features.
+        The training data, for their other columns; a fit keeps only active features (those with
+        positive weight).
 
     Returns
     -------
     DataFrame
-        One row per prototype, by batch (prototypes fitted together) and decreasing weight: batch,
-        row (label in the training data), members (number of rows with equal target and active
-        features), target, prototype_weight, then the active features in original units, largest
-        feature weight first. Levels have columns of 0 and 1.
+        One row per prototype, by batch and decreasing weight: batch, row (label in the training
+        data), members (rows with equal target and active features), target, prototype_weight, and
+        the active features in original units, most important first. Levels have columns of 0 and 1.
 
     Raises
     ------
@@ -561,10 +519,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,) in the rows where it is known.
-
-    If several columns have the name, the result is False.
-    """
+    """Return whether a column equals the numbers `values` (J,) in the rows where it is known."""
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -576,7 +531,7 @@ def _equal(column, values):
 def _other_columns(fit, data, taken):
     """Return columns of the training data that are not active features, for the prototypes' rows.
 
-    Active features have positive weight; `taken` are column names already in use.
+    `taken` are column names already in use.
     """
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):

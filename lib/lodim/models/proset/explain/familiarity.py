@@ -14,12 +14,11 @@ from lodim.typing import Data
 def familiarity(
     fit: Any, data: Data, *, quantile: bool = False, held_out: Data | None = None
 ) -> pd.Series:
-    """Return the familiarity of each row, sum_j w_j G_j(x): how near it is to the prototypes.
+    """Return the familiarity of each row: its similarity to the prototypes, sum_j w_j G_j(x).
 
-    Prototypes are weighted training rows; w_j are their weights and G_j their similarities with the
-    row (Eq. 4.5). Familiarity depends only on the active features (those with positive weight): a
-    row that is unusual in another feature can still be familiar. `tidy` shows which features have
-    weights.
+    Prototypes are training rows with weights w_j; G_j is the similarity with the row (Eq. 4.5).
+    Only active features count (`tidy` lists their weights): a row that is unusual in another
+    feature can still be familiar.
 
     Parameters
     ----------
@@ -70,8 +69,7 @@ def familiarity(
 def familiarity_quantile(fit, value):
     """Return the share of training rows that are at most as familiar as `value`.
 
-    Familiarity is how near a row is to the prototypes (weighted training rows). NaN if the fit has
-    no such percentiles, as in a path.
+    Familiarity is similarity to the prototypes. NaN if the fit has no percentiles, as in a path.
     """
     if fit.calibration is None:
         return np.nan
@@ -79,10 +77,7 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return increasing familiarities of held-out rows, or percentiles over the training rows.
-
-    Familiarity is how near a row is to the prototypes (weighted training rows).
-    """
+    """Return sorted familiarities of held-out rows, or stored percentiles of the training rows."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

@@ -9,12 +9,10 @@ N_NEAREST = 5  # most rows that are shown
 
 
 def nearest_rows(fit, query, data):
-    """Return the rows of data nearest to a query row as a frame, and their features (n, A).
+    """Return the rows of data nearest to a query row (row, target, distance), and their features.
 
-    The frame has columns row, target and distance. The distance is sqrt(sum_d (v_d z_d)^2), where z
-    is the difference in standard deviations and v the largest feature weight of the batches; the
-    similarity to a prototype is exp(-distance^2 / 2). The query row itself (same label, distance
-    zero) is left out. Features are the A active ones (with positive weight), in original units.
+    The distance is sqrt(sum_d (v_d z_d)^2) with z in standard deviations and v the largest feature
+    weight of the batches; similarity is exp(-distance^2 / 2). The query row itself is left out.
     """
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]

@@ -43,16 +43,13 @@ def zero_offset(fit):
 
 
 def active_values(fit, batch):
-    """Return standardized values, (n, A) float64, of the A features with positive weight.
-
-    They are those of the n rows of a batch.
-    """
+    """Return standardized values, (n, A), of the A features with positive weight."""
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
 def by_importance(fit):
-    """Return the positions of the features with positive weight, largest first, (A,)."""
+    """Return the positions of the features with positive weight, largest weight first, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
@@ -62,7 +59,7 @@ def active_names(fit):
 
 
 def select_features(fit, features):
-    """Return the positions of chosen active features (those with positive weight), (q,).
+    """Return the positions of chosen features with positive weight, (q,).
 
     `features` is None (all, by importance), a number (the most important ones) or names.
     """
@@ -83,10 +80,9 @@ def select_features(fit, features):
 
 
 def original_units(fit, x):
-    """Return the A active features (with positive weight) of n rows in original units, (n, A).
+    """Return standardized values x (n, A) of the active features in original units, (n, A).
 
-    x (n, A) holds standardized values. Values within rounding error of an integer become integers,
-    so that codes 0 and 1 are exact.
+    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact.
     """
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
@@ -97,10 +93,7 @@ def original_units(fit, x):
 
 
 def targets(fit):
-    """Return the response of each prototype, (M,): class labels, or numbers in original units.
-
-    Prototypes are the weighted training rows that make up the fit.
-    """
+    """Return the response of each prototype, (M,): class labels, or numbers in original units."""
     t = fit.estimates
     if fit.levels is None:
         return t.scale * t.y + t.level[0]

@@ -33,10 +33,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the typical row among the rows of a batch with positive weight.
-
-        It has small mean distance to all others, both in features and in estimates.
-        """
+        """Return the row with small mean distance to all others, in features and estimates."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -46,16 +43,16 @@ class Typical:
 
 
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
-    """Return a typical row, to compare other rows with (Algorithm 4.2).
+    """Return a typical row, to compare other rows with (Algorithm 4.2 of Ruf 2022).
 
-    It is an actual row with small mean absolute distance to all others, both in the active
-    features (those with positive weight, standardized) and in estimates; the two ranks are added.
+    It is an actual row with small mean absolute distance to all others, both in the active features
+    (those with positive weight, standardized) and in estimates; the two ranks are added.
 
     Parameters
     ----------
     data : frame, optional
-        Rows to choose from; by default the training rows (a random sample if there are more
-        than 20,000), for which the fit stores the choice.
+        Rows to choose from; by default the training rows (a random sample if there are more than
+        20,000), for which the fit stores the choice.
 
     Returns
     -------
@@ -98,10 +95,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the A active features (with positive weight) of a reference row, standardized, (A,).
+    """Return the standardized active features (A,) of a reference row, to compare rows with.
 
-    data : frame of one row, with the columns of the formula or with the active features in original
-        units; None for the fit's own reference (typical training row).
+    `data` is a frame of one row, with the formula's columns or with active features in original
+    units; None takes the fit's typical training row.
     """
     if data is None:
         return _typical(fit).x
@@ -123,29 +120,17 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the most typical row among rows x (n, A), by features and estimates.
-
-    x holds the A features with positive weight.
-    """
+    """Return the position of the most typical of rows x (n, A), by features and estimates."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
 
 
 def reference_point(x, estimate, tie):
-    """Return the position of the row that is most central in features and in estimates together.
+    """Return the position of the row that is most central in features x and estimates together.
 
-    Rows are ranked by mean absolute distance to all others, once by features and once by estimates;
-    the two ranks are added (Borda's rule).
-
-    Parameters
-    ----------
-    x : (n, A)
-        Standardized values of A features.
-    estimate : (n, K)
-        Estimates, such as probabilities of K classes.
-    tie : (n,)
-        Breaks ties: among rows with equal points the largest value wins, then the first row.
+    Rows are ranked by mean absolute distance to all others in x (n, A) and in `estimate` (n, K);
+    the ranks are added (Borda's rule). The row with the largest `tie` (n,) wins ties.
     """
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
@@ -175,9 +160,9 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return Borda points of rows x by their mean distance to all others, (n,).
+    """Return Borda points of rows x, (n,): the number of rows with a larger mean distance.
 
-    A row has one point per row with a larger distance, and half a point per equal one.
+    Rows with an equal distance count one half.
     """
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)

@@ -1,7 +1,7 @@
 """Shapley values of proset estimates: terms move one by one from a reference row to a row.
 
-G is a product over features. If some terms have the row's values and others the reference's, the
-impact of a prototype is therefore exp of a sum of two kinds of precomputed parts.
+Since G is a product over features, the impact of a prototype in between is exp of a sum of
+precomputed parts.
 """
 
 import math
@@ -34,7 +34,7 @@ def shapley(
     """Return Shapley values of the terms: how each changes the prediction from the reference's.
 
     The value of a coalition (set of terms) is the prediction with its terms taken from the row and
-    all others from the reference, a typical row (Section 4.3.2). All columns of a term (levels, a
+    all others from a typical row, the reference (Section 4.3.2). The columns of a term (levels, a
     spline) move together.
 
     Parameters
@@ -56,8 +56,8 @@ def shapley(
     DataFrame
         For each row of `data` (and class, if there are more than two): the prediction at the
         reference, as term "(reference)", and one row per term with active features (positive
-        weight). They add up to the prediction, `predict(data)`. std_error is zero if all coalitions
-        were enumerated. NaN if an input is missing.
+        weight). They add up to `predict(data)`. std_error is zero if all coalitions were
+        enumerated. NaN if an input is missing.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return Shapley values of P terms and their standard errors for one row, (2, 1 + P, K).
 
     The reference's prediction comes first. terms (P,): positions of terms; x, r (A,): active
-    features (with positive weight) of the row and of the reference; base (1, K): offset
+    features of the row and of the reference; base (1, K): offset.
     """
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
@@ -134,10 +134,10 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the squared distance to each prototype by player's features, (M, n_players).
+    """Return half the squared distance to M prototypes from each player's features, (M, n_players).
 
-    A player is a term of the formula, M the number of prototypes. The distance sums (v_d (x_d -
-    x_jd))^2 with feature weights v. x (A,) is a point; player_of (A,) the player of each feature.
+    A player is a term of the formula; player_of (A,) is the player of each feature of x (A,).
+    Distances are weighted by the feature weights.
     """
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
@@ -145,14 +145,10 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function that returns the estimates (C, K) of C coalitions (C, P) bool.
+    """Return a function from C coalitions (C, P) bool of P terms to C estimates (C, K).
 
-    A coalition is a set of terms that have the row's values; the others have the reference's.
-
-    at_row, at_reference : (M, P), half the squared distances of the row and of the reference to M
-        prototypes over the features of each of P terms
-    w : (M,) weights of the prototypes
-    mixture : Mixture of the row
+    A coalition's terms have the row's values, others the reference's. at_row and at_reference (M,
+    P) are half the squared distances to M prototypes with weights w (M,) over each term.
     """
 
     def value(S):
@@ -168,9 +164,9 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return the Shapley values of P players (terms) from all coalitions (sets of players), (P, K).
+    """Return the Shapley values (P, K) of P terms from all sets of terms.
 
-    value is a function from coalitions to the K estimates.
+    `value` is a function from sets of terms (C, P) bool to K estimates.
     """
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
@@ -184,10 +180,9 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return means and standard errors of Shapley values from random orders, (P, K) each.
+    """Return means and standard errors (P, K) of Shapley values from random orders of P terms.
 
-    P players (terms) move one by one from the reference to the row. value is a function from sets
-    of players to the K estimates. Each order is taken with its reverse.
+    Each order is taken with its reverse. `value` is a function from sets of terms to K estimates.
     """
     pairs = []
     for _ in range(n_permutations):
@@ -199,10 +194,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the change of the K estimates when each of P players (terms) moves in turn, (P, K).
-
-    They move in the given order from the reference to the row.
-    """
+    """Return changes (P, K) of the K estimates as P terms move one by one to the row's values."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

@@ -1,14 +1,9 @@
-"""CPU kernels of proset: kernel sums over prototypes, and the objective's gradient.
+"""Compiled loops of proset for the CPU: sums over prototypes, and the loss with its gradient.
 
-Rows are in tiles of 64 (see `lodim.engine.tiles`). For one tile at a time, the similarities with
-all candidates are computed by one small matrix product, used for the loss and its gradient while
-they are in the cache, and discarded: the matrix of candidates by rows is never stored. Numbers
-within a tile have the precision of X, sums over tiles use float64. Matrices are padded with zeros
-to multiples of FOUR, so that products need no remainder loops.
-
-Functions of one tile are always inlined. Otherwise a process that compiles a kernel could use
-another compilation of them than a process that loads the kernel from the cache, and round
-differently.
+Rows are in tiles, blocks of 64. A small matrix product gives the similarities of a tile with all
+candidates; they are used in the cache and discarded. Sums over tiles are in float64. Matrices are
+padded with zeros to multiples of FOUR. Functions of one tile are always inlined: otherwise they
+could round differently when compiled alone than when loaded from the cache.
 """
 
 import math
@@ -28,14 +23,10 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Points(NamedTuple):
-    """J candidates or prototypes: their D active features, and the target of each.
+    """J candidates or prototypes: their D active features (positive weight) and targets.
 
-    Prototypes are weighted training rows, candidates may become prototypes; active features have
-    positive weight.
-
-    active : (D,) positions of the features
-    v : (D,) weights of the features
-    V : padded features times v, in the form that gives exponents of similarities by one product
+    active, v : (D,) positions and weights of the features
+    V : features times v, padded, in the form that gives exponents of similarities by one product
     w, target : (J,) weight and target of each point
     """
 
@@ -50,9 +41,8 @@ class Points(NamedTuple):
 def multiply(V, T, Z):
     """Fill Z with V T, for V (M, K) and T (K, 64); T and Z are flat, M and K multiples of four.
 
-    Sixteen products per step stay in registers. Flat arrays with constant row distance tell the
-    compiler that they do not overlap. V is passed as V[::1], whose layout numba treats as unknown:
-    one compilation works for a matrix and its transpose.
+    Flat arrays with constant row distance show the compiler that they do not overlap. V is passed
+    as V[::1], so that one compilation works for a matrix and its transpose.
     """
     M, K = V.shape
     zero = V.dtype.type(0)
@@ -83,9 +73,7 @@ def multiply(V, T, Z):
 def scaled(x, v, rows, columns):
     """Return points as a padded matrix whose products with data rows are exponents of similarities.
 
-    A point's row is x[rows, columns] v, then minus half its squared norm, then one. Its product
-    with a data row's features times v, then one, then minus half their squared norm, is the
-    exponent of the similarity.
+    A point's row is x[rows, columns] v, then minus half its squared norm, then one.
     """
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
@@ -103,9 +91,8 @@ def scaled(x, v, rows, columns):
 def similarities(tile, active, v, V, J, T, G):
     """Fill G (J', 64), flat, with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), Eq. 2.3.
 
-    They are those of 64 rows with J points, padded to J'. tile (p, 64): features of the rows;
-    active (D,): features with weights v; V: the points, as `scaled` returns them; T: work array for
-    the tile's features times v, one, and minus half their squared norms.
+    tile (p, 64) holds 64 rows, active (D,) the features with weights v, V the J points as `scaled`
+    returns them (padded to J'); T is a work array.
     """
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -126,10 +113,7 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set the similarity of row i with candidate j in G to zero if j is row i itself.
-
-    own (64,) holds each row's position among the candidates (possible prototypes), or -1.
-    """
+    """Set G to zero where a candidate is the row itself; own (64,) is its position, or -1."""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -137,11 +121,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with how a prototype's target agrees with the responses y of 64 rows.
+    """Fill h (64,) with the agreement of a prototype's target with the responses y of 64 rows.
 
-    A prototype is a weighted training row. Classes: 1 if the classes are equal, else 0. Squared
-    loss: the target. Density (u not None): the normal density with standard deviation 1 / u around
-    the target. For u = None numba omits the code for densities.
+    Classes: 1 if equal, else 0. Squared loss: the target. Density (u not None): the normal density
+    around the target with standard deviation 1 / u.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if u is not None:
@@ -159,11 +142,7 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of a tile with estimates A / B; fill alpha, beta (64,) with its derivatives.
-
-    A tile has 64 rows with responses y and weights. The derivatives are those with respect to A and
-    B.
-    """
+    """Return the loss of 64 rows with estimates A / B; fill alpha, beta with its derivatives."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -185,8 +164,7 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add w_j h G_j to A and w_j G_j to B, for points first to stop with equal targets.
 
-    A / B are the estimates of 64 rows; w_j are the points' weights, G_j their similarities with the
-    rows, and h (64,) their agreement with the rows' responses.
+    A / B are the estimates of 64 rows, G_j similarities, h (64,) agreements of target and response.
     """
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
@@ -198,10 +176,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the derivative of the loss with respect to the weight w_j of a candidate.
+    """Return the derivative of the loss by the weight w_j of a candidate prototype.
 
-    A candidate is a row that may become a prototype. slope (64,) is the derivative with respect to
-    w_j times the similarity G_j of each of 64 rows. G_j is replaced by w_j G_j slope.
+    slope (64,) is the derivative by w_j G_j for 64 rows; similarities G_j are replaced by w_j G_j
+    slope.
     """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
@@ -213,11 +191,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the part of the loss's derivative by u that goes through one prototype j.
+    """Return the part of the loss's derivative by u that goes through prototype j, without w_j.
 
-    u is the inverse width of the normal densities around targets. The result lacks the factor w_j;
-    G holds similarities, h the densities and alpha the derivatives with respect to the estimate's
-    numerator, of 64 rows.
+    u is the inverse width of the normal densities h around targets; alpha (64,) is the derivative
+    by the numerators of 64 rows' estimates.
     """
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
@@ -241,16 +218,15 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Fill partials with the scoring rows' loss and its gradient, summed per block (Eqs. 2.8-2.12).
+    """Fill partials with the scoring rows' loss and its gradient, per block (Eqs. 2.8-2.12).
 
-    Scoring rows are those whose loss is minimized, candidates the rows that may become prototypes.
-    Row i has the estimate A / B with A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
-    summed over the candidates except itself; G_ij are similarities and h_ij says how candidate j's
-    target agrees with row i's response. scoring: ScoringRows, with `own` as positions among the
-    points; a block has `step` tiles (64 rows each). points: Points, positive weights first. runs (R
-    + 1,): starts of runs of equal targets, and J; no run has both zero and positive weights.
-    partials (n_blocks, 2 + D + J): the loss; its derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2
-    x_id x_jd), where C_ij is w_j times row i's derivative by w_j; the derivatives by w.
+    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
+    without itself: G_ij are similarities with candidates j, h_ij agreements of targets and
+    responses. Points with positive weight come first; runs (R + 1,) are starts of runs of equal
+    targets.
+
+    partials (n_blocks, 2 + D + J): loss; derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd),
+    C_ij being w_j times row i's derivative by w_j; derivatives by w.
     """
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     active, v, V, w, target = points
@@ -294,8 +270,8 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to out[t, q] for the rows i of each tile t (block of 64 rows).
 
-    G_ij are similarities with prototypes V, weighted by v over the features `active`. values (Q',
-    J') include the prototypes' weights and are padded; out (n_tiles, Q, 64).
+    G_ij are similarities with prototypes V by features `active` with weights v. values (Q', J') is
+    padded and includes the prototypes' weights.
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -312,8 +288,8 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
 
-    These are the contributions of one batch of prototypes (weighted training rows) to each row's
-    estimate A / B: w_j are weights, G_ij similarities, and h_ij agreements with the responses y.
+    A / B is each row's estimate, w_j the weights of a batch of prototypes, G_ij similarities, h_ij
+    agreements of targets with responses y.
     """
     active, v, V, w, target = points
     kind = X.dtype
@@ -328,10 +304,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j] with w_j G_ij, weight times similarity of prototype j, for the rows of tile t.
-
-    A tile is a block of 64 rows.
-    """
+    """Fill out[t, j] with weight times similarity of prototype j for the 64 rows of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

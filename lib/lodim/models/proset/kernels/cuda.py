@@ -1,10 +1,8 @@
-"""CUDA versions of the kernels in `cpu`, for tiles that stay on the GPU.
+"""GPU versions of the loops in `cpu`; rows stay on the GPU in blocks of 64, called tiles.
 
-A thread block takes a tile of 64 rows and goes through the points, 64 at a time. Each thread has
-the similarities of four rows with four points in registers, computed from features in shared
-memory. They are computed once for the estimates and again for the gradient, so that the matrix of
-candidates by rows is never stored. Numbers within a tile have the precision of X, sums over tiles
-use float64, in an order that depends only on shapes; there are no atomic operations.
+A thread block takes 64 rows and goes through the points, 64 at a time; each thread keeps the
+similarities of four rows with four points. Sums over tiles are in float64, without atomic
+operations, so results do not depend on timing.
 """
 
 import math
@@ -29,7 +27,7 @@ ROOT_HALF = math.sqrt(0.5)  # exp(-z^2 / 2) is exp(-(ROOT_HALF z)^2): constants 
 
 
 def count_blocks(n_tiles):
-    """Return the number of GPU thread blocks that share the tiles (64 rows each) evenly."""
+    """Return the number of GPU thread blocks that share the blocks of 64 rows evenly."""
     each = -(-n_tiles // (PROCESSORS * RESIDENT))
     return -(-n_tiles // each)
 
@@ -40,14 +38,11 @@ def width(J):
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,): (2 + D + J,).
+    """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,), as (2 + D + J,).
 
-    Scoring rows are those whose loss is minimized. u is an inverse width of densities, v are
-    feature weights, w weights of candidates (possible prototypes). rows (n_tiles, 4, 64): response
-    y, estimate a / b of earlier batches, weight; own (n_tiles, 64) int: the candidate that the row
-    is itself, -1 for none; candidates (p + 1, J): features and target; points (p + 2, width(J)):
-    work array. All are on the GPU and, except own, have X's dtype. v (D,) belongs to the features
-    `active`, w (J,) to the candidates `order`, those with positive weights first.
+    As `cpu.loss_gradient`, on the GPU. rows (n_tiles, 4, 64): y, estimate a / b of earlier batches,
+    weight. own (n_tiles, 64): the candidate that is the row itself, or -1. candidates (p + 1, J):
+    features and target; `order` puts positive weights w first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
@@ -70,8 +65,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 def kernel_sums(X, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for the rows i of X.
 
-    G_ij are similarities of rows and J prototypes V, in the features `active` with weights v;
-    values include the prototypes' weights.
+    As `cpu.kernel_sums`, for X on the GPU.
     """
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
@@ -86,7 +80,7 @@ def kernel_sums(X, active, v, V, J, values, out):
 def _gather_points(candidates, theta, index, D, J, points):
     """Fill the rows of points: features `index` times their weights, then w, then the target.
 
-    Candidates (possible prototypes) are gathered from `candidates`; columns beyond J are zero.
+    Columns beyond the J candidates are zero.
     """
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
@@ -101,12 +95,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy a chunk of features, times v, of a tile's rows and of 64 points to shared memory.
-
-    tile : X, position of the tile (block of 64 rows), active features, v, points, number of
-        features
-    stage : shared arrays of the rows and of the points
-    """
+    """Copy some features, times v, of 64 rows (tile) and of 64 points to shared memory."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -116,10 +105,7 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Compute the similarities of this thread's rows and points; store them in G.
-
-    The last chunk of features stays in shared memory.
-    """
+    """Compute the similarities of this thread's rows and points; store them in G."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -142,10 +128,7 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set a similarity in G to zero if the point is the row itself.
-
-    own holds each row's position among the points, t is a tile (block of 64 rows).
-    """
+    """Set a similarity in G to zero if the point is the row itself."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -157,12 +140,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return how a prototype's target agrees with a row's response y, and its derivative by u.
+    """Return the agreement of a target with a row's response y, and its derivative by u.
 
-    For classes 1 or 0, for squared loss the target, for densities a normal density with standard
-    deviation 1 / u.
-
-    normal : 1 and, for a normal density, u sqrt(1/2), the density's height, and height / u
+    Classes: 1 or 0. Squared loss: the target. Densities: a normal density around the target;
+    `normal` is 1 and u sqrt(1/2), the density's height, height / u.
     """
     one, narrow, height, peak = normal
     if loss == CLASSES:
@@ -187,10 +168,9 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's sums over points of h_ij w_j G_ij and of w_j G_ij by row in `room`.
+    """Store each thread's sums of h_ij w_j G_ij and of w_j G_ij over points j, by row, in `room`.
 
-    G_ij are similarities, w_j weights of points and h_ij agreements of targets with responses: the
-    sums are numerator and denominator of the rows' estimates.
+    They are numerators and denominators of the rows' estimates.
     """
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
@@ -225,11 +205,7 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sum_ij C_ij (v_d (x_id - x_jd))^2, over the block's rows i and points j, to out[d].
-
-    C_ij are derivatives of the loss times weights; the sums give its derivatives by feature weights
-    v.
-    """
+    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 over rows i, points j to out[d]; the gradient by v."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -264,10 +240,7 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Compute a block's partial sums, tile by tile: loss, derivatives by u, v and w.
-
-    u is an inverse width, v are feature weights, w weights of the points. A tile has 64 rows.
-    """
+    """Compute a thread block's partial sums of the loss and of its derivatives by u, v and w."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -326,7 +299,7 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
 
 @cuda.jit(cache=True)
 def _add_partials(partials, sums):
-    """Compute sums[k] as the sum of partials[:, k], with one thread per k."""
+    """Compute sums[k] = sum of partials[:, k], with one thread per k."""
     k = cuda.grid(1)
     if k < sums.size:
         total = 0.0
@@ -337,10 +310,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Compute, for the rows of one tile per block, sums over points of values times similarities.
-
-    Similarities are stored in shared memory; then one thread sums for each row.
-    """
+    """Compute, for 64 rows per thread block, sums over points of values times similarities."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -363,11 +333,10 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Upload the arrays that a batch's loss on the GPU needs in addition to the features X.
+    """Copy the arrays that a batch's loss needs in addition to X to the GPU.
 
-    rows (n_tiles, 4, 64): y, a, b and weight of the `scoring` record (rows whose loss is
-    minimized); own (n_tiles, 64): their positions among the candidates; candidates (p + 1, J), from
-    x (J, p) and target (J,); points (p + 2, width(J)): work array for features, w and target.
+    They are rows, own, candidates (from x (J, p) and target (J,)) and a work array, as
+    `loss_gradient` takes them.
     """
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
