@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting.selected import MEASURE, nearest_loss
+from lodim.fitting.fit import _nearest_loss
+from lodim.fitting.saved import MEASURE
 
 CARS = ld.data("autompg")
 
@@ -26,7 +27,7 @@ CARS = ld.data("autompg")
 )
 def test_the_loss_is_that_of_the_nearest_settings(columns, settings, mean):
     frame = pd.DataFrame(columns | {"mean": [1.0, 2.0, 3.0]})
-    assert nearest_loss(frame, SimpleNamespace(**settings)) == mean
+    assert _nearest_loss(frame, SimpleNamespace(**settings)) == mean
 
 
 def test_a_report_shows_the_held_out_share_next_to_that_of_the_training_rows():

@@ -274,8 +274,8 @@ class Policy:
         columns: dict[str, Any] = {
             ".bought": [" > ".join(names[g] for g in one.items) for one in played]
         }
-        columns |= {f".{name}": spent.reshape(-1, 1 + len(self.use))[:, k]
-                    for k, name in enumerate(("price", *self.resources))}  # fmt: skip
+        spent = spent.reshape(-1, 1 + len(self.use))
+        columns |= {f".{name}": spent[:, k] for k, name in enumerate(("price", *self.resources))}
         shown = np.array([self._shown(one.answer) for one in played])
         shown = shown.reshape(-1, len(self._heads))
         columns |= {name: shown[:, k] for k, name in enumerate(self._heads)}

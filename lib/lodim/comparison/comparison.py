@@ -168,7 +168,9 @@ def compare(
         )
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
-    design, batch = Design.learn(formula, data, inputs, **call, missing="indicator")
+    design, batch = Design.learn(
+        formula, data, inputs, family=family, parameters=parameters, missing="indicator"
+    )
     if design.response is None:
         raise ArgumentError(
             f"compare needs a response on the left of '~'; the formula is {formula!r}"

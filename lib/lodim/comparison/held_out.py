@@ -215,7 +215,7 @@ def _peer(name, task, train, test):
         take_rows(task.data, task.batch.rows[train]),
         task.inputs_of(train),
         family=task.design.family,
-        **task.parameters,
+        parameters=task.parameters,
         missing="indicator",
     )
     n_classes = len(design.levels or ())

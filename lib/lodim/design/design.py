@@ -98,8 +98,7 @@ class Design:
         inputs=RowInputs(),  # noqa: B008
         *,
         family=None,
-        power=None,
-        quantile=None,
+        parameters=None,
         standardize=True,
         dtype="float64",
         missing="drop",
@@ -113,7 +112,7 @@ class Design:
 
         inputs : RowInputs (weights, offset etc.) as column names or arrays of the N rows
         family : None guesses it: levels, and numbers {0, 1} or {-1, 1}, are classes
-        power, quantile : parameters of families, see `lodim.family.PARAMETERS`
+        parameters : dict of family parameters, such as {"power": 1.5} for family "tweedie"
         standardize : whether to scale features to unit standard deviation; they are always centred
         missing : treatment of missing features, see `Design`
         reference_levels : whether to code factors as R does, without a column for the first level
@@ -122,8 +121,8 @@ class Design:
         """
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
-        given = {"power": power, "quantile": quantile}
-        parameter = parameter_of(read.family, read.y, read.rows.inputs.weights, given)
+        weights = read.rows.inputs.weights
+        parameter = parameter_of(read.family, read.y, weights, parameters or {})
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
             fills = learn_fills(columns_within(summaries, parts))

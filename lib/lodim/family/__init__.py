@@ -43,7 +43,7 @@ __all__ = [
     "is_parameter",
     "make",
     "parameter_of",
-]  # fmt: skip
+]
 
 NUMERIC = {
     "gaussian": Gaussian,

@@ -12,6 +12,7 @@ import pandas as pd
 from lodim import family as families
 from lodim import forms
 from lodim.checks import flag, one_of, share
+from lodim.classification import auc, macro_auc
 from lodim.design.batch import subset
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas
@@ -19,10 +20,8 @@ from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
 from lodim.fitting import saved, storage
 from lodim.fitting.delegates import Delegates
-from lodim.fitting.evaluation import auc_of_classes, share_explained
 from lodim.fitting.registry import model_function, model_module
-from lodim.fitting.selected import nearest_loss
-from lodim.fitting.streamed import evaluation, streaming
+from lodim.fitting.streamed import scored_rows, streaming
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
@@ -401,19 +400,23 @@ class Fit(Delegates):
     def _evaluate_rows(self, data, offset):
         """Return the result of evaluate() as a pandas frame."""
         source = read_source(data)
-        if source is not None:
-            return self._evaluation_frame(evaluation(self, source, offset))
-        batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
+        if source is None:
+            batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
+            losses = self._losses(batch, score)
+        else:
+            batch, score, losses = scored_rows(self, source, offset)
         if batch.n == 0:
             raise DataError("no complete row to evaluate: give rows without missing values")
         weight = batch.weight
-        means = {name: weight @ loss for name, loss in self._losses(batch, score).items()}
+        means = {name: weight @ loss for name, loss in losses.items()}
         base = batch.offset_matrix(score.shape[1])
         null = weight @ self.family.deviance(batch.y, self.family.null_score(batch.y, weight, base))
         square = weight @ batch.y**2 if self.levels is None else None
         varies = square is None or batch.offset is not None or np.ptp(batch.y[weight > 0]) > 0
         deviance = means.pop("deviance")
-        ratio = share_explained(deviance, null, square, varies)
+        # The null deviance of a constant response consists of rounding errors.
+        rounding = 1e-9 if square is None else 1e-20 * square
+        ratio = 1.0 - deviance / null if varies and null > rounding else np.nan
         row = {"n": batch.n_positive, "deviance": deviance, "dev_ratio": ratio}
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
@@ -421,7 +424,9 @@ class Fit(Delegates):
         """Return a dict of measures for evaluate() that are not means over rows."""
         if self.levels is None:
             return {}
-        return {"auc": auc_of_classes(self.family, batch.y, batch.weight, score)}
+        if score.shape[1] == 1:
+            return {"auc": auc(batch.y == 1, score[:, 0], batch.weight)}
+        return {"auc": macro_auc(batch.y, self.family.mean(score), batch.weight)}
 
     def _losses(self, batch, score):
         """Return a dict name -> loss of each row (n,), whose weighted means evaluate() shows."""
@@ -430,12 +435,6 @@ class Fit(Delegates):
             return {"deviance": deviance}
         hit = families.hits(batch.y, score)
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
-
-    def _evaluation_frame(self, found):
-        """Return the one-row frame of evaluate() from an Evaluation (sums over rows)."""
-        means = {name: found.mean(name) for name in found.totals}
-        row = {"n": found.n, "deviance": means.pop("deviance"), "dev_ratio": found.dev_ratio}
-        return pd.DataFrame([row | means | ({} if self.levels is None else {"auc": found.auc})])
 
     @as_given
     def glance(self) -> pd.DataFrame:
@@ -484,7 +483,7 @@ class Fit(Delegates):
 
     def _held_out_deviance(self):
         """Mean held-out deviance of the tried settings nearest to the fit's settings, or None."""
-        return None if self.selection is None else nearest_loss(self.selection, self.settings)
+        return None if self.selection is None else _nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
         """Return those rows of a batch with a known response and a prediction, and their scores."""
@@ -647,3 +646,30 @@ def _name_as_method(function, cls, name):
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"
         function = getattr(function, "__wrapped__", None)
+
+
+def _nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
+    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
+
+    selection : table of tried settings. Positive numbers are compared by ratio, others by
+        difference.
+    """
+    if saved.MEASURE in selection:
+        return None
+    distance = np.zeros(len(selection))
+    for name in selection.columns.intersection(list(vars(settings))):
+        distance += _distances(selection[name], getattr(settings, name))
+    at = int(distance.argmin())
+    return float(selection["mean"].iloc[at]) if np.isfinite(distance[at]) else None
+
+
+def _distances(tried, own):
+    """Return the distances (n,) between the tried values of a setting and its value in the fit."""
+    numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
+    if own is None or isinstance(own, str) or np.isnan(numbers).all():
+        same = tried.isna() if own is None else tried == own
+        return np.where(same, 0.0, np.inf)
+    numbers = np.where(np.isnan(numbers), np.inf, numbers)
+    if own > 0.0 and numbers.min() > 0.0:
+        return np.abs(np.log(numbers / own))
+    return np.abs(numbers - own)

@@ -30,7 +30,8 @@ from lodim.text import counted, size_in_bytes
 from lodim.typing import P, R
 
 # Options of the design.
-DESIGN = ("family", "power", "quantile", *INPUTS, "standardize", "dtype", "missing", "sample")
+PARAMETERS = ("power", "quantile")  # of families
+DESIGN = ("family", *PARAMETERS, *INPUTS, "standardize", "dtype", "missing", "sample")
 SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
@@ -102,7 +103,11 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
             formula,
             data,
             inputs,
-            **{name: of_design[name] for name in of_design.keys() - {*INPUTS, "sample"}},
+            **{
+                name: of_design[name]
+                for name in of_design.keys() - {*PARAMETERS, *INPUTS, "sample"}
+            },
+            parameters={name: of_design.get(name) for name in PARAMETERS},
             **model.learning,
             which=which,
             reading=reading,

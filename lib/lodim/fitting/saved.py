@@ -14,9 +14,9 @@ from lodim.design.rows import INPUTS
 from lodim.errors import StoreError
 from lodim.fitting import storage
 from lodim.fitting.registry import MODELS, model_function
-from lodim.fitting.selected import MEASURE
 from lodim.typing import FilePath
 
+MEASURE = "measure"  # column with the name of the loss, in tables of losses other than deviance
 STORED = {  # kind of file -> module and class of its content
     **{name: (f"lodim.models.{name}.fit", f"{name.title()}Fit") for name in MODELS},
     "ripr_fits": ("lodim.models.ripr.multi_fit", "RiprFits"),

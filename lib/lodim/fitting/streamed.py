@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design import factors
-from lodim.design.batch import subset
+from lodim.design.batch import Batch, subset
 from lodim.design.frame import (
     convert,
     dict_as_frame,
@@ -24,7 +24,6 @@ from lodim.design.frame import (
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
-from lodim.fitting.evaluation import Evaluation
 from lodim.sources.read import read_source
 from lodim.typing import F
 
@@ -283,43 +282,46 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 # Evaluation ------------------------------------------------------------------------------------
 
 
-def evaluation(fit, source, offset):
-    """Return the Evaluation (sums for evaluate()) of a fit on data not in memory."""
-    offsets, total = _Offsets(offset), None
+def scored_rows(fit, source, offset):
+    """Return the rows of data not in memory that have a response and a prediction.
+
+    They are a Batch without features, the scores (n, K), and a dict of losses (n,).
+    """
+    offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
     wanted |= {offset} if isinstance(offset, str) else set()
 
     def of_chunk(frame, offset=offset):
-        return _evaluation_of_rows(fit, frame, offset)
+        return _scored_rows(fit, frame, offset)
 
     for chunk in source.chunks([name for name in source.names if name in wanted]):
         given = offsets.next(len(chunk.frame), chunk.place)
-        part = _placed(of_chunk, chunk, source, given)
-        total = part if total is None else total + part
+        parts.append(_placed(of_chunk, chunk, source, given))
     offsets.check_all_used()
-    if total is None or total.n == 0:
+    if not any(batch.n_positive for batch, *_ in parts):
         weighted = "" if design.weights is None else " with a weight above zero"
         raise DataError(f"no complete row{weighted} to evaluate")
-    return total
+    batches, scores, losses = zip(*parts, strict=True)
+    known = {}
+    for name in ("y", "weights", "offset"):
+        values = [getattr(batch, name) for batch in batches]
+        known[name] = None if values[0] is None else np.concatenate(values)
+    n = len(known["y"])
+    batch = Batch(None, **known, index=pd.RangeIndex(n), rows=np.arange(n))
+    losses = {name: np.concatenate([part[name] for part in losses]) for name in losses[0]}
+    return batch, np.concatenate(scores), losses
 
 
-def _evaluation_of_rows(fit, frame, offset):
-    """Return the Evaluation (sums for evaluate()) of some rows, which may all have weight zero."""
+def _scored_rows(fit, frame, offset):
+    """Return some rows as `scored_rows` does; they may all have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights
-    weights = np.ones(batch.n) if weights is None else weights[batch.rows]
-    if (weights < 0).any():
-        raise DataError(f"weights must be 0 or more; the smallest is {np.nanmin(weights):g}")
-    known = ~np.isnan(weights)
-    batch, weights = subset(batch, np.flatnonzero(known)), weights[known]
-    answered, score = fit._answered(replace(batch, weights=weights))
-    return Evaluation.of_rows(
-        fit.family,
-        answered.y,
-        answered.weights,
-        None if answered.offset is None else answered.offset_matrix(score.shape[1]),
-        score,
-        fit._losses(answered, score),
-    )
+    if weights is not None:
+        weights = weights[batch.rows]
+        if (weights < 0).any():
+            raise DataError(f"weights must be 0 or more; the smallest is {np.nanmin(weights):g}")
+        batch = subset(replace(batch, weights=weights), np.flatnonzero(~np.isnan(weights)))
+    batch, score = fit._answered(batch)
+    return batch, score, fit._losses(batch, score)

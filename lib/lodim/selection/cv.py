@@ -15,7 +15,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import model_of, prepare, with_own
 from lodim.fitting.model import lambda_grid
-from lodim.fitting.selected import MEASURE
+from lodim.fitting.saved import MEASURE
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place

@@ -352,9 +352,6 @@ class MelmFit(Fit):
         balanced = balanced_accuracy(batch.y, batch.weight, score)
         return super()._measures(batch, score) | {"balanced_accuracy": balanced}
 
-    def _evaluation_frame(self, found):
-        return super()._evaluation_frame(found).assign(balanced_accuracy=found.balanced_accuracy)
-
     _summary = report.summary
     _listing = report.listing
     _in_words = report.words
