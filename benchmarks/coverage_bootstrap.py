@@ -20,7 +20,6 @@ import lodim as ld
 
 OUT = Path(__file__).parent / "results" / "coverage_bootstrap.csv"
 LEVEL = 0.90
-KINDS = ("percentile", "bca")
 
 
 def linear(rng, n=300):
@@ -79,36 +78,34 @@ CASES = {  # truth, model, arguments, and whether the intervals are to hold
 
 
 def one_set(case, seed, replicates):
-    """A row a term and kind of interval: whether it holds the truth, its width, the error."""
+    """A row per term: whether the interval contains the truth, its width, the error."""
     make, model, arguments, _ = CASES[case]
     df, truth = make(np.random.default_rng([seed, 7]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         fit = model("y ~ .", df, **arguments)
         boot = ld.bootstrap(fit, df, n=replicates, seed=seed, threads=1)
-    rows = []
-    for kind in KINDS:
-        found = boot.tidy(level=LEVEL, kind=kind).set_index("term")
-        for term, value in truth.items():
-            row = found.loc[term]
-            holds = row["conf_low"] <= value <= row["conf_high"]
-            width = row["conf_high"] - row["conf_low"]
-            rows.append([case, term, kind, holds, width, row["estimate"] - value, row["std_error"]])
+    rows, found = [], boot.tidy(level=LEVEL).set_index("term")
+    for term, value in truth.items():
+        row = found.loc[term]
+        holds = row["conf_low"] <= value <= row["conf_high"]
+        width = row["conf_high"] - row["conf_low"]
+        rows.append([case, term, holds, width, row["estimate"] - value, row["std_error"]])
     return rows
 
 
 def table(rows):
-    """Coverage of each case, term and kind."""
-    columns = ["case", "term", "kind", "holds", "width", "error", "std_error"]
+    """Coverage of each case and term."""
+    columns = ["case", "term", "holds", "width", "error", "std_error"]
     frame = pd.DataFrame(rows, columns=columns)
-    groups = frame.groupby(["case", "term", "kind"], sort=False)
+    groups = frame.groupby(["case", "term"], sort=False)
     out = groups.agg(
         sets=("holds", "size"), coverage=("holds", "mean"), width=("width", "mean"),
         bias=("error", "mean"), sd=("error", "std"), std_error=("std_error", "mean"),
     ).reset_index()  # fmt: skip
-    out.insert(4, "level", LEVEL)
+    out.insert(3, "level", LEVEL)
     se = np.sqrt(LEVEL * (1.0 - LEVEL) / out["sets"])
-    out.insert(6, "coverage_se", se)
+    out.insert(5, "coverage_se", se)
     out.insert(1, "to_hold", [CASES[case][3] for case in out["case"]])
     return out.round(4)
 

@@ -47,8 +47,6 @@ boot.plot()
 #   interval is around the penalized estimate and may miss the true value.
 # - *Settings.* With `reselect=True`, settings are chosen again for each replicate, which takes much
 #   longer.
-# - *Corrected intervals.* `kind="bca"` corrects the limits for bias and skewness.
-#   `help(ld.bootstrap)` explains why this is wrong for boosting.
 #
 # Without a penalty, the standard errors approximate those of the sandwich formula. The next cell
 # shows the ratio of both:

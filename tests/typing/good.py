@@ -67,7 +67,7 @@ ld.learning_curves({"margin": learner}, measure="log_loss").plot("winloss", of="
 assert_type(ld.estimate(ld.gbmap, "mpg ~ .", cars, m=3, sample=100), ld.Estimate)
 boot = ld.bootstrap(fit, cars, n=20, statistic=lambda one: one.df)
 assert_type(boot.fit, ld.GbmapFit)
-assert_type(boot.tidy(kind="bca"), pd.DataFrame)
+assert_type(boot.tidy(level=0.9), pd.DataFrame)
 assert_type(ld.effects(fit, cars, [("weight", "mpg")], interval=boot).ranges(), pd.DataFrame)
 table = ld.compare("mpg ~ .", cars, {"two": (ld.gbmap, {"m": 2}), "linear": "glm"}, folds=3)
 assert_type(table.failed, dict[str, str])

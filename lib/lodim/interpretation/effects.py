@@ -21,8 +21,7 @@ from lodim.report import phrases
 from lodim.report.tables import Report, Table, listing, significant
 from lodim.text import first_names
 from lodim.typing import Data, Offset, Scale
-from lodim.uncertainty.intervals import percentile, standard_errors
-from lodim.uncertainty.replicates import Bootstrap
+from lodim.uncertainty.replicates import Bootstrap, percentile, standard_errors
 
 KINDS = {
     "ale": "accumulated local effects",

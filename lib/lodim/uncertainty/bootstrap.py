@@ -15,7 +15,6 @@ from lodim.errors import ArgumentError, ConvergenceWarning
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.text import counted
 from lodim.typing import Data, FitT, RowValues
-from lodim.uncertainty.intervals import accelerations
 from lodim.uncertainty.refits import RandomWeights, held_problem, refit_from_scratch, reweighted
 from lodim.uncertainty.replicates import Bootstrap
 
@@ -51,7 +50,7 @@ def bootstrap(
         The training rows of the fit.
     n : int, default=200
         Number of replicates. 200 suffice for standard errors and 90% or 95% intervals; use 1,000
-        for kind "bca" and higher levels.
+        for higher levels.
     statistic : callable, optional
         Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
         Default: the estimates of `tidy()`, where a term that is absent from a replicate counts as
@@ -93,16 +92,10 @@ def bootstrap(
     classes are separated, `glm` has no finite estimate, and estimates are NaN. Measured coverages:
     benchmarks/results/coverage_bootstrap.csv.
 
-    Kind "bca" (Efron 1987) suits estimates that are smooth in the weights, such as those of `glm`.
-    For boosting or feature selection, percentile limits are better: 90% limits for mean slopes of
-    `gbmap` contained the true value in 92% to 98% of 60 data sets, "bca" limits in 67% to 77%.
-
     References
     ----------
     Xu, Gotwalt, Hong, King & Meeker (2020). Applications of the fractional-random-weight bootstrap.
     The American Statistician 74, 345-358.
-    Efron (1987). Better bootstrap confidence intervals. JASA 82, 171-185.
-    Efron (2014). Estimation and accuracy after model selection. JASA 109, 991-1007.
 
     Examples
     --------
@@ -148,7 +141,6 @@ def bootstrap(
         terms=terms,
         estimate=estimate,
         values=values,
-        acceleration=accelerations(values, draws.of_units),
         seed=seed,
         reselect=bool(reselect),
         n_units=draws.n_units,

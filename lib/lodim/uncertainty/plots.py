@@ -14,9 +14,9 @@ from lodim.text import shorten
 
 
 @literal
-def draw_bootstrap(boot, ax=None, *, top, level, kind):
+def draw_bootstrap(boot, ax=None, *, top, level):
     """Draw the `top` largest estimates of a Bootstrap with intervals, per SD of their features."""
-    frame, xlabel = in_pandas(boot.tidy)(level=level, kind=kind), "statistic"
+    frame, xlabel = in_pandas(boot.tidy)(level=level), "statistic"
     if boot.default:
         design = boot.fit.design
         per_sd = frame["term"].map(dict(zip(design.names, design.scale, strict=True)))

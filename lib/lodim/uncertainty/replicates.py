@@ -1,7 +1,7 @@
 """Bootstrap replicates of a fit, and intervals based on them."""
 
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,10 @@ from lodim.report.phrases import modelled
 from lodim.report.tables import Report, Table, listing
 from lodim.text import counted, join_words
 from lodim.typing import Data, FitT_co, NewLevels, Offset
-from lodim.uncertainty.intervals import KINDS, bca, biases, percentile
-from lodim.uncertainty.intervals import standard_errors as errors_of
 
 LEVEL = 0.95
 SCALES = {"mean": "response", "link": "link"}
 TOP = 20
-Kind: TypeAlias = Literal["percentile", "bca"]  # kinds of intervals
 FEW_UNITS = 50  # with fewer rows or groups, bootstrap intervals are clearly too short
 
 
@@ -36,8 +33,6 @@ class Bootstrap(Generic[FitT_co]):
     estimate : array (q,)
     values : array (n, q)
         Estimates of the replicates; `replicates` returns them as a frame.
-    acceleration : array (q,)
-        For intervals of kind "bca".
     seed, reselect
         As given.
     n_units : int
@@ -68,7 +63,6 @@ class Bootstrap(Generic[FitT_co]):
     terms: pd.Index
     estimate: np.ndarray
     values: np.ndarray
-    acceleration: np.ndarray
     seed: int
     reselect: bool
     n_units: int
@@ -92,15 +86,13 @@ class Bootstrap(Generic[FitT_co]):
         return self.fit._frame_kind
 
     @as_given
-    def tidy(self, *, level: float = LEVEL, kind: Kind = "percentile") -> pd.DataFrame:
-        """Return standard error, bias and confidence limits of each estimate.
+    def tidy(self, *, level: float = LEVEL) -> pd.DataFrame:
+        """Return standard error, bias and percentile confidence limits of each estimate.
 
         Parameters
         ----------
         level : float, default=0.95
             Confidence level.
-        kind : {"percentile", "bca"}, default="percentile"
-            Quantiles of the replicates, or bias-corrected and accelerated ones: see `bootstrap`.
 
         Returns
         -------
@@ -128,15 +120,10 @@ class Bootstrap(Generic[FitT_co]):
         1       weight     -0.01      -0.01
         2   model_year      0.67       0.85
         """
-        one_of("kind", kind, KINDS)
-        level = self._level(level)
-        if kind == "percentile":
-            low, high = percentile(self.values, level)
-        else:
-            low, high = bca(self.values, self.estimate, self.acceleration, level)
+        low, high = percentile(self.values, self._level(level))
         frame = self.terms.to_frame(index=False).rename(columns={0: "term"})
-        frame["estimate"], frame["std_error"] = self.estimate, errors_of(self.values)
-        frame["bias"] = biases(self.values, self.estimate)
+        frame["estimate"], frame["std_error"] = self.estimate, standard_errors(self.values)
+        frame["bias"] = pd.DataFrame(self.values).mean().to_numpy() - self.estimate
         return frame.assign(conf_low=low, conf_high=high)
 
     @as_given
@@ -198,15 +185,12 @@ class Bootstrap(Generic[FitT_co]):
             )
         return _band(center, each, level)
 
-    def summary(
-        self, *, level: float = LEVEL, kind: Kind = "percentile", full: bool = False
-    ) -> Report:
+    def summary(self, *, level: float = LEVEL, full: bool = False) -> Report:
         """Return a report: estimates with limits, and notes on what the limits do not cover.
 
         Parameters
         ----------
-        level, kind
-            As in `tidy`.
+        level : float, default=0.95
         full : bool, default=False
             Show all rows of tables with more than 30 rows.
 
@@ -227,23 +211,16 @@ class Bootstrap(Generic[FitT_co]):
         Bootstrap of glm
         """
         flag("full", full)
-        shown = in_pandas(self.tidy)(level=level, kind=kind).set_index("term").rename_axis(None)
+        shown = in_pandas(self.tidy)(level=level).set_index("term").rename_axis(None)
         rows = {"Model": self.fit.name}
         rows |= {"Response": modelled(self.fit)} if self.fit.design.response else {}
         rows |= {"Replicates": str(self.n), "Weights": f"exponential, of {self.units}"}
         rows |= {"Settings": "chosen anew" if self.reselect else "held", "Seed": str(self.seed)}
-        rows["Limits"] = f"{kind}, {100.0 * level:g}%"
+        rows["Limits"] = f"percentile, {100.0 * level:g}%"
         table, title = Table("Estimates", shown), f"Bootstrap of {self.fit.name}"
-        return Report(title, tuple(rows.items()), [table], self._notes(kind), full)
+        return Report(title, tuple(rows.items()), [table], self._notes(), full)
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        top: int = TOP,
-        level: float = LEVEL,
-        kind: Kind = "percentile",
-    ) -> Any:
+    def plot(self, ax: Any = None, *, top: int = TOP, level: float = LEVEL) -> Any:
         """Draw estimates with their intervals, the largest on top.
 
         Estimates of features are shown per standard deviation; other statistics unchanged.
@@ -253,8 +230,7 @@ class Bootstrap(Generic[FitT_co]):
         ax : Axes, optional
         top : int, default=20
             Largest number of estimates drawn.
-        level, kind
-            As in `tidy`.
+        level : float, default=0.95
 
         Returns
         -------
@@ -274,7 +250,7 @@ class Bootstrap(Generic[FitT_co]):
         from lodim.uncertainty.plots import draw_bootstrap
 
         top = whole("top", top)
-        return draw_bootstrap(self, ax, top=top, level=level, kind=kind)
+        return draw_bootstrap(self, ax, top=top, level=level)
 
     # Shared by the above --------------------------------------------------------------------------
 
@@ -295,14 +271,9 @@ class Bootstrap(Generic[FitT_co]):
             )
         return self.fits
 
-    def _notes(self, kind="percentile"):
+    def _notes(self):
         """Return a list of notes on what the intervals do not cover, and on failures."""
         notes = []
-        if kind == "bca" and not self.fit._estimates_are_smooth:
-            notes.append(
-                f"Estimates of {self.fit.name} may jump after small changes of weights: limits "
-                "of kind 'bca' then contain the true value too rarely; use kind='percentile'."
-            )
         if not self.reselect and self.fit.selection is not None:
             chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"
             notes.append(
@@ -384,3 +355,17 @@ def _band(center, each, level):
     parts = np.stack([center.to_numpy(), *limits], axis=2).reshape(len(center), -1)
     columns = pd.MultiIndex.from_product([center.columns, ["fit", "lower", "upper"]])
     return pd.DataFrame(parts, index=center.index, columns=columns)
+
+
+def percentile(replicates, level):
+    """Return limits (2, q) that contain the share `level` of replicates (R, q), ignoring NaN."""
+    shares, out = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), []
+    for column in replicates.T:
+        known = column[np.isfinite(column)]
+        out.append(np.quantile(known, shares, method="weibull") if known.size else [np.nan] * 2)
+    return np.array(out).T
+
+
+def standard_errors(replicates):
+    """Return the standard deviations (q,) of bootstrap replicates (R, q), ignoring NaN."""
+    return pd.DataFrame(replicates).std().to_numpy()
