@@ -39,7 +39,8 @@ def read(name, **arguments):
 # - `authors`: the authors' code with its fixed settings.
 # - `paper`: Table 4 of Patron et al. (2024). The authors tuned the settings by random search. They
 #   used five folds, so they fitted four fifths of the rows.
-# - `lodim, their settings` and `lodim, default call`: lodim on the same halves as `authors`.
+# - `lodim, their settings`: lodim on the same halves, with the settings of the authors' code.
+# - `lodim, default call`: lodim on the same halves, without settings.
 # - `lodim, cv()`: lodim with the best settings of `ld.cv`.
 
 # %% tags=["remove-input"]
@@ -53,10 +54,10 @@ fixed.join(wide).round(3)
 
 # %% [markdown]
 # *What did not reproduce.* With the authors' settings, models overfit small or noisy data (abalone,
-# wine_red, german_credit). This holds for the authors' code and for lodim. The results are then far
-# below those of the paper's table. If cross-validation chooses the settings, lodim reaches the
-# results of the paper, or nearly so. With the authors' settings, lodim's fits have a lower training
-# objective than the authors' fits. On new rows this does not always help.
+# wine_red, german_credit). The results are then far below those of the paper, for the authors' code
+# and for lodim. If cross-validation chooses the settings, lodim reaches the results of the paper,
+# or nearly so. With the authors' settings, lodim's fits have a lower training objective than the
+# authors' fits, but not always a better result on new rows.
 #
 # The next table is about the drift indicator, a number for each row that needs no response
 # (`benchmarks/drift.py`). The table shows the AUC with which the indicator detects rows with a high

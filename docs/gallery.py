@@ -34,7 +34,8 @@ line = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars)
 ax = line.plot("coefficients")
 
 # %% [markdown]
-# Residuals against fitted values. A trend or a funnel shows a wrong model.
+# Residuals against fitted values. If the residuals have a trend or an increasing spread, the model
+# is not adequate.
 
 # %%
 ax = line.plot("residuals")
@@ -53,7 +54,7 @@ ax = line.plot("qq")
 ax = line.plot("leverage")
 
 # %% [markdown]
-# Observed share of a class against its predicted probability, for held-out rows.
+# Observed share of a class against its predicted probability, in groups of held-out rows.
 
 # %%
 risk = ld.glm("disease ~ age + sex + max_heart_rate + st_depression", data=heart[::2])
@@ -81,7 +82,8 @@ ax = boosts.plot("effects")
 ax = boosts.plot("local", data=cars, row=0)
 
 # %% [markdown]
-# First two principal components of the learners' values, coloured by the response.
+# First two principal components of the learners' values (the embedding of each row), coloured by
+# the response.
 
 # %%
 ax = boosts.plot("embedding")
@@ -146,7 +148,7 @@ ax = list_.plot("cost")
 ax = list_.plot("graph")
 
 # %% [markdown]
-# Coefficients of the penalized models against the penalty.
+# Coefficients of the models with the group penalty, against the penalty.
 
 # %%
 ax = list_.plot("path")
@@ -167,7 +169,7 @@ ax = view.plot("view")
 ax = view.plot("loadings")
 
 # %% [markdown]
-# Divergence that the search reached from each starting point.
+# Divergence (separation of the classes) that the search reached from each starting point.
 
 # %%
 ax = view.plot("starts")
@@ -203,7 +205,8 @@ ax = ratio.plot("objective")
 ax = ld.path(ld.gbmap, "mpg ~ .", data=cars, m=3, n_lambda=30).plot()
 
 # %% [markdown]
-# Held-out loss against the penalty, with the minimum and the choice of the 1-SE rule.
+# Held-out loss against the penalty. The lines mark the lowest loss, and the largest penalty within
+# one standard error of it.
 
 # %%
 ax = ld.cv(ld.gbmap, "mpg ~ .", data=cars, m=5).plot()
@@ -229,7 +232,7 @@ curves = ld.effects(few, cars, ["weight", "model_year", "origin"], interval=boot
 ax = curves.plot()
 
 # %% [markdown]
-# Accumulated local effect of a category.
+# Accumulated local effect of a category: how the prediction differs between its levels.
 
 # %%
 ax = curves.plot("origin")
@@ -263,13 +266,13 @@ intervals = ld.conformal(ld.gbmap, "mpg ~ .", known, m=5, lambda_=0.1)
 ax = intervals.plot("intervals", data=new)
 
 # %% [markdown]
-# Coverage of the intervals, in groups of rows by a feature.
+# Coverage of the intervals: share of new rows inside, in groups by a feature.
 
 # %%
 ax = intervals.plot("coverage", data=new, by="weight")
 
 # %% [markdown]
-# Sizes of prediction sets by class.
+# Number of classes in the prediction sets, by true class.
 
 # %%
 sets = ld.conformal(ld.gbmap, "cultivar ~ alcohol + hue", wine[::2], m=2, lambda_=0.1)

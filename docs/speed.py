@@ -90,7 +90,8 @@ print((results / "ripr_losses.txt").read_text())
 # %% [markdown]
 # ## proset, compared with its author's package
 #
-# `benchmarks/prototypes.py` measures the seconds of one fit with the author's default penalties.
+# `benchmarks/prototypes.py` fits both packages with the author's default penalties. The table has
+# the seconds of one fit.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "proset.csv")
@@ -107,7 +108,7 @@ table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=
 #    from the page cache with a pass in memory.
 # 2. Whole fits: peak memory of the process (`anon_mib`), its memory before the fit (`base_mib`),
 #    and the seconds of each stage.
-# 3. `equal` is true if `save()` writes the same bytes as for a fit in memory.
+# 3. Whether `save()` writes the same bytes as for a fit in memory (`equal`).
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "out_of_core.csv").set_index(["what", "model"])

@@ -25,12 +25,12 @@ fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit.summary())
 
 # %% [markdown]
-# The three figures to look at first:
+# Look at these three entries first:
 #
 # - `Dev. ratio` is the share of the deviance that the model explains on the *training* rows.
 # - `Dev. ratio (held out)` is this share on rows that cross-validation held out. Expect this
 #   figure, or slightly less, for new rows.
-# - `Converged: yes` means that the optimizer met its tolerance.
+# - `Converged: yes` means that the optimizer reached its tolerance.
 #
 # ## Header, all models
 #
@@ -98,7 +98,7 @@ print(fit.summary())
 # | `Budget` | largest price allowed, or the rule that chose the model |
 # | `Cost of the model`, `Cost` | price of a model with everything that it needs |
 # | `Df` | columns with a coefficient |
-# | `Rule`, `Relax` | search rule that found the model; coefficients are a mean of penalized and refitted ones, and this is the share of the refitted ones |
+# | `Rule`, `Relax` (`r=`) | search rule that found the model; coefficients are a mean of penalized and refitted ones, and `Relax` is the share of the refitted ones (1 if `r=` is not shown) |
 # | `%Dev`, `%CV` | deviance explained on training rows and on held-out rows |
 # | `At most` | proven upper limit of `%Dev` at this price |
 # | `Purchases` | items added (+) and dropped (−) since the row above |

@@ -72,8 +72,8 @@ learner.teach(answers[asked.index])
 print(learner)
 
 # %% [markdown]
-# `teach` raises an error if a row is not in the pool, if it already has a label, or if the new
-# label is missing:
+# `teach` raises an error in three cases: a row is not in the pool, a row already has a label, or a
+# new label is missing:
 
 # %%
 try:

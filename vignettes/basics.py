@@ -58,7 +58,7 @@ fit.predict(cars.head(3))
 fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 
 # %% [markdown]
-# A `pandas.Series`, such as `cars.iloc[0]`, is one row of new data.
+# A `pandas.Series`, such as `cars.iloc[0]`, counts as one row of new data.
 #
 # ### Errors of different cost
 #

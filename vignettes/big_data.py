@@ -174,7 +174,7 @@ len(saved)
 #
 # ## Errors
 #
-# If the columns of the files differ, an error is raised before anything is computed:
+# If the columns of the files differ, lodim raises an error before it computes anything:
 
 # %%
 broken = frame.head(100).assign(origin=1.5)

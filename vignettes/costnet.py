@@ -91,12 +91,14 @@ print(fit)
 #
 # - `Cost`: price of the model for one patient.
 # - `Df`: number of columns with a coefficient (a category has one column per level).
-# - `%Dev`, `%CV`: percentage of the null deviance explained, on training rows and on held-out rows.
-# - `Rule`, `Lambda`: search rule that found the model, and its penalty for the group rule.
+# - `%Dev`, `%CV`: percentage of the null deviance that the model explains, on training rows and on
+#   held-out rows.
+# - `Rule`, `Lambda`: search rule that found the model. If it is the group rule, also its penalty.
 # - The star marks the model that `predict` uses: the cheapest within one standard error of the
 #   lowest held-out loss.
 #
-# `prices()` lists the items that each step buys:
+# `fit.prices()` lists what each model buys in addition to the model in the row above (`new`), and
+# what it no longer buys (`dropped`):
 
 # %%
 fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]

@@ -54,11 +54,13 @@
 # a reference level is unnecessary. `glm` has no penalty, so it codes factors (categories) as R
 # does:
 #
-# - The first level is the reference; `C(x, Treatment("b"))` chooses another reference.
+# - The first level is the reference, and each other level has a column. `C(x, Treatment("b"))`
+#   chooses another reference.
 # - In an interaction such as `a:b`, the factor `a` has a column for every level if `b` alone is not
 #   in the formula. Terms are sorted by degree, as in R: `a:b + a` is coded as `a + a:b`.
 #
-# Columns of type bool, and conditions in `I()`, are factors with the levels False and True.
+# Columns of type bool, and conditions such as `I(a > 0)`, are factors with the levels False and
+# True.
 #
 # Ordered categories keep their order. Each level except the first has a column that is 1 for this
 # level and all higher levels, such as `dose[>=high]`. In `glm`, ordered categories are coded by
@@ -79,8 +81,8 @@
 #
 # ## Missing values
 #
-# Rows with a missing response or weight are dropped. For missing features there are three ways,
-# chosen by `missing=`:
+# How are missing values treated? Rows with a missing response or weight are dropped. For missing
+# features, `missing=` chooses one of three treatments:
 #
 # - `"indicator"`, the default of most models: the mean of the training rows replaces a missing
 #   number, before any function is applied. If training rows had missing values, an additional
@@ -163,8 +165,8 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 # | `year(d)`, `month(d)` | the year; the month from 1 to 12 (`C(month(d))` for levels) |
 # | `weekday(d)` | from 0, a Monday, to 6, a Sunday |
 #
-# Formulas with these functions cannot be exported to SQL, ONNX or Python. For an export, compute
-# the numbers as a column of the data first.
+# Fits whose formulas contain these functions cannot be exported to SQL, ONNX or Python. For an
+# export, compute the numbers as a column of the data first.
 
 # %%
 sold = pd.DataFrame({"sold": pd.date_range("2024-01-01", periods=len(cars)), "mpg": cars["mpg"]})

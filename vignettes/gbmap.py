@@ -94,7 +94,8 @@ print(fit.summary())
 # - `Loss`, `Cum. %Dev`: training loss after this boost, and percentage of the deviance explained so
 #   far. If there is a joint fit, these two columns are from before it. `a`, `|w|` and `Active %`
 #   are from after it.
-# - `Iter.`: iterations of the optimizer, for the starting point that gave the lowest loss.
+# - `Iter.`: iterations of the optimizer. Several starting points are tried; the number is for the
+#   one with the lowest loss.
 #
 # **Effects of features.** The *local coefficient* of a feature at the row x is the slope of f at x.
 # It differs between rows. `Mean` is its mean over the training rows, and `Mean |.|` is the mean of
@@ -266,8 +267,8 @@ print(small)
 small.regions(cars).set_index("active").astype(object).T
 
 # %% [markdown]
-# Each column of the table is a linear model in units of the data: `weight` is in lb, so its
-# coefficients are in miles per gallon per pound.
+# Each column of the table is the linear model of one region, in units of the data. For example,
+# `weight` is in lb, so its coefficients are in miles per gallon per pound.
 
 # %% [markdown]
 # ## Two classes

@@ -190,7 +190,7 @@ ax = cv.plot()
 # probabilities are too extreme on new rows, especially with narrow kernels. The reason is that the
 # view was fitted to the training rows.
 #
-# How many dimensions are useful? `grid` can compare any settings:
+# How many dimensions are useful? `ld.cv` can compare any settings with `grid=`:
 
 # %%
 by_k = ld.cv(

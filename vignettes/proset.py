@@ -289,8 +289,8 @@ ax = tumour.plot("shapley", data=missed)
 #
 # ## Share the model
 #
-# `shrink()` returns the same model without the columns that it does not need. A user then has to
-# enter only a few values.
+# `shrink()` returns the same model without the columns that the model does not need. A user then
+# has to enter only a few values.
 
 # %%
 small = tumour.shrink()
@@ -346,5 +346,5 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 # - The explanation describes the *model*, and it is complete. But similarity in a few measurements
 #   is not a cause of a disease.
 # - Shapley values depend on the row of comparison. `reference=` chooses another row.
-# - There are no standard errors and no p-values, because features and prototypes are selected by
-#   the data.
+# - There are no standard errors and no p-values, because the same data select the features and
+#   prototypes.

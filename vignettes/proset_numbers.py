@@ -189,4 +189,5 @@ pd.DataFrame({"true": true, "estimated": estimated}, index=pd.Index(some, name="
 # ## What the intervals do not mean
 #
 # The coverage of the intervals is right on average over new rows from the same population as the
-# training rows. It may be wrong at a given x, and for rows with low familiarity.
+# training rows. It may be wrong for a given row, especially if the training data contain few
+# similar rows.

@@ -132,7 +132,8 @@ print(flat)
 #
 #    where ν_k is the distance to the k-th nearest neighbour in view j. d is the number of features
 #    of the view, and a = 0.99. The loss is small if the nearest rows are of the same class.
-# 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. They minimize
+# 2. **Assignment.** Each row has shares B_ij ≥ 0 of the views, which sum to one. `ripr` chooses the
+#    shares to minimize
 #
 #    > Σ_i (u_i − L*_i)² + λ Σ_ij δ_j B_ij,  u_i = Σ_j L_ij B_ij,  L*_i = min_j L_ij,
 #
@@ -253,9 +254,9 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # fills a box along the principal components, so that two copies of a measurement do not look like
 # clusters. The default penalty is 2; a smaller penalty keeps more views.
 #
-# In each view, k-means finds clusters. If you omit `n_clusters`, their number is the largest for
-# which the clusters of one half of the rows predict those of the other half (prediction strength).
-# The example is three varieties of wheat, without their names:
+# In each view, k-means finds clusters. `n_clusters=` is their number. If you omit it, `ripr` uses
+# the largest number for which the clusters of one half of the rows predict those of the other half
+# (prediction strength). The example is three varieties of wheat, without their names:
 
 # %%
 seeds = ld.data("seeds")
@@ -266,8 +267,8 @@ print(wheat.summary())
 axes = wheat.plot()
 
 # %% [markdown]
-# The name of a cluster consists of the view and the number of the cluster in this view. The table
-# compares clusters and varieties:
+# The name of a cluster has two parts: the number of the view, and the number of the cluster in this
+# view. The table compares clusters and varieties:
 
 # %%
 pd.crosstab(wheat.predict(seeds), seeds["variety"])
@@ -319,8 +320,8 @@ served[changes].rename("view from this row on").to_frame()
 #
 # - A view that is not selected may be as good as a selected one. For example, radius and perimeter
 #   contain the same information, so the second one adds nothing.
-# - Distances are in standard deviations of the features (`standardize=True`). Another scale, such
-#   as a logarithm, gives other neighbours.
+# - Distances between rows are in standard deviations of the features (`standardize=True`). Another
+#   scale, such as a logarithm, gives other neighbours.
 # - `Error` is a leave-one-out error, but the views were selected on the same rows. To estimate
 #   errors on new rows, use `evaluate` on held-out rows, or `ld.cv`.
 # - Probabilities are not very precise. They are based on the votes of a few dozen neighbours, and

@@ -193,9 +193,9 @@ each.coverage(flowers[100:], by="species").round(2)
 # that select the feature. A feature is called *stable* if this share is at least the cutoff, 0.9 by
 # default.
 #
-# A feature that random halves select with below-average probability may still be stable by chance.
-# The print has upper bounds for the expected number of features of this kind. There are no
-# p-values, because a p-value after selection would be wrong.
+# A feature without an effect may also be stable by chance. For the features that are selected less
+# often than average, the print has upper bounds of the expected number that are stable. There are
+# no p-values, because a p-value after selection would be wrong.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)

@@ -51,7 +51,7 @@ ax = fit.plot("view")
 #
 # - The coordinates are uncorrelated and have unit variance within classes.
 # - The first axes are those on which the class means differ most. On these axes, the last class is on the positive side.
-# - The other axes are those on which the spread of the classes differs most. On these axes, the largest loading is positive. If the largest loadings are equal (within 1e-6), the longer tail is on the positive side.
+# - The remaining axes are those on which the spread of the classes differs most. On these axes, the largest loading is positive. If the largest loadings are equal (within 1e-6), the longer tail is on the positive side.
 #
 # ### Choice of `gamma`
 #
@@ -76,7 +76,7 @@ ax = fit.plot("view")
 #
 # Kernel densities in the view classify new rows.
 #
-# - *Covariances.* k + 1 pseudo-rows shrink the covariance of each class, for k dimensions.
+# - *Covariances.* With `covariance="shrunk"`, the covariance of each class in the view is averaged with the identity matrix. The identity has the weight of k + 1 rows, for k dimensions.
 # - *Kernel width.* It is the minimum of a parabola through the leave-one-out log-losses of five widths, on at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group) is held out once. Otherwise there are as many sets of folds as for gamma.
 #

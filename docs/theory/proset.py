@@ -42,7 +42,7 @@ ax = fit.plot("surface")
 # Ruf's report leaves its chapter on numeric responses empty, so this part is lodim's own. Let y be standardized, and B(x) = 1 + Σ w_j G(x − x_j). There are two losses:
 #
 # - "squared" minimizes the mean squared error of the mean m(x) = Σ w_j G(x − x_j) y_j / B(x). The variance is s²(x) = (s0² + Σ w_j G(x − x_j) e_j²) / B(x), where e_j is the leave-one-out residual of prototype j. A quantile is m(x) + s(x) q, where q is the quantile of the training residuals in units of s.
-# - "density" maximizes the likelihood of the density p(y | x) = (N(y; 0, 1) + Σ w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x). The precision u is fitted in each batch. The density may have several modes, but its mean is less accurate. Quantiles are calibrated by the leave-one-out levels of the training responses.
+# - "density" maximizes the likelihood of the density p(y | x) = (N(y; 0, 1) + Σ w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x). The precision u is fitted in each batch. The density may have several modes, but its mean is less accurate. To calibrate quantiles, `proset` computes at which level each training response lies in the density without its own row.
 #
 # Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and quantiles by this factor.
 #
@@ -77,6 +77,6 @@ ax = fit.plot("surface")
 # 3. Later batches may use new features only if these lower the loss by two standard errors.
 # 4. The optimizer works with the weights w in units of sqrt(J) for J candidates, or 10 sqrt(J) for classes. Most evaluations skip candidates and features with weight zero. The optimizer checks these at the end.
 # 5. The first iterations optimize v_d² with a smoothed L1 penalty. The loss has slope zero at v_d = 0, so one long step could otherwise remove a feature forever.
-# 6. The random choice of candidates depends on the contents of rows, not on their order.
+# 6. The random choice of candidates does not depend on the order of the rows.
 #
 # To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has `grid={"n_batches": [1, ..., 10]}`. The author's later search is `grid={"lambda_v": np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}`.
