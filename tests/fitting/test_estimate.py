@@ -6,12 +6,10 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.fitting import estimate
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.sources.read import read_source
 
@@ -137,35 +135,3 @@ def test_what_a_call_refuses_is_refused(rows):
         ld.estimate(ld.glm, "y ~ x0", rows, nonsense=1)
     with pytest.raises(ld.ArgumentError, match="model function"):
         ld.estimate(ld.data, "y ~ x0", rows)
-
-
-@pytest.mark.long
-def test_memory_of_features_that_are_read_in_the_columns_of_a_frame(rows, monkeypatch):
-    how = {"m": 1, "lambda_": 0.01}
-    copied = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
-    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
-    told = ld.estimate(ld.gbmap, "y ~ . - c", rows, **how)
-    assert told.in_place and not copied.in_place and "columns of the frame" in str(told)
-    assert copied.memory_bytes - told.memory_bytes == copied.tile_bytes == told.tile_bytes
-    ld.gbmap("y ~ . - c", rows, **how)
-    peak = peak_of(lambda: ld.gbmap("y ~ . - c", rows, **how))
-    assert told.memory_bytes == pytest.approx(peak, rel=0.2)
-    for model, data in ((ld.glm, rows), (ld.gbmap, rows.assign(x1=1 + np.arange(N) % 5))):
-        assert not ld.estimate(model, "y ~ . - c", data).in_place
-
-
-def test_features_that_a_fit_copies_are_not_said_to_be_read_in_place(rows, monkeypatch):
-    monkeypatch.setattr("lodim.design.features.MIN_BYTES", 0)
-    few = rows[["y", "x0", "x1"]]
-    gap = few.assign(y=few["y"].where(np.arange(N) != 12_345))  # in a row that is not looked at
-    parts = [pa.Table.from_pandas(few[:50_000]), pa.Table.from_pandas(few[50_000:])]
-
-    def said(data, **more):
-        return ld.estimate(ld.gbmap, "y ~ x0 + x1", data, m=1, lambda_=0.01, **more).in_place
-
-    assert said(few) and said(parts[1]) and said(few, weights=np.arange(N) % 2)
-    for copied in (few.astype({"x1": object}), pa.concat_tables(parts), gap):
-        assert not said(copied)
-    assert not said(few, engine="cuda") and not said(few, offset=gap["y"].to_numpy())
-    monkeypatch.setattr(estimate, "device_for", lambda X, engine: engine == "auto" or None)
-    assert not said(few, engine="auto") and said(few, engine="cpu")

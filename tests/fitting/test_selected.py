@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.fitting.fit import _nearest_loss
-from lodim.fitting.saved import MEASURE
+from lodim.fitting.saved import MEASURE, nearest_loss
 
 CARS = ld.data("autompg")
 
@@ -27,7 +26,7 @@ CARS = ld.data("autompg")
 )
 def test_the_loss_is_that_of_the_nearest_settings(columns, settings, mean):
     frame = pd.DataFrame(columns | {"mean": [1.0, 2.0, 3.0]})
-    assert _nearest_loss(frame, SimpleNamespace(**settings)) == mean
+    assert nearest_loss(frame, SimpleNamespace(**settings)) == mean
 
 
 def test_a_report_shows_the_held_out_share_next_to_that_of_the_training_rows():

@@ -9,7 +9,6 @@ import math
 import numpy as np
 
 from lodim.engine.blocks import SPAN_ROWS
-from lodim.engine.column_tiles import standardize
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
@@ -173,6 +172,18 @@ def merge_moments(parts):
     return np.stack([total, mean, spread, least, greatest], axis=-1)
 
 
+def inverses(scale, dtype):
+    """Return factors 1 / scale (p,) that replace a division, or 0 if division is more exact.
+
+    If features are rounded to single precision, multiplying is as exact, and twice as fast.
+    """
+    if np.dtype(dtype) == np.float64:
+        return np.zeros(len(scale))
+    with np.errstate(all="ignore"):
+        inverse = 1.0 / np.asarray(scale, np.float64)
+    return np.where(np.isfinite(inverse), inverse, 0.0)
+
+
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale of the given rows to column k of X, stored as (n_tiles, p, 64).
@@ -189,7 +200,12 @@ def pack(x, rows, mean, scale, inverse, tiles, k, size):
             part = x[start : min(n, start + TILE)]
             for j in range(part.size):
                 size[j] = max(size[j], abs(part[j] - mean))
-            standardize(part, mean, scale, inverse, out)
+            if inverse == 0.0:
+                for j in range(part.size):
+                    out[j] = (part[j] - mean) / scale
+            else:
+                for j in range(part.size):
+                    out[j] = (part[j] - mean) * inverse
             continue
         for j in range(min(TILE, n - start)):
             value = x[rows[start + j]] - mean

@@ -159,7 +159,7 @@ class Design:
             n_sampled=n_sampled,
             wild=wild,
         )
-        X, y, inputs = _tiles(design, features, moments, flat, read, reading)
+        X, y, inputs = _tiles(design, features, flat, read, reading.scratch)
         at = {"index": rows.index, "rows": rows.rows, "streamed": rows.streamed, "size": size}
         return design, Batch(X, y, **vars(inputs), **at)
 
@@ -403,23 +403,16 @@ def _read(formula, data, given, family, which, missing, reading):
         left_out += tuple(one.column.name for one in named_rows)
 
 
-def _tiles(design, features, moments, flat, read, reading):
+def _tiles(design, features, flat, read, scratch):
     """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    moments : (p, 5) of the features; flat : (p,) constant features; reading : where X is held
+    flat : (p,) constant features; scratch : folder of a file for X, or None for memory
     """
-    rows, parts, limits = read.rows, read.parts, design.limits
+    rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
-    in_place = reading.in_place and reading.scratch is None and not limits
-    found = features.in_place(design.dtype) if in_place else None
-    numbers = design.mean, design.scale, flat
-    if found is not None:
-        X = features.tiles_in_place(found, moments, *numbers, design.dtype)
-    else:
-        n, p = len(rows.rows), len(design.names)
-        X = tiles_for(rows.streamed, n, p, design.dtype, reading.scratch)
-        features.write(X, *numbers, limits)
+    X = tiles_for(rows.streamed, len(rows.rows), len(design.names), design.dtype, scratch)
+    features.write(X, design.mean, design.scale, flat, design.limits)
     return X, read.y, rows.inputs
 
 

@@ -17,12 +17,13 @@ from functools import partial
 import numpy as np
 
 from lodim.design import columns, factors
-from lodim.design.chunks import TableChunks, tiles_of
+from lodim.design.chunks import tiles_of
 from lodim.design.column_kernels import (
     ALL_ROWS,
     NO_ROWS,
     as_real,
     column_moments,
+    inverses,
     kernel_weights,
     merge_moments,
     pack,
@@ -33,8 +34,7 @@ from lodim.design.rows import filled
 from lodim.design.summaries import Tails, apply_limits, limits_by_position, may_be_wild, tail_size
 from lodim.design.terms import column_choices, widths
 from lodim.engine import tiles
-from lodim.engine.blocks import SPAN_ROWS, each
-from lodim.engine.column_tiles import ColumnTiles, inverses
+from lodim.engine.blocks import each
 from lodim.engine.tiles import TILE, count
 from lodim.errors import ArgumentError, DataError
 from lodim.text import size_in_bytes
@@ -311,32 +311,6 @@ class Features:
         """Return the terms that make the features at the given positions."""
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
-    def in_place(self, dtype):
-        """Return the frame's columns if X can be computed from them when read, else None.
-
-        X then needs no memory of its own.
-        """
-        if self.missing == "keep" or not isinstance(self.parts, TableChunks):
-            return None
-        table = self.parts.table
-        if table.rows.size or not set(_needed(self.terms)) <= table.complete_columns:
-            return None
-        return columns_in_place(self.terms, table.columns.__getitem__, table.n, dtype)
-
-    def tiles_in_place(self, columns, found, mean, scale, flat, dtype):
-        """Return X as an object that computes blocks of 64 rows from the frame's columns when read.
-
-        found : (p, 5) moments; mean, scale : (p,) X = (column - mean) / scale; flat : (p,) constant
-        """
-        least, greatest = found[:, 3], found[:, 4]
-        if self.parts.table.weights is not None:  # moments ignore rows of weight zero
-            least, greatest = np.array([(x.min(), x.max()) for x in columns], np.float64).T
-        far = np.maximum(np.abs(least - mean), np.abs(greatest - mean))
-        for term, distance, unit, is_flat in zip(self.terms, far, scale, flat, strict=True):
-            if not is_flat:
-                check_distance(distance, unit, term, np.dtype(dtype))
-        return tiles_in_place(columns, mean, scale, flat, dtype)
-
     def write(self, X, mean, scale, flat, limits):
         """Write the features of all rows, except constant ones (flat), to X, (n_tiles, p, 64)."""
         if self._kept is not None:
@@ -385,38 +359,6 @@ def apply_to_chunk(_, table, terms, fills, missing, work):
 def _write_part(span, table, terms, fills, X, mean, scale, flat, limits):
     table = filled(table, fills)
     write_features(terms, table, tiles_of(X, span), mean, scale, flat, limits)
-
-
-MIN_BYTES = 2**26  # bytes of features above which saving memory matters more than time
-MAX_TILE_BYTES = 2**15  # largest size of a tile in bytes, so that it fits the first-level cache
-
-
-def columns_in_place(terms, read, n, dtype):
-    """Return the data columns of which the features are standardized copies, or None.
-
-    X is then computed when read, which saves memory. It takes at least 64 MiB and contiguous
-    floats.
-
-    read : callable(name) -> Column without missing values; dtype : of the features
-    """
-    size = np.dtype(dtype).itemsize
-    plain = all(len(term) == 1 and isinstance(term[0], factors.Numeric) for term in terms)
-    many = n > SPAN_ROWS and count(n) * len(terms) * TILE * size >= MIN_BYTES
-    if not (plain and terms and many):
-        return None
-    found = [read(term[0].name) for term in terms]
-    values = [column.values for column in found if column.kind == "number"]
-    known = values[0].dtype if len(values) == len(found) else None
-    fits = known in (np.float32, np.float64) and known.itemsize <= size
-    if not fits or len(values) * TILE * size > MAX_TILE_BYTES:
-        return None
-    lies = all(x.dtype == known and x.flags.c_contiguous and x.flags.aligned for x in values)
-    return values if lies else None
-
-
-def tiles_in_place(columns, mean, scale, flat, dtype):
-    """Return X as ColumnTiles: computed when read, as (column - mean) / scale, zero if `flat`."""
-    return ColumnTiles(columns, mean, np.where(flat, np.inf, scale), dtype)
 
 
 SHARE = 0.5  # largest share of the free memory that tiles take

@@ -47,14 +47,12 @@ class Reading:
     scratch : folder of a file that holds X; default: memory, or a temporary file for large files
     client : Dask client whose workers read the data and hold X; default: that of this process for a
         Dask frame; False means none
-    in_place : whether X may be computed from the user's columns whenever it is read
     """
 
     sample: int | None = None
     seed: int = 0
     scratch: str | None = None
     client: Any = None
-    in_place: bool = False
 
     def client_for(self, source):
         """Return the Dask client whose workers read the data; None if this process reads them."""

@@ -16,7 +16,6 @@ from threading import Lock
 
 import numpy as np
 
-from lodim.engine.column_tiles import ColumnTiles
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
 from lodim.errors import DeviceError, MissingExtraError
 
@@ -95,12 +94,7 @@ def _missing(error):
 
 def on_host(tiles):
     """Return whether X (tiles of 64 rows) is in this process's memory, not on a GPU or workers."""
-    return isinstance(tiles, np.ndarray | ColumnTiles)
-
-
-def _as_argument(tiles):
-    """Return X (tiles of 64 rows) in the form that compiled functions accept."""
-    return tiles.view if isinstance(tiles, ColumnTiles) else tiles
+    return isinstance(tiles, np.ndarray)
 
 
 def count_blocks(tiles):
@@ -190,8 +184,7 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
     tiles : X in tiles of 64 rows; runs : ranges (lo, hi) of blocks of 4,096 rows to process
     """
     if on_host(tiles):
-        X = _as_argument(tiles)
-        for_blocks(kernel, count_blocks(tiles), X, *args, threads=threads, runs=runs)
+        for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
         tiles.over_rows(kernel, *args)
 
@@ -206,8 +199,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
     partials = np.empty((n_blocks, *shape)) if runs is None else np.zeros((n_blocks, *shape))
-    X = _as_argument(tiles)
-    for_blocks(kernel, n_blocks, partials, X, *args, threads=threads, runs=runs)
+    for_blocks(kernel, n_blocks, partials, tiles, *args, threads=threads, runs=runs)
     return sum_partials(partials)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import over_rows, row_spans
-from lodim.engine.column_tiles import room_for, tile_at
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 
@@ -175,9 +174,8 @@ def spread_sample(X, weight, count, seed, threads=1):
 @njit(cache=True, nogil=True)
 def squared_lengths(lo, hi, X, out):
     """Add each row's sum of squared features to `out`, (n_tiles, 64), for blocks lo to hi - 1."""
-    room = room_for(X)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
-        tile = tile_at(X, t, room)
+        tile = X[t]
         for k in range(X.shape[1]):
             for i in range(TILE):
                 x = np.float64(tile[k, i])

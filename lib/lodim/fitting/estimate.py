@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,10 @@ import pandas as pd
 
 from lodim.design import factors
 from lodim.design.batch import Batch
-from lodim.design.chunks import TableChunks
 from lodim.design.design import columns_read
-from lodim.design.features import Features, columns_in_place, fits_memory, free_memory
-from lodim.design.frame import join_frames, read_column, read_frame, take_rows
-from lodim.design.rows import INPUTS, RowInputs, is_balanced, read_complete
-from lodim.engine.blocks import device_for
+from lodim.design.features import fits_memory, free_memory
+from lodim.design.frame import join_frames, read_frame, take_rows
+from lodim.design.rows import INPUTS
 from lodim.engine.tiles import TILE, count
 from lodim.errors import DataError
 from lodim.fitting.argument_names import with_known_arguments
@@ -44,8 +41,6 @@ class Estimate:
         Number of complete rows and of features.
     tile_bytes : int
         Size of the features of all rows.
-    in_place : bool
-        Whether the fit reads the features in the data frame, without a copy.
     scratch : str or None
         Folder of a file that holds the features; None if they are in memory.
     free_bytes : int
@@ -80,7 +75,6 @@ class Estimate:
     rows: int
     columns: int
     tile_bytes: int
-    in_place: bool
     scratch: str | None
     free_bytes: int
     memory_bytes: int
@@ -126,8 +120,6 @@ class Estimate:
         """Return a sentence that says where the features are held, such as in memory."""
         if self.workers:
             return "The workers keep the features and make the passes of the fit."
-        if self.in_place:
-            return "The fit reads the features in the columns of the frame: there is no copy."
         where = "memory" if self.scratch is None else f"a scratch file in {self.scratch}"
         free = size_in_bytes(self.free_bytes)
         return f"The fit passes over the features in {where}, which has {free} free."
@@ -196,8 +188,6 @@ def estimate(
     free = free_memory() if scratch is None else shutil.disk_usage(scratch).free
     needs = of.needs(problem, rows)
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
-    in_place = source is None and folder is None and rows == n
-    in_place = in_place and _reads_in_place(problem, data, n, arguments)
     workers = 0 if client is None else len(client.ncores())
     notes = () if needs else (f"Working memory of {of.name} itself is not included.",)
     if source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits):
@@ -207,17 +197,16 @@ def estimate(
             *notes,
             "The number of complete rows is estimated from the rows that were read.",
         )
-    if tiles > free and not (workers or in_place):
+    if tiles > free and not workers:
         notes = (*notes, "There is too little space for the features.")
     return Estimate(
         model=of.name,
         rows=rows,
         columns=p,
         tile_bytes=tiles,
-        in_place=in_place,
         scratch=scratch,
         free_bytes=int(min(free, 2**62)),
-        memory_bytes=beside + (tiles if scratch is None and not (workers or in_place) else 0),
+        memory_bytes=beside + (tiles if scratch is None and not workers else 0),
         source_passes=None if source is None else _source_passes(problem, rows),
         source_bytes=sum(f.size for f in source.files) or None if source is not None else None,
         tile_passes=needs.passes if needs else None,
@@ -298,30 +287,6 @@ def _first_rows(source, names, only_first):
     if not found:
         raise DataError("the data has no rows")
     return found
-
-
-def _reads_in_place(problem, data, n, arguments):
-    """Return whether a fit of n rows computes X from the frame's columns, without a copy.
-
-    It cannot if reading a column copies it, a row is dropped, or the fit runs on a GPU.
-    """
-    design = problem.design
-    if not problem.model.in_place or problem.settings.engine == "cuda":
-        return False
-    frame = read_frame(data)
-    found = columns_in_place(design.terms, partial(read_column, frame), n, design.dtype)
-    X = np.broadcast_to(np.zeros((), design.dtype), (count(n), len(design.names), TILE))
-    if found is None or device_for(X, problem.settings.engine) is not None:
-        return False
-    inputs = RowInputs(**{name: arguments.get(name) for name in INPUTS})
-    if is_balanced(inputs.weights, frame.names):
-        inputs = replace(inputs, weights=None)
-    inputs = inputs.read(frame)
-    answers = factors.columns_of(design.response.key)
-    table, *_ = read_complete(frame, design.features, answers, inputs, design.missing)
-    again = Features(design.terms, design.fills, TableChunks(table), design.missing)
-    again = again.in_place(design.dtype)
-    return again is not None and all(map(np.may_share_memory, found, again))
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:

@@ -483,7 +483,7 @@ class Fit(Delegates):
 
     def _held_out_deviance(self):
         """Mean held-out deviance of the tried settings nearest to the fit's settings, or None."""
-        return None if self.selection is None else _nearest_loss(self.selection, self.settings)
+        return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
         """Return those rows of a batch with a known response and a prediction, and their scores."""
@@ -646,30 +646,3 @@ def _name_as_method(function, cls, name):
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"
         function = getattr(function, "__wrapped__", None)
-
-
-def _nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
-
-    selection : table of tried settings. Positive numbers are compared by ratio, others by
-        difference.
-    """
-    if saved.MEASURE in selection:
-        return None
-    distance = np.zeros(len(selection))
-    for name in selection.columns.intersection(list(vars(settings))):
-        distance += _distances(selection[name], getattr(settings, name))
-    at = int(distance.argmin())
-    return float(selection["mean"].iloc[at]) if np.isfinite(distance[at]) else None
-
-
-def _distances(tried, own):
-    """Return the distances (n,) between the tried values of a setting and its value in the fit."""
-    numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
-    if own is None or isinstance(own, str) or np.isnan(numbers).all():
-        same = tried.isna() if own is None else tried == own
-        return np.where(same, 0.0, np.inf)
-    numbers = np.where(np.isnan(numbers), np.inf, numbers)
-    if own > 0.0 and numbers.min() > 0.0:
-        return np.abs(np.log(numbers / own))
-    return np.abs(numbers - own)

@@ -53,7 +53,7 @@ def fit_model(model, formula, data, options):
     if model.several_responses and (n := len(parse(formula).responses)) > 1:
         problems = [prepare(model, formula, data, options, which=i) for i in range(n)]
         return model.fit_together(problems)
-    return model.fit(prepare(model, formula, data, options, in_place=model.in_place))
+    return model.fit(prepare(model, formula, data, options))
 
 
 def model_of(function):
@@ -73,12 +73,11 @@ def with_own(model, options, **others):
     return options | {name: value for name, value in others.items() if name in own}
 
 
-def prepare(model, formula, data, options, which=None, groups=None, in_place=False):
+def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem (data as numbers, and settings) of a call of a model function.
 
     which : index of the response, if the formula has several
     groups : groups for the folds of cv(), if the model has no argument `groups`
-    in_place : whether X may be computed from the frame's columns without a copy
     """
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
@@ -97,7 +96,7 @@ def prepare(model, formula, data, options, which=None, groups=None, in_place=Fal
     given = {name: of_design.get(name) for name in INPUTS}
     inputs = RowInputs(**given if groups is None else given | {"groups": groups})
     seed = getattr(settings, "seed", 0)
-    reading = Reading(of_design.get("sample"), seed, scratch, client, in_place)
+    reading = Reading(of_design.get("sample"), seed, scratch, client)
     with progress.bar(1, "reading the data") as step:
         design, batch = Design.learn(
             formula,

@@ -164,7 +164,6 @@ class Model:
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
     compiled_stages : whether threads are faster for several problems even with few rows
     streams : whether X may be larger than memory
-    in_place : whether a fit may read the columns of a data frame without a copy
     on_workers : whether a fit may run on the workers of a Dask cluster
     several_responses : whether a formula may have several responses, which `fit_together` fits
     many_rows : number of rows above which a default call takes minutes
@@ -184,7 +183,6 @@ class Model:
     warm_start: ClassVar[bool] = False
     compiled_stages: ClassVar[bool] = False
     streams: ClassVar[bool] = False
-    in_place: ClassVar[bool] = False
     on_workers: ClassVar[bool] = False
     several_responses: ClassVar[bool] = False
     many_rows: ClassVar[int | None] = None

@@ -40,7 +40,6 @@ class Gbmap(Model):
     warm_start = True
     compiled_stages = True
     streams = True
-    in_place = True
     on_workers = True
     options = (
         Option("--lambda", "lambda_", float, "penalty; default: by cross-validation"),

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lodim.engine.column_tiles import room_for, tile_at
 from lodim.engine.compiled import LINE, ask_for, inlined, njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
@@ -212,15 +211,14 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     (q,). X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles, 64) are
     blocks of 64 rows; weight is zero on padding.
     """
-    room = room_for(X)
-    dtype = room.dtype
+    dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
-    rows, form = tile_rows(room), Form(dtype.type(form.beta), form.activation, form.loss)
+    rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
     for block in range(lo, hi):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
-            tile = tile_at(X, t, room)
+            tile = X[t]
             for c in active:
                 rows.z[:] = v[c, 1]
                 project_ahead(tile, v[c, 2:], rows.z)
@@ -312,12 +310,11 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
     out is (n_tiles, width, 64), in blocks of 64 rows; learners with equal into[j] are summed.
     """
-    room = room_for(X)
-    dtype = room.dtype
+    dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
-        tile = tile_at(X, t, room)
+        tile = X[t]
         for j in range(theta.shape[0]):
             z[:] = v[j, 1]
             project_ahead(tile, v[j, 2:], z)
@@ -348,8 +345,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     0 are the loss and the sum of squared losses. offset (n_tiles, K, 64) are scores without
     learners, target (M,) the score that each learner adds to.
     """
-    room = room_for(X)
-    dtype = room.dtype
+    dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
     z, g, slope = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty((M, TILE), dtype)
@@ -359,7 +355,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
         out = partials[block]
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
-            tile = tile_at(X, t, room)
+            tile = X[t]
             score[:] = offset[t]
             for j in range(M):
                 z[:] = v[j, 1]
@@ -393,8 +389,7 @@ def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     absolute gradients of K scores by p features.
     """
     M, p = theta.shape[0], X.shape[1]
-    room = room_for(X)
-    dtype = room.dtype
+    dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
     slopes, gradient = np.empty((M, TILE)), np.empty(TILE)
@@ -402,7 +397,7 @@ def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     for block in range(lo, hi):
         sums[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
-            tile = tile_at(X, t, room)
+            tile = X[t]
             for j in range(M):
                 z[:] = v[j, 1]
                 project_ahead(tile, v[j, 2:], z)
