@@ -101,4 +101,7 @@ ax = policy.plot("curve", test)
 # 3. If the best set is empty, the policy stops. Otherwise it buys the feature of the best set that tells most about what to buy next.
 # 4. With the new value, the policy repeats these steps.
 #
-# This is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also Fiterau (2014, chapter 6). The predictions come from a mixture of normal distributions for each class, which can predict from any subset of the features. Its settings have the lowest loss on held-out rows in which only random subsets of the features are known.
+# The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
+# Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
+# class, which can predict from any subset of the features. The settings of the mixture have the
+# lowest loss on held-out rows of which only random subsets of the features are known.

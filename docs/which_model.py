@@ -64,8 +64,8 @@ ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
 #
 # A `gbmap` model is a sum of functions called learners. Each learner is constant on one side of a
 # plane in feature space and linear on the other side. Among the six models, `gbmap` most often has
-# the highest accuracy or R²: alone on 13 of 33 data sets, and jointly with another model on two
-# (one split of each, `benchmarks/held_out.py`). Beyond the training rows, `gbmap` extrapolates
+# the highest accuracy or R²: on 13 of 33 data sets, and on two more jointly with another model
+# (`benchmarks/held_out.py`, one split of each). Beyond the training rows, `gbmap` extrapolates
 # linearly, and `predict` warns. See [the vignette](vignettes/gbmap).
 
 # %%

@@ -113,8 +113,8 @@ ax = learner.plot()
 #   which fits to bootstrap samples disagree.
 # - `"diverse"`, the default: rows with a high committee score that are also far from each other and
 #   from labelled rows. They are chosen like the centres of k-means++.
-# - `"infogain"`: rows whose label would make the predictions for all other rows most certain
-#   (lowest expected entropy).
+# - `"infogain"`: rows whose label is expected to reduce most the uncertainty (entropy) of the
+#   predictions for all other rows.
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
 # - `"entropy"`: rows whose predicted class is most probable, the opposite of uncertainty.
 # - `"random"`: random rows.

@@ -257,8 +257,8 @@ print(f"{size / 1024:.0f} KiB, equal predictions: {same}")
 # - A model on the list is the best model that the search rules found at its price. It may not be
 #   the best possible model. `dev_ratio_bound`, if it is known, is an upper limit of `dev_ratio` for
 #   every model at this price.
-# - `dev_ratio` is for training rows, and the models were selected among many. For new rows expect
-#   the cross-validated value, and slightly less for the selected model.
+# - `dev_ratio` is for training rows, and the models were selected among many. For new rows, expect
+#   the cross-validated share (`%CV`), or slightly less.
 # - There are no standard errors and no p-values, because the same rows were used to select and to
 #   estimate the coefficients.
 # - All patients get the same tests. A plan that decides after each result which test comes next may

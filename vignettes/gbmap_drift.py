@@ -19,9 +19,10 @@
 # ## Drift
 #
 # The *drift indicator* of a row x is |f(x) − mean response of the k nearest training rows|, with k
-# = 5 (Sect. 4.5). If x is far from the training rows, the prediction f(x) is an extrapolation, and
-# the mean response of the neighbours is not. Then the indicator is large. It does not need the
-# response of x. With `kind="distance"`, the indicator is the mean distance to the k neighbours.
+# = 5 (Sect. 4.5). If x is far from the training rows, the prediction f(x) is an extrapolation, but
+# the mean response of the neighbours is not. So the two differ, and the indicator is large. The
+# indicator does not need the response of x. With `kind="distance"`, the indicator is the mean
+# distance to the k neighbours.
 #
 # `predict` warns if a numeric prediction is far outside the range of the training responses.
 # `clip=True` limits predictions to this range.

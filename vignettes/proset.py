@@ -254,8 +254,8 @@ print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantil
 # resembles many benign tumours. With a lower threshold, the model would find this tumour only
 # together with many false alarms. A further measurement might find it.
 #
-# In the next plot, the patient (the star) lies among the pale points of benign tumours. The size of
-# a prototype is its impact on the prediction.
+# In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger
+# points are prototypes with a larger impact on the prediction.
 
 # %%
 ax = tumour.plot("map", data=train, row=missed, named=3)

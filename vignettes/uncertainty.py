@@ -119,9 +119,9 @@ print(intervals)
 # coverage is below the nominal level, but in practice the coverage is close to the nominal level.
 # The next cells measure the coverage on 98 held-out cars, with its standard error.
 #
-# With at least 20 new rows, `predict` warns if the mean of a feature differs clearly from the
-# training rows: by a quarter of a standard deviation, and by more than chance. If nothing has
-# changed, at most about 1 in 1,000 calls raises this warning.
+# With at least 20 new rows, `predict` warns if the mean of a feature clearly differs from that of
+# the training rows. The difference must exceed a quarter of a standard deviation, and be larger
+# than chance. If nothing has changed, at most about 1 in 1,000 calls raises this warning.
 
 # %%
 intervals.predict(new.head(3)).round(1)
@@ -283,9 +283,9 @@ table.best
 #
 # ## Checks
 #
-# `fit.check()` looks for common problems of fits and data, such as values far outside the usual
-# range, features that reveal the response, collinear features, and drift. It also lists the checks
-# that were not possible, and why. Here it finds no problem in the training rows:
+# `fit.check()` looks for common problems of fits and data. Examples are values far outside the
+# usual range, features that reveal the response, collinear features, and drift. It also lists the
+# checks that were not possible, and why. Here it finds no problem in the training rows:
 
 # %%
 cars = ld.data("autompg")

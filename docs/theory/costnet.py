@@ -75,7 +75,7 @@ ax = fit.plot("cost")
 # ### Cross-validation
 #
 # - *Candidates.* At each price, cross-validation compares every third model of each penalty path, and the models that the criterion of Hannan and Quinn ("hq") selects. A penalized model competes in three versions: with penalized coefficients, with refitted coefficients, and with the mean of both.
-# - *Folds.* Up to 2,000 rows there are two sets of five folds, and up to 4,000 rows one set. With more rows, one of five folds is held out, of at most 20,000 random rows.
+# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, a fifth of at most 20,000 random rows is held out once.
 # - *Standard error.* It is the standard error of a mean over rows.
 # - *Shortcuts.* With more than two classes, models with over 100 coefficients are not refitted. If rows × columns × classes exceeds 200,000, there is one set of folds. The rule "lasso" is then skipped if other rules are given.
 #

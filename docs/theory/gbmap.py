@@ -114,12 +114,12 @@ legend = axes[0].legend(frameon=False)
 #
 # If you omit `m` or `lambda_`, cross-validation compares settings by the deviance of held-out rows.
 #
-# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, one of five folds is held out, of at most 20,000 random rows.
+# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, a fifth of at most 20,000 random rows is held out once.
 # - *Penalties.* Nine penalties are compared first. If the largest or smallest penalty is best, two more penalties are added on that side, until the best penalty is not at an end.
 # - *Dropped penalties.* Every ten boosts, a penalty is dropped if its loss exceeds the lowest loss by more than two standard errors. After every boost, a penalty is dropped if its loss increases and exceeds the lowest loss by more than four standard errors.
-# - *Number of boosts.* Boosting ends after `max_stages` boosts, or earlier: if 15 boosts together lowered the loss by at most a twentieth of its standard error.
+# - *Number of boosts.* There are at most `max_stages` boosts. Boosting ends earlier if the last 15 boosts together lowered the loss by at most a twentieth of its standard error.
 # - *Average.* The best setting varies with the random folds, so similar settings are averaged. Each setting has the weight exp(−2 (loss − lowest loss) / standard error). The chosen log(`lambda_`) is the weighted mean, rounded to half a step of the grid. The chosen `m` is the weighted mean, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
-# - *Faster fits of folds.* These fits use one starting point per sign. With 64 or more columns there is one set of folds, and fits end at `tol` 1e-5 and `ftol` 1e-6 and are rounded to 12 bits.
+# - *Faster fits of folds.* These fits use one starting point per sign. With 64 or more columns, there is only one set of folds. The fits then end at `tol` 1e-5 and `ftol` 1e-6, and are rounded to 12 bits.
 #
 # On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual standard deviations (eight seeds, `benchmarks/seeds.py`).
 #
@@ -129,7 +129,7 @@ legend = axes[0].legend(frameon=False)
 #
 # - *Size.* A joint fit has 60 learners per score. It has fewer learners if there are fewer rows than parameters; each learner has 2 + p parameters for p columns.
 # - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger penalty and three smaller ones. Two more are added on a side as long as the largest or one of the two smallest is best.
-# - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only with `refit="joint"`.
+# - *When it is used.* If you omit `refit`, the joint fit is compared with the boosts. It is used if its held-out deviance is at least 2% lower. It is not tried with an L1 penalty, with the identity activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only with `refit="joint"`.
 # - *End.* L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss. If you give `tol` or `ftol`, L-BFGS ends by these instead. Parameters are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
 #
 # ### Optimizer of the boosts
