@@ -98,7 +98,8 @@ ax = policy.plot("curve", test)
 #
 # 1. The policy finds the training rows that are most similar in the known features, in each class. These rows represent the possible values of the unknown features, weighted by the current class probabilities.
 # 2. For many sets of unknown features, the policy computes the expected loss on these rows plus `trade_off` times the price of the set.
-# 3. If the best set is empty, the policy stops. Otherwise it buys the feature of the best set that tells most about what to buy next.
+# 3. If the best set is empty, the policy stops. Otherwise it buys one feature of the best set: the
+#    feature whose value says most about further purchases.
 # 4. With the new value, the policy repeats these steps.
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also

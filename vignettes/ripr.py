@@ -153,9 +153,10 @@ pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).drop
 # The method of the thesis is useful if the data are a mixture of populations that need different
 # features. It finds the view for each row. Otherwise views that vote together have a lower loss.
 #
-# If you omit `lambda_`, `ripr` compares several penalties by the leave-one-out error, and also
-# views that are selected one by one. The print says which was used. Large penalties λ (in units of
-# (1 − a)²) give few views. The path shows how the shares of the views change with λ:
+# If you omit `lambda_`, `ripr` chooses among several penalties by the leave-one-out error. It also
+# tries views that are selected one by one, and the print says which result was used. Large
+# penalties λ (in units of (1 − a)²) give few views. The path shows how the shares of the views
+# change with λ:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))

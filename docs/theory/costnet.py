@@ -47,7 +47,7 @@ ax = fit.plot("cost")
 # `monotone={"age": "increasing"}` allows only coefficients of `age` that are zero or positive; `"decreasing"` allows zero or negative ones. An ordered category has a coefficient for each step from one level to the next. All these coefficients get the given sign.
 #
 # - If the data would give a coefficient the other sign, the coefficient is zero, and the feature is not bought for it.
-# - The search minimizes the same objective as before, only among coefficients with the given signs. Refits use an active-set method (Lawson and Hanson 1974).
+# - The search minimizes the objective of the group penalty, but only over coefficients with the given signs. Refits use an active-set method (Lawson and Hanson 1974).
 # - A free feature with a given sign is penalized like the cheapest feature that is not free. Its refitted coefficient has no penalty.
 # - The rule `"exact"` then accepts up to 15 features.
 #

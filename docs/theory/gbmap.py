@@ -127,7 +127,7 @@ legend = axes[0].legend(frameon=False)
 #
 # A boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together. After a joint fit, sums of the first learners alone (`staged`, `first`) predict poorly.
 #
-# - *Size.* A joint fit has 60 learners per score. It has fewer learners if there are fewer rows than parameters; each learner has 2 + p parameters for p columns.
+# - *Size.* A joint fit has 60 learners per score. It has fewer if 60 learners would have more parameters than there are rows. Each learner has 2 + p parameters for p columns.
 # - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger penalty and three smaller ones. Two more are added on a side as long as the largest or one of the two smallest is best.
 # - *When it is used.* If you omit `refit`, the joint fit is compared with the boosts. It is used if its held-out deviance is at least 2% lower. It is not tried with an L1 penalty, with the identity activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only with `refit="joint"`.
 # - *End.* L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss. If you give `tol` or `ftol`, L-BFGS ends by these instead. Parameters are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
