@@ -24,7 +24,7 @@ exclude_patterns = ["_build", "conf.py", "vignettes/README.md", "**/.ipynb_check
 root_doc = "index"
 default_role = "code"
 
-# Vignettes are scripts in the percent format; each is run where it stands.
+# Pages that compute something are scripts in the percent format, run in their own folder.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / ".executed")
@@ -35,7 +35,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
-autodoc_typehints = "none"  # the sections Parameters and Returns say more
+autodoc_typehints = "none"  # the sections Parameters and Returns have the types
 autodoc_default_options = {"members": False}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -63,12 +63,12 @@ html_show_search_summary = False  # fetched from each page, which browsers refus
 
 
 def _leave_out(app, what, name, member, skip, options):
-    """Leave out what an estimator has from scikit-learn, whose pages describe it."""
+    """Skip members of estimators that come from scikit-learn; its own pages describe them."""
     return True if str(getattr(member, "__module__", "")).startswith("sklearn") else None
 
 
 def _as_written(app, what, name, member, options, lines):
-    """Escape what is plain in docstrings and markup in reStructuredText: lambda_, |w|."""
+    """Escape text that is markup in reStructuredText, such as lambda_ and |w|."""
     for i, line in enumerate(lines):
         if line.lstrip().startswith((">>>", "...", "..", ":")):
             continue
@@ -78,7 +78,7 @@ def _as_written(app, what, name, member, options, lines):
 
 
 def _without_signature(app, what, name, member, options, signature, returns):
-    """Of a class, which users do not call, the name alone; of an estimator, which they do, all."""
+    """Show the signature of a class only for estimators: users do not call other classes."""
     return ("", None) if what == "class" and not name.startswith("lodim.sklearn") else None
 
 
@@ -100,7 +100,7 @@ def _pictures(app, doctree, docname):
 
 
 def _without_compilation(app, doctree, docname):
-    """Leave out lines about compilation and progress: on a page they say nothing."""
+    """Remove the lines about compilation and progress from the output of cells."""
     for block in list(doctree.findall(nodes.literal_block)):
         if "stderr" in block["classes"] and block.astext().startswith(
             ("compiling kernels", "lodim: ")

@@ -19,7 +19,7 @@
 #
 # `ld.active` needs a few labelled rows, a *pool* of rows without labels, and a lodim model for
 # classes. The example on this page is radar returns from the ionosphere. A return is good (it shows
-# structure) or bad. A quarter of the rows is held out for testing. Of the remaining rows, 24 have
+# structure) or bad. A quarter of the rows is held out for testing. 24 of the remaining rows have
 # known labels.
 
 # %%
@@ -36,7 +36,7 @@ rng = np.random.default_rng(3)
 order = rng.permutation(len(radar))
 test, rest = radar.iloc[order[:88]], radar.iloc[order[88:]]
 labelled, pool = rest.iloc[:24], rest.iloc[24:]
-answers = pool["quality"]  # what the expert would say
+answers = pool["quality"]  # labels that the expert would give
 
 # %%
 learner = ld.active(ld.ripr, "quality ~ .", labelled=labelled, pool=pool, test=test)
@@ -165,7 +165,7 @@ ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %%
 def noisy(seed, n_noise=100):
-    """Rows of two informative views, and a heap of rows with random labels."""
+    """Return rows of two informative views, and a cluster of rows with random labels."""
     rows = ld.informative_views(2, 200, seed=seed)
     draw = np.random.default_rng([seed, 1])
     columns = rows.columns.drop("y")

@@ -188,7 +188,7 @@ table
 
 # %%
 cheap = ld.costnet("disease ~ .", data=heart, **priced, budget=100)
-print(f"{cheap.cost:.2f} dollars, {100 * cheap.dev_ratio:.1f} % of the deviance explained")
+print(f"{cheap.cost:.2f} dollars, {cheap.dev_ratio:.1%} of the deviance explained")
 
 # %% [markdown]
 # ## What to buy next

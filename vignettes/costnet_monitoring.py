@@ -36,7 +36,7 @@ import lodim as ld
 
 pd.set_option("display.precision", 3)
 
-alerts = ld.monitoring(812 + 4000, seed=18)  # a draw whose truth is in rr, bp and spo2
+alerts = ld.monitoring(812 + 4000, seed=18)  # the true model uses rr, bp and spo2
 train, test = alerts.iloc[:812], alerts.iloc[812:]
 costs, needs = alerts.attrs["costs"], alerts.attrs["depends_on"]
 print(len(costs), "features,", len(needs), "of them derived")
@@ -177,7 +177,7 @@ bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %%
 def compare(fits, budgets):
-    """Source, cost and error on new alerts of the best model within each budget."""
+    """Return source, cost and error on new alerts of the best model within each budget."""
     rows = {}
     for (name, each), budget in [(item, b) for item in fits.items() for b in budgets]:
         model = each.at(budget=budget)
@@ -212,7 +212,7 @@ assert {s for signals in devices.values() for s in signals} == set(costs) - set(
 
 
 def price(names):
-    """What a set of features costs, all that they need being in the set."""
+    """Return the price of a set of features that includes everything they need."""
     total = 0.1 * sum(name in needs for name in names)
     for signals in devices.values():
         k = sum(name in names for name in signals)

@@ -157,7 +157,7 @@ concrete = ld.data("concrete")
 strength = ld.glm("strength ~ . - age + np.log(age)", concrete, family="gamma")
 new = strength.predict(concrete, "interval", level=0.9)
 held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
-print(f"{100 * held:.0f} % of the batches are within their intervals of 90 %")
+print(f"{held:.0%} of the batches are within their 90% intervals")
 
 # %% [markdown]
 # How much accuracy does the linear form cost? We compare `glm` with `gbmap`, a model with bends.

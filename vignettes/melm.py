@@ -98,7 +98,7 @@ pca = ld.melm("~ . - quality", data=train)
 
 
 def discriminant(data):
-    """Fisher's direction, and the first principal component of what is left."""
+    """Return Fisher's direction, and the first principal component of the remaining data."""
     X = train.drop(columns=["quality", "a02"])
     Z, good = (X - X.mean()) / X.std(), train["quality"] == "good"
     within = Z.where(good, Z - Z[~good].mean()).where(~good, Z - Z[good].mean())

@@ -126,7 +126,7 @@ print(cv)
 ax = cv.plot()
 
 # %%
-tumour = cv.best  # refitted by the rule that was asked for
+tumour = cv.best  # chosen by rule="1se"
 compared = {"defaults": fit, "1se": tumour}
 table = pd.concat({name: each.evaluate(test) for name, each in compared.items()}).droplevel(1)
 table.insert(0, "features", [each.df for each in compared.values()])

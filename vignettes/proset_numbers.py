@@ -105,7 +105,7 @@ levels = np.linspace(0.05, 0.95, 19)
 
 
 def coverage(fitted, rows, response):
-    """Shares of rows whose response is inside of the interval, for each level."""
+    """Return the share of rows whose response is inside the interval, for each level."""
     y = rows[response].to_numpy()
     at = [fitted.predict(rows, "interval", level=level).to_numpy() for level in levels]
     return np.array([((y >= i[:, 0]) & (y <= i[:, 1])).mean() for i in at])

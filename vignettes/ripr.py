@@ -186,7 +186,7 @@ features = cells.columns.drop("diagnosis")
 
 
 def with_holes(data, share=0.2):
-    """The data, with a share of the features missing."""
+    """Return the data with a share of the features missing."""
     holes = rng.random((len(data), len(features))) < share
     return data.assign(**data[features].mask(holes))
 
