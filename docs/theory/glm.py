@@ -29,6 +29,8 @@ ax = fit.plot("coefficients")
 #
 # Estimates and standard errors agree with R and statsmodels. [The vignette](../vignettes/glm) explains tests, intervals and diagnostics.
 #
+# **Ordered classes** (`family="ordinal"`). The log-odds of a class above the boundary k are βᵀx − θₖ, with one threshold θₖ per boundary and the same β for all boundaries (cumulative logit, proportional odds; McCullagh 1980). The sign of an estimate is as in R's `polr` and statsmodels' `OrderedModel`: a positive coefficient makes higher classes more probable. Covariances use the observed information, as there. `predict(type="link")` has the log-odds of each class or a higher one.
+#
 # ## Entries of `control`, and constants
 #
 # `control=` of `ld.glm` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
@@ -38,6 +40,6 @@ ax = fit.plot("coefficients")
 # | `max_iter` | 50 | largest number of iterations |
 # | `diagnostic_rows` | 10,000 | number of training rows whose residuals are kept for plots |
 #
-# **Optimization.** Up to 65,536 rows, statsmodels fits the model. With more rows, lodim uses Newton's method and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, with nearly orthogonal columns. It computes these columns by a Cholesky factor of the cross products. If columns are nearly collinear, it uses a QR decomposition instead.
+# **Optimization.** Up to 65,536 rows, statsmodels fits the model, except for ordered classes, since its `OrderedModel` has no weights. For these and with more rows, lodim uses Newton's method and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, with nearly orthogonal columns. It computes these columns by a Cholesky factor of the cross products. If columns are nearly collinear, it uses a QR decomposition instead.
 #
 # **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.

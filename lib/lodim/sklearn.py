@@ -332,6 +332,10 @@ class _Classifier(ClassifierMixin):
         -------
         self
         """
+        family = getattr(self, "family", None)
+        order = (
+            y.cat.categories if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype) else None
+        )
         y = column_or_1d(y, warn=True)
         if (missing := pd.isna(y)).any():
             raise DataError(
@@ -341,8 +345,12 @@ class _Classifier(ClassifierMixin):
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
         self.classes_, code = np.unique(y, return_inverse=True)
-        family = "binomial" if len(self.classes_) <= 2 else "multinomial"
-        labels = pd.Categorical.from_codes(code, self.classes_.tolist())
+        if family == "ordinal" and order is not None:
+            self.classes_ = order[order.isin(self.classes_)].to_numpy()
+            code = pd.Index(self.classes_).get_indexer(y)
+        family = family or ("binomial" if len(self.classes_) <= 2 else "multinomial")
+        in_order = family == "ordinal" and (order is not None or self.classes_.dtype.kind in "iuf")
+        labels = pd.Categorical.from_codes(code, self.classes_.tolist(), ordered=in_order)
         return self._learn(X, labels, family, sample_weight, groups)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -559,9 +567,11 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
 
-class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS):
-    """Logistic or multinomial regression without a penalty; see `lodim.glm`.
+class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, own={"family": None}):
+    """Logistic, multinomial or ordinal regression without a penalty; see `lodim.glm`.
 
+    family="ordinal" is for classes in order: numbers, or an ordered pandas category, whose order
+    `classes_` then has.
     With missing="drop", the default, missing values raise an error, as in scikit-learn's linear
     models.
     """

@@ -358,6 +358,7 @@ class GlmClassifier(_Classifier, BaseEstimator):
     def __init__(
         self,
         *,
+        family: Literal["ordinal"] | None = None,
         formula: str | None = None,
         new_levels: NewLevels = "error",
         missing: Missing = "drop",

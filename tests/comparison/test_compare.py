@@ -95,7 +95,8 @@ def test_peers_are_those_of_scikit_learn_on_the_columns_of_the_design():
 def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     y = np.arange(N) % n_classes * 1.0
     X = y[:, None] + np.zeros((N, 2))
-    score = peers.scores("forest", X, y, None, X, n_classes, None, 0, 1)
+    family = make("multinomial", n_classes)
+    score = peers.scores("forest", X, y, None, X, n_classes, family, 0, 1)
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
 
 

@@ -436,7 +436,7 @@ class Comparison:
         if levels is None:
             return {}
         scores = [self._records[label].scores for label in self._known]
-        hits = np.stack([families.hits(y, s) for s in scores], axis=1)
+        hits = np.stack([families.hits(y, task.family.ranking(s)) for s in scores], axis=1)
         mean, covariance = means(hits, rows)
         found = {"accuracy": (mean, np.sqrt(np.diag(covariance)))}
         if len(levels) == 2:

@@ -36,7 +36,10 @@ def scores(name, X, y, weights, new, n_classes, family, seed, threads):
     if name == "forest":
         share = np.bincount(y.astype(int), weights, n_classes)
         p = (TREES * p + share / share.sum()) / (TREES + 1)
-    logs = np.log(np.maximum(p, MIN_PROBABILITY))
+    p = np.maximum(p, MIN_PROBABILITY)
+    if family.name == "ordinal":
+        return family.score(p)
+    logs = np.log(p)
     return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
 
 

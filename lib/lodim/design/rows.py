@@ -72,6 +72,8 @@ class Response:
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if family == "binomial" and len(self.levels or ()) > 2:
             raise ValueError(f"the response has {len(self.levels)} levels, not 2")
+        if family == "ordinal" and len(self.levels or ()) < 3:
+            raise ValueError("an ordered response must have at least 3 levels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,6 +388,12 @@ def learn_response(response, family, table):
         y = _values(source, rows, family)
         _check_varies(y, response.name, table.positive_weight)
         return expand_rows(y, where, n), response, family
+    if family == "ordinal" and source.kind == "level" and not source.ordered:
+        raise DataError(
+            f"family 'ordinal' needs a response in order, but {source.name!r} has the classes "
+            f"{first_few(source.levels, 3)} in no order: make it an ordered category, such as "
+            "pd.Categorical(values, categories=[...], ordered=True), or numbers"
+        )
     source = columns.as_levels(source)
     levels = columns.used_levels(source, rows)
     y = columns.recode(source, levels, rows).astype(np.float64)
@@ -516,6 +524,11 @@ def _check_levels(name, levels, y, family, positive_weight):
     if len(used) < 2:
         one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
+    if family == "ordinal" and len(levels) < 3:
+        raise DataError(
+            f"family 'ordinal' needs at least three classes in order, but the response {name!r} "
+            f"has {first_few(levels)}; use family 'binomial'"
+        )
     if family == "binomial" and len(levels) > 2:
         raise DataError(
             f"family 'binomial' needs two classes, but the response {name!r} has {len(levels)}: "

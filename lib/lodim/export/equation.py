@@ -90,6 +90,11 @@ def _answers(family, levels, scores):
         inverse = {"log": "exp_limited", "logit": "logistic"}
         mean = score if family.link == "identity" else call(inverse[family.link], score)
         return {None: labelled(mean, "prediction")}
+    if family.name == "ordinal":
+        above = [call("logistic", score) for score in scores]  # of a class or a higher one
+        shares = [weighted(1.0, [-1.0], above[:1]), *map(_difference, above, above[1:]), above[-1]]
+        named = zip(levels, shares, strict=True)
+        return {level: labelled(share, f"prob_{level}") for level, share in named}
     if len(scores) == 1:
         p = labelled(call("logistic", scores[0]), f"prob_{levels[1]}")
         return {levels[0]: weighted(1.0, [-1.0], [p], f"prob_{levels[0]}"), levels[1]: p}
@@ -100,6 +105,10 @@ def _answers(family, levels, scores):
     return {
         level: labelled(share, f"prob_{level}") for level, share in zip(levels, shares, strict=True)
     }
+
+
+def _difference(one, other):
+    return call("sub", one, other)
 
 
 def _texts(equation):

@@ -1,7 +1,7 @@
 """Families: deviance, mean and null model of a response, as functions of the link scores.
 
-Scores are (n, K): K classes for multinomial (softmax), else K = 1. Responses are float (n,):
-numbers, or class codes."""
+Scores are (n, K): K classes for multinomial (softmax), one less for ordered classes (cumulative
+logit), else K = 1. Responses are float (n,): numbers, or class codes."""
 
 from numbers import Real
 
@@ -14,6 +14,7 @@ from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber, learned_limit
 from lodim.family.multinomial import Multinomial
 from lodim.family.negative_binomial import NegativeBinomial, learned_theta
+from lodim.family.ordinal import Ordinal
 from lodim.family.power import Gamma, Poisson, PowerVariance, Tweedie
 from lodim.family.quantile import Quantile
 
@@ -31,6 +32,7 @@ __all__ = [
     "Multinomial",
     "NegativeBinomial",
     "NoResponse",
+    "Ordinal",
     "Poisson",
     "PowerVariance",
     "Proportion",
@@ -54,7 +56,7 @@ NUMERIC = {
     "huber": Huber,
     "negative_binomial": NegativeBinomial,
 }
-CLASSES = {"binomial": Binomial, "multinomial": Multinomial}
+CLASSES = {"binomial": Binomial, "multinomial": Multinomial, "ordinal": Ordinal}
 FAMILIES = (*NUMERIC, *CLASSES, "none")
 # Families with a parameter: the argument that gives it, its limits, and these in words; or a
 # function that learns it from the response and its weights.
@@ -71,6 +73,8 @@ def make(name, n_levels=0, parameter=None):
     parameter : power, theta, quantile or limit of families that have one"""
     if name == "multinomial":
         return Multinomial(n_levels)
+    if name == "ordinal":
+        return Ordinal(max(n_levels - 1, 1))
     known = {**NUMERIC, "binomial": Binomial, "none": NoResponse}[name]
     return known() if parameter is None else known(parameter)
 
@@ -103,7 +107,7 @@ def parameter_of(family, y, weight, given):
 
 def has_classes(family):
     """Return whether responses of a family are classes."""
-    return family.name in ("binomial", "multinomial") and not isinstance(family, Proportion)
+    return family.name in CLASSES and not isinstance(family, Proportion)
 
 
 def family_of(design):

@@ -19,6 +19,8 @@ class Family:
     scores. Sums are over fixed ranges of rows, so that they do not depend on the threads."""
 
     n_scores = 1
+    several_classes = False  # whether mean() has a probability for each of the classes
+    shared_slopes = False  # whether scores have the same coefficients, except for intercepts
     degree = 2  # a response and a score of c times the size have c^degree times the deviance
     dispersed = False  # whether the dispersion is estimated
     counts = False  # whether responses are counts
@@ -30,6 +32,11 @@ class Family:
     def label(self):
         """Return the family's name, with the parameter that the user gave, if any."""
         return self.name
+
+    @property
+    def n_linear(self):
+        """Return the number of linear predictors that give the scores."""
+        return self.n_scores
 
     @staticmethod
     def contains(y):
@@ -45,6 +52,14 @@ class Family:
 
         It is 1 for a canonical link."""
         return 1.0
+
+    def ranking(self, score):
+        """Return values (n, K) per class, of which the largest belongs to the most probable."""
+        return with_zero(score)
+
+    def score_names(self, levels):
+        """Return the names of several scores, a list, given the classes."""
+        return list(levels)
 
     def per(self, scale):
         """Return the family for a numeric response that is divided by a scale."""
@@ -78,7 +93,7 @@ class Family:
         """Return the mean deviance of the intercept-only model."""
         with single_blas():
             intercept = self.null_intercept(y, weight, offset)
-            return float(_mean(self, y, weight, offset, intercept))
+            return float(mean_deviance(self, y, weight, offset, intercept))
 
 
 def beyond_null(y, offset, null):
@@ -90,11 +105,16 @@ def beyond_null(y, offset, null):
     return rest
 
 
+def with_zero(score):
+    """Return scores (n, K) of classes; a single column gets zeros for the first of two classes."""
+    return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
+
+
 def hits(y, score):
     """Return whether each row's class y has the largest score, (n,); 1/k if k classes share it.
 
     score : (n, K), or (n, 1) logits of two classes"""
-    z = score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
+    z = with_zero(score)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
@@ -108,10 +128,10 @@ def beside_offset(family, y, weight, offset, start):
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
 
     with single_blas():
-        return minimize(partial(_mean, family, y, weight, offset), start, method="BFGS").x
+        return minimize(partial(mean_deviance, family, y, weight, offset), start, method="BFGS").x
 
 
-def _mean(family, y, weight, offset, intercept):
+def mean_deviance(family, y, weight, offset, intercept):
     """Return the mean deviance at scores offset (n, K) + intercept (K,).
 
     It is reproducible only if BLAS uses one thread."""
@@ -130,3 +150,4 @@ class NoResponse:
     link: str = "none"
     loss: str = "none"
     n_scores: int = 0
+    n_linear: int = 0

@@ -44,6 +44,11 @@ class Multinomial(Family):
     name: str = "multinomial"
     link: str = "softmax"
     loss: str = "log-loss"
+    several_classes = True
+
+    @property
+    def n_linear(self):
+        return self.n_scores - 1  # the first class has score 0
 
     kernel_loss = Binomial.kernel_loss  # loss of one class against the others
 

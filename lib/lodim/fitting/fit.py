@@ -248,7 +248,7 @@ class Fit(Delegates):
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
         else:
-            code = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
+            code = self.family.ranking(score).argmax(axis=1)
         classes = np.array(self.levels, dtype=object)[code.astype(int)]
         classes[np.isnan(score).any(axis=1)] = None
         return classes
@@ -262,7 +262,8 @@ class Fit(Delegates):
             p = self.family.mean(score)
             return np.column_stack([1.0 - p, p]), list(self.levels)
         if type == "link":
-            return (score[:, 0], name) if score.shape[1] == 1 else (score, list(self.levels))
+            several = score.shape[1] > 1
+            return (score, self.family.score_names(self.levels)) if several else (score[:, 0], name)
         mean = self.family.mean(score)
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
@@ -433,7 +434,7 @@ class Fit(Delegates):
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
-        hit = families.hits(batch.y, score)
+        hit = families.hits(batch.y, self.family.ranking(score))
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
     @as_given

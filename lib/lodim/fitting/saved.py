@@ -95,7 +95,8 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from a file, and add its numbers to the known lengths `sizes`."""
     design = forms.part(Design).read(value, where, sizes)
-    sizes |= {"K": families.family_of(design).n_scores, "C": len(design.levels or ())}
+    family = families.family_of(design)
+    sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
     return design
 
 

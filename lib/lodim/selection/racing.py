@@ -17,8 +17,7 @@ FAR_BEHIND = 4.0  # ... and at which a run whose loss rises stops at once
 
 def misclassified(family, y, weight, score):
     """Return 1 for rows whose most probable class is not the observed one, else 0, (n,)."""
-    predicted = score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0
-    return (predicted != y).astype(float)
+    return (family.ranking(score).argmax(axis=1) != y).astype(float)
 
 
 def absolute(family, y, weight, score):

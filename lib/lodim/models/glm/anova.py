@@ -209,12 +209,13 @@ def _positions(fit, estimates, terms, columns=None):
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
 
 
-def _quadratic(estimates, positions):
+def _quadratic(estimates, positions, n_scores=1):
     """Return Wald's quadratic form b'V^-1 b of some coefficients b, and how many they are.
 
-    V is their covariance; `positions` are those among the coefficients of each score."""
-    q, S = estimates.coef.shape
-    at = (q * np.arange(S)[:, None] + positions).ravel()
+    V is their covariance; `positions` are those among the coefficients of each of the
+    first `n_scores` scores."""
+    q = len(estimates.coef)
+    at = (q * np.arange(n_scores)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
     size = np.sqrt(np.diag(V))
     if not (size > 0.0).all():  # NaN, or nothing is known of the errors
@@ -233,9 +234,10 @@ def _wald(fit, estimates, term):
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
         columns = np.flatnonzero(np.isin(fit.design.term_of, before))
     positions = _positions(fit, estimates, [term], columns)
+    n_scores = 1 if fit.family.shared_slopes else estimates.coef.shape[1]
     if estimates.null.shape[1]:  # separated: the errors of some coefficients are infinite
-        return np.nan, len(positions) * estimates.coef.shape[1]
-    return _quadratic(estimates, positions)
+        return np.nan, len(positions) * n_scores
+    return _quadratic(estimates, positions, n_scores)
 
 
 def _wald_frame(fit, terms, tests):

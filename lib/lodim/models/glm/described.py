@@ -108,6 +108,8 @@ class Described:
         shown = np.ones((len(self._terms), self._infinite.shape[1]), bool)
         shown[self.estimates.kept] = ~self._infinite
         frame = in_pandas(self.tidy)()
+        if self.family.shared_slopes:
+            shown = np.append(shown[1:, 0], shown[0])
         return frame.assign(estimate=frame["estimate"].where(shown.T.ravel()))
 
     @property

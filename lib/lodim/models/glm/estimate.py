@@ -45,20 +45,26 @@ def _fit(rows, settings):
     found, converged, n_iter = maximize(rows, basis, start, at_null, settings.max_iter)
     coef = basis.T @ found.coef.T
     absent = np.count_nonzero(rows.sizes == 0.0) if family.name == "multinomial" else 0
-    df = coef.size - absent * len(kept)
+    df, free = coef.size - absent * len(kept), None
     df_resid = rows.positive * (coef.shape[1] - absent) - df
+    if family.shared_slopes:
+        free = rows.free_directions(*found.coef.shape)
+        df, df_resid = free.shape[1], max(rows.positive - free.shape[1], 0)
     log = inference.measures(rows, found, df_resid)
     log |= {"converged": converged, "n_iter": n_before + n_iter, "df": df}
-    least = inference.flat(at_null.matrix)
-    if X is not None and not is_separated(family, X, y, found.matrix, least):
+    at_null, H = (_along(free, sums.matrix) for sums in (at_null, found))
+    least = inference.flat(at_null)
+    if X is not None and not is_separated(family, X, y, H, least, free):
         least = 0.0
-    B, null = inference.bread(found.matrix, least)
+    B, null = inference.bread(H, least)
+    if free is not None:
+        B, null = free @ B @ free.T, free @ null
     cov = inference.covariance(kind, rows, basis, found, B, log["dispersion"])
     rank = len(found.gradient) - null.shape[1]
     null = np.linalg.qr(basis.of_features(null))[0] if null.shape[1] else null
     estimates = Estimates(kept, combination, coef, _both_sides(basis, cov), null)
     log |= {"covariance": kind, "diagnostics": None}
-    if family.name != "multinomial" and settings.diagnostic_rows:
+    if not family.several_classes and settings.diagnostic_rows:
         more = max(rank, 1), log["dispersion"], settings.diagnostic_rows
         log["diagnostics"] = inference.diagnostics(rows, estimates, _both_sides(basis, B), *more)
     return estimates, log
@@ -71,6 +77,11 @@ def _in_memory(rows, kept):
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
+
+
+def _along(free, matrix):
+    """Return a matrix (S q, S q) for coefficients of directions `free` (S q, r), (r, r)."""
+    return matrix if free is None else free.T @ matrix @ free
 
 
 def _level(rows):

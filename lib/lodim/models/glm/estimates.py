@@ -49,13 +49,13 @@ class Estimates:
 
     There are S scores: one, or K - 1 for K > 2 classes, since the first class has score 0. `kept`
     are the columns that are not aliased (0 is the constant); an aliased column is a `combination`
-    of these."""
+    of these. Scores of ordered classes differ only in the constant."""
 
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
     combination: np.ndarray = forms.real("q", "1 + p - q")
-    coef: np.ndarray = forms.real("q", "max(K - 1, 1)")  # coefficients of the kept columns
-    cov: np.ndarray = forms.real("max(K - 1, 1) * q", "max(K - 1, 1) * q", nan=True)
-    null: np.ndarray = forms.real("max(K - 1, 1) * q", "k")  # directions without a finite estimate
+    coef: np.ndarray = forms.real("q", "S")  # coefficients of the kept columns
+    cov: np.ndarray = forms.real("S * q", "S * q", nan=True)
+    null: np.ndarray = forms.real("S * q", "k")  # directions without a finite estimate
 
     def score(self, X, family):
         """Return the scores (n, K) of the rows of a design matrix, without an offset.

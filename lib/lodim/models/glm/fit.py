@@ -95,7 +95,7 @@ class GlmFit(Described, Fit):
         if self.levels is None:
             return ("response", "link", "interval")
         classes = ("response", "link", "class", "prob")
-        return classes if self.family.name == "multinomial" else (*classes, "interval")
+        return classes if self.family.several_classes else (*classes, "interval")
 
     def _score(self, batch):
         return self._score_of(design_matrix(batch), batch)
@@ -138,7 +138,8 @@ class GlmFit(Described, Fit):
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
             "response": mean of the response; for two classes the probability of the second level,
-            for more classes one column per class. "link": scores. "class": most probable class.
+            for more classes one column per class. "link": scores; for ordered classes the log-odds
+            of each class or a higher one. "class": most probable class.
             "prob": one column with the probability of each class. "interval" (for numbers and two
             classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
             also new_lower and new_upper, a prediction interval for a new observation of weight one
@@ -240,8 +241,9 @@ class GlmFit(Described, Fit):
         Returns
         -------
         DataFrame
-            level (for more than two classes: the class whose score is compared with the first),
-            term, estimate, std_error, statistic (t if the dispersion is estimated, else z), p_value
+            level (for more than two unordered classes: the class whose score is compared with the
+            first), term (for ordered classes the last are thresholds, such as "low|high"),
+            estimate, std_error, statistic (t if the dispersion is estimated, else z), p_value
             (two-sided, for a coefficient of zero), conf_low, conf_high. All are NaN for an aliased
             term; for a separated term all but the estimate.
 
@@ -274,16 +276,21 @@ class GlmFit(Described, Fit):
             )
         coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
+        if self.family.shared_slopes:
+            coef, error = self._ordered_terms(coef), np.abs(self._ordered_terms(error))
         columns = intervals.inference(coef, error, self._df_of_t, level)
         if exponentiate:
             with np.errstate(over="ignore"):
                 columns |= {name: np.exp(columns[name]) for name in RATIOS}
-        frames = []
+        frames, terms, kept = [], self._terms, self.estimates.kept
+        if self.family.shared_slopes:
+            terms = [*terms[1:], *self._thresholds]
+            kept = np.append(kept[1:] - 1, np.arange(len(self.design.names), len(terms)))
         for s in range(coef.shape[1]):
             frame = pd.DataFrame({name: values[:, s] for name, values in columns.items()})
-            frame.index = self.estimates.kept  # positions: a column may be called "(Intercept)"
-            frame = frame.reindex(range(len(self._terms))).reset_index(drop=True)
-            frame.insert(0, "term", self._terms)
+            frame.index = kept  # positions: a column may be called "(Intercept)"
+            frame = frame.reindex(range(len(terms))).reset_index(drop=True)
+            frame.insert(0, "term", terms)
             if coef.shape[1] > 1:
                 frame.insert(0, "level", self.design.levels[s + 1])
             frames.append(frame)
@@ -407,6 +414,18 @@ class GlmFit(Described, Fit):
             return None
         return coef.ravel(order="F"), cov, np.array(names)
 
+    def _ordered_terms(self, values):
+        """Return slopes and thresholds (q - 1 + S, 1) of ordered classes from coefficients (q, S).
+
+        Scores have the same slopes; the thresholds are minus their constants, as in R's polr.
+        """
+        return np.append(values[1:, 0], -values[0])[:, None]
+
+    @property
+    def _thresholds(self):
+        """Names of the thresholds between ordered classes, such as "low|high"."""
+        return [f"{a}|{b}" for a, b in zip(self.levels, self.levels[1:], strict=False)]
+
     def _matrix(self, data):
         """Return design matrix (N, q) of `data` in units of the data, and offsets (N, K) or None.
 
@@ -466,7 +485,11 @@ class GlmFit(Described, Fit):
         """
         coef, cov, _ = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         names = pd.Index(self._kept_terms, name="term")
-        if coef.shape[1] > 1:
+        if self.family.shared_slopes:
+            A = np.stack([self._ordered_terms(e.reshape(coef.T.shape).T) for e in np.eye(len(cov))])
+            names = pd.Index([*names[1:], *self._thresholds], name="term")
+            cov = A[..., 0].T @ cov @ A[..., 0]
+        elif coef.shape[1] > 1:
             levels = self.design.levels[1:]
             names = pd.MultiIndex.from_product([levels, names], names=["level", "term"])
         return pd.DataFrame(cov, index=names, columns=names)

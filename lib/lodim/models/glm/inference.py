@@ -59,7 +59,7 @@ def log_likelihood(rows, deviance):
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
-    if family.name in ("binomial", "multinomial"):
+    if family.link in ("logit", "softmax", "cumulative logit"):
         return -0.5 * deviance
     if family.name == "gaussian":
         spread = max(deviance / n, 1e-300)
@@ -168,7 +168,7 @@ def kind_of(settings, clusters):
 
 def check_covariance(kind, family, n_clusters):
     """Raise unless a kind of covariance suits the family and the number of clusters (or None)."""
-    if family.name == "multinomial" and kind in ("HC2", "HC3"):
+    if family.several_classes and kind in ("HC2", "HC3"):
         raise ArgumentError(
             "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
             f"{kind!r}, which needs leverages"

@@ -9,8 +9,7 @@ from scipy.special import gammaln, xlogy
 def all_scores(linear, family):
     """Return scores (n, K) from the linear predictors (n, S).
 
-    With several classes S = K - 1, since the first class has score 0; otherwise both are one
-    column."""
+    With several unordered classes S = K - 1, since the first class has score 0; otherwise S = K."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
@@ -29,7 +28,13 @@ def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives of each row's -log-likelihood in pairs of its scores, (P, n).
 
     They are multiplied by the dispersion; the P pairs are scores s >= t. `observed` takes the
-    actual responses instead of expected values, since Newton steps converge faster."""
+    actual responses instead of expected values, since Newton steps converge faster. Ordered
+    classes always take them, as in R and statsmodels."""
+    if family.shared_slopes:
+        u, above = family.slopes(y, mean)
+        S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
+        pairs = [(s, t) for s in range(S) for t in range(s + 1)]
+        return np.stack([weight * (u[s] * u[t] - (s == t) * bend[s]) for s, t in pairs])
     if observed and not family.canonical:
         return (weight * family.curvature(y, mean))[None]
     if family.name != "multinomial":
@@ -61,6 +66,8 @@ def slopes(family, y, weight, mean):
     """Return the derivatives of the rows' log-likelihoods in their scores, (n, S).
 
     They are multiplied by the dispersion. S is 1, or the number of classes except the first."""
+    if family.shared_slopes:
+        return weight[:, None] * family.slopes(y, mean)[0]
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
     return (weight * (y - mean) * family.relative_slope(mean))[:, None]

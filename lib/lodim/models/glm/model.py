@@ -28,7 +28,7 @@ class Glm(Model):
     name = "glm"
     reference = REFERENCE
     settings = Settings
-    families = (*Model.families, "poisson", "gamma", "tweedie", "negative_binomial")
+    families = (*Model.families, "poisson", "gamma", "tweedie", "negative_binomial", "ordinal")
     learning: ClassVar = {"reference_levels": True}
     streams = True
     on_workers = True
@@ -76,7 +76,9 @@ def glm(
     formula: str,
     data: Data,
     *,
-    family: Family | Literal["poisson", "gamma", "tweedie", "negative_binomial"] | None = None,
+    family: Family
+    | Literal["poisson", "gamma", "tweedie", "negative_binomial", "ordinal"]
+    | None = None,
     power: float | None = None,
     weights: RowValues | None = None,
     offset: Offset | None = None,
@@ -91,8 +93,8 @@ def glm(
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
     The model is g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic,
-    multinomial logistic, Poisson, gamma and Tweedie regression. statsmodels fits it, up to 65,536
-    rows; formulas are those of lodim.
+    multinomial and ordinal logistic, Poisson, gamma and Tweedie regression. statsmodels fits most
+    of them, up to 65,536 rows; formulas are those of lodim.
 
     Parameters
     ----------
@@ -110,7 +112,9 @@ def glm(
         link; logit of the second of two classes; scores of K classes against the first. With a log
         link: "poisson" for counts; "negative_binomial" for counts that vary more, with variance mu
         + mu^2 / theta and theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of
-        which some are 0.
+        which some are 0. "ordinal" for at least three classes in order (an ordered pandas category,
+        or numbers): the log-odds of a class above a threshold are x'b minus the threshold, as in
+        R's polr.
     power : float, optional
         For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).

@@ -51,13 +51,11 @@ def _step(rows, found):
 
     The step starts at the coefficients of `found`, the sums over the rows."""
     S, q = found.coef.shape
-    moved = np.ones(S, bool)
-    if rows.family.name == "multinomial":  # scores of the classes present, except one
-        moved = np.isin(np.arange(1, S + 1), np.flatnonzero(rows.sizes)[1:])
-    at = np.flatnonzero(np.repeat(moved, q))
-    step = np.zeros(S * q)
-    if len(at):
-        step[at] = _solve(found.matrix[np.ix_(at, at)], found.gradient[at])
+    free = rows.free_directions(S, q)
+    if free is None:
+        step = _solve(found.matrix, found.gradient)
+    else:
+        step = free @ _solve(free.T @ found.matrix @ free, free.T @ found.gradient)
     if not np.isfinite(step).all():
         return np.zeros((S, q)), 0.0
     return step.reshape(S, q), 2.0 * float(found.gradient @ step)
@@ -65,6 +63,8 @@ def _step(rows, found):
 
 def _solve(H, gradient):
     """Return H^-1 times a gradient, computed with H scaled to a unit diagonal for accuracy."""
+    if not len(H):
+        return gradient
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1.0 / np.sqrt(np.diag(H))
         scaled = H * np.outer(scale, scale)

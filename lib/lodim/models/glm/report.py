@@ -120,7 +120,12 @@ def _notes(fit):
     known = in_pandas(fit.tidy)()["std_error"].notna().any()  # False if the classes are separated
     notes = [f"Standard errors {of}; p-values and intervals by {law}."] if known else []
     notes.append(f"Fitted by {_method(fit)}.")
-    if len(fit.levels or ()) > 2:
+    if fit.family.shared_slopes:
+        notes.append(
+            f"A positive estimate makes higher classes of {fit.design.response.name} more "
+            f"probable; {fit._thresholds[0]} is the threshold between these classes."
+        )
+    elif len(fit.levels or ()) > 2:
         notes.append(
             f"Scores are relative to the class {fit.design.response.name} = {fit.levels[0]}."
         )
@@ -171,7 +176,7 @@ def _made_of(terms):
 def _method(fit):
     if fit.family.name == "gaussian":
         return "least squares"
-    newton = fit.family.name == "multinomial" or fit.n > SPAN_ROWS
+    newton = fit.family.several_classes or fit.n > SPAN_ROWS
     how = "Newton's method" if newton else "reweighted least squares"
     return f"{how} in {fit.log['n_iter']} iterations"
 
@@ -201,7 +206,7 @@ def words(fit):
 def pictures(fit, data):
     """Return a picture of the coefficients with their confidence intervals, as a list."""
     tidy = in_pandas(fit.tidy)()
-    terms = tidy[tidy["term"] != "(Intercept)"]
+    terms = tidy[tidy["term"].isin(fit.design.names)]
     note = "With 95% intervals."
     if len(terms) > MOST_NAMES:
         note += f" The first {MOST_NAMES} of {len(terms)}."

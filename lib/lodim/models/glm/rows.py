@@ -44,8 +44,8 @@ class Rows:
 
     @cached_property
     def sizes(self):
-        """Sum of the weights of each class, (K,)."""
-        y, weights, K = self.batch.y, self.weights, self.family.n_scores
+        """Sum of the weights of each of several classes, (K,)."""
+        y, weights, K = self.batch.y, self.weights, 1 + self.family.n_linear
         return sum_rows(lambda i: np.bincount(y[i].astype(int), weights[i], K), len(y))
 
     @cached_property
@@ -63,6 +63,28 @@ class Rows:
     def n_codes(self):
         """Largest code of a cluster plus one."""
         return int(self.batch.clusters.max()) + 1
+
+    def free_directions(self, S, q):
+        """Return directions (S q, r) of the q coefficients of S scores that are estimated.
+
+        None for all. Scores of ordered classes share the coefficients of all columns except the
+        constant. Classes without rows have no coefficients; next to such a class, the constants of
+        two scores of ordered classes move together.
+        """
+        if S == 1:
+            return None
+        present = self.sizes > 0.0
+        if not self.family.shared_slopes:  # unordered: one class is the reference
+            moved = np.isin(np.arange(1, S + 1), np.flatnonzero(present)[1:])
+            return np.eye(S * q)[:, np.repeat(moved, q)]
+        n_groups = present.sum() - 1
+        if not n_groups:
+            return np.zeros((S * q, 0))
+        group = np.clip(np.cumsum(present)[:-1], 1, n_groups) - 1
+        constants = np.zeros((S, q, n_groups))
+        constants[np.arange(S), 0, group] = 1.0
+        slopes = np.tile(np.eye(q)[:, 1:], (S, 1, 1))
+        return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 
     def total(self, work):
         """Return the sum of work(y, weights, offset) over the rows with positive weight.

@@ -10,16 +10,18 @@ from scipy.sparse import csr_array, hstack, vstack
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 
 
-def is_separated(family, X, y, H, flat):
+def is_separated(family, X, y, H, flat, free=None):
     """Return whether the likelihood of the rows X (n, q) has no maximum, so estimates are infinite.
 
     H is the information at the estimates; data are separated only if an eigenvalue is at most
-    `flat`."""
+    `flat`. free : directions of coefficients that H is for, (S q, r), or None for all"""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
         return False
     rising, level = _rows(family, X, y)
+    if free is not None:
+        rising, level = (csr_array(part @ free) for part in (rising, level))
     if rising.shape[0] * rising.shape[1] > LARGEST:
         return True
     none = level.shape[0] == 0
@@ -44,6 +46,8 @@ def _rows(family, X, y):
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.link == "log":  # a mean of zero fits a response of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
+    if family.name == "ordinal":
+        return _rows_of_boundaries(family, X, y)
     blocks = []
     for k in range(family.n_scores):
         own = csr_array(X[y == k])
@@ -53,3 +57,17 @@ def _rows(family, X, y):
                 sign = {k: own, other: -own}
                 blocks.append(hstack([sign.get(s, empty) for s in range(1, family.n_scores)]))
     return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * (family.n_scores - 1)))
+
+
+def _rows_of_boundaries(family, X, y):
+    """Return the matrices of `_rows` for ordered classes.
+
+    A class's likelihood rises with the score of its own boundary, and falls with the next score."""
+    S, blocks = family.n_scores, []
+    for k in range(S + 1):
+        own = csr_array(X[y == k])
+        for s, sign in ((k - 1, 1.0), (k, -1.0)):
+            if 0 <= s < S:
+                empty = csr_array(own.shape)
+                blocks.append(hstack([sign * own if t == s else empty for t in range(S)]))
+    return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))

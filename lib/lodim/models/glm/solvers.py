@@ -17,6 +17,8 @@ def maximize(family, X, y, weight, offset, max_iter):
 
     S is 1, or the number of classes except the first. Coefficients are NaN if the iterations
     failed."""
+    if family.name == "ordinal":  # OrderedModel has no weights
+        return _unknown(family, X), 0
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
         warnings.simplefilter("ignore")  # glm has its own warnings
@@ -27,7 +29,11 @@ def maximize(family, X, y, weight, offset, max_iter):
                 return _multinomial(X, y, weight, offset, max_iter)
             return _irls(family, X, y, weight, offset[:, 0], max_iter)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
-            return np.full((X.shape[1], max(family.n_scores - 1, 1)), np.nan), 0
+            return _unknown(family, X), 0
+
+
+def _unknown(family, X):
+    return np.full((X.shape[1], family.n_linear), np.nan)
 
 
 def _least_squares(X, y, weight):

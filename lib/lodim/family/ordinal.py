@@ -1,0 +1,106 @@
+"""Classes in an order: cumulative logit, with one score per boundary between classes."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import expit
+
+from lodim.engine.blocks import single_blas, sum_rows
+from lodim.family.binomial import Binomial
+from lodim.family.family import RAREST, Family, mean_deviance
+
+
+@dataclass(frozen=True)
+class Ordinal(Family):
+    """Family of K ordered classes, coded 0 to K - 1; the deviance is -2 log-likelihood.
+
+    Score s (of K - 1) is the log-odds of class s or a higher one, so scores decrease. In models
+    they differ by constants only (proportional odds): score s is f minus threshold s.
+    """
+
+    n_scores: int
+    name: str = "ordinal"
+    link: str = "cumulative logit"
+    loss: str = "log-loss"
+    several_classes = True
+    shared_slopes = True
+
+    most_deviance = Binomial.most_deviance
+
+    def deviance(self, y, score):
+        above, below = self._bounds(y, score)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gap = np.log(-np.expm1(np.minimum(below - above, 0.0)))
+            return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
+
+    def _bounds(self, y, score):
+        """Return the score of each row's class, and the score of the next class, (n,) each.
+
+        The first class has score inf; the score after the last class is -inf."""
+        code, rows = y.astype(int), np.arange(len(y))
+        above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
+        below = np.where(
+            code < self.n_scores, score[rows, np.minimum(code, self.n_scores - 1)], -np.inf
+        )
+        return above, below
+
+    def mean(self, score):
+        """Return the probabilities of the classes, (n, K)."""
+        inner = expit(score[:, :-1]) * expit(-score[:, 1:]) * -np.expm1(np.diff(score, axis=1))
+        return np.column_stack([expit(-score[:, 0]), inner, expit(score[:, -1])])
+
+    def score(self, mean):
+        """Return the scores (n, K - 1) of positive probabilities (n, K)."""
+        most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+        return np.log(most) - np.log(np.cumsum(mean, axis=1)[:, :-1])
+
+    def ranking(self, score):
+        return self.mean(score)
+
+    def score_names(self, levels):
+        return list(levels[1:])
+
+    def residual(self, y, score):
+        """Return P(lower class) - P(higher class) than the observed class, (n,).
+
+        The mean is zero for correct probabilities (Li & Shepherd 2012)."""
+        above, below = self._bounds(y, score)
+        return expit(-above) - expit(below)
+
+    def slopes(self, y, mean):
+        """Return derivatives of each row's log-likelihood in its scores, (n, K - 1).
+
+        Also returns the probabilities of a class at or above each boundary, (n, K - 1)."""
+        least = np.cumsum(mean[:, :-1], axis=1)
+        most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+        boundary = np.arange(1, self.n_scores + 1)
+        side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
+        own = np.maximum(mean[np.arange(len(y)), y.astype(int)], 1e-300)
+        return side * least * most / own[:, None], most
+
+    def absent(self, y, weight):
+        return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores + 1) == 0
+
+    def null_intercept(self, y, weight, offset):
+        """Return the intercepts (K - 1,) of the intercept-only model; weights sum to one."""
+
+        def shares(i):
+            return np.bincount(y[i].astype(int), weight[i], self.n_scores + 1)
+
+        start = self.score(np.maximum(sum_rows(shares, len(y)), RAREST)[None])[0]
+        if not offset.any():
+            return start
+        from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
+
+        # The first score and the logarithms of the falls to the others keep their order.
+        first, falls = start[:1], np.log(np.maximum(-np.diff(start), RAREST))
+        value = partial(mean_deviance, self, y, weight, offset)
+        with single_blas():
+            found = minimize(lambda x: value(_falling(x)), np.append(first, falls), method="BFGS")
+        return _falling(found.x)
+
+
+def _falling(x):
+    """Return decreasing scores: the first is x[0], each fall is exp() of a further entry of x."""
+    return x[0] - np.append(0.0, np.cumsum(np.exp(np.clip(x[1:], -50.0, 50.0))))
