@@ -264,7 +264,14 @@ def test_gains_of_exchanges_are_those_of_least_squares(seed):
     going = [[], [min(on)], sorted(on)[:2]]
     coming = [[], [rest[0]], rest[:2], rest[-2:], rest]
     gain, rank = sweep.gains(
-        gram, target, variance, inside, *lists(going), *lists(coming), np.ones((3, 5), bool), None
+        gram,
+        target,
+        variance,
+        inside,
+        *lists(going),
+        *lists(coming),
+        np.ones((3, 5), bool),
+        np.zeros(8, np.int64),
     )
     for (a, out), (b, new) in product(enumerate(going), enumerate(coming)):
         after = on - set(out) | set(new)

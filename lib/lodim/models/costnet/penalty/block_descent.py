@@ -134,8 +134,6 @@ def _newton_step(span, groups, H, c, w, lam, d):
 @njit(**FAST)
 def stop_at_zero(w, d, sign, lo, hi):
     """End steps d of w[:, lo:hi] at zero if they would give the wrong sign; changes d in place."""
-    if sign is None:
-        return
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:
@@ -247,7 +245,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
-    eps, largest = 0.1 * target, 0.0 if nested is None else np.inf
+    eps, largest = 0.1 * target, 0.0 if nested.all() else np.inf
     for sweep in range(max_sweeps):
         if first.size > 2:
             whole = FIRST, A, FIRST, cost.size

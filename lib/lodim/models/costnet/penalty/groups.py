@@ -21,7 +21,7 @@ class Groups:
     start: np.ndarray  # (G + 1,) group g has the coefficients member[start[g]:start[g + 1]]
     member: np.ndarray  # positions of coefficients
     crossed: np.ndarray  # (G,) bool, whether the group overlaps a smaller one without containing it
-    sign: np.ndarray | None = None  # (q,) required signs 1 or -1, or 0 without one
+    sign: np.ndarray  # (q,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_network(cls, network, dependents="all", p=None, monotone=None):
@@ -49,12 +49,11 @@ class Groups:
                 key = frozenset(positions)
                 cost_of[key] = cost_of.get(key, 0.0) + float(cost)
         node += [-1] * len(rest)
-        known, sign = np.array(feature + rest, np.int64), None
-        if monotone is not None:
-            sign = np.array(monotone, np.float64)[known]
-            paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
-            least = min(cost_of.values(), default=1.0)
-            cost_of |= {on: least for on in owned if on & signed - paid}
+        known = np.array(feature + rest, np.int64)
+        sign = np.zeros(len(known)) if monotone is None else np.array(monotone, np.float64)[known]
+        paid, signed = frozenset().union(*cost_of), frozenset(np.flatnonzero(sign).tolist())
+        least = min(cost_of.values(), default=1.0)
+        cost_of |= {on: least for on in owned if on & signed - paid}
         return cls._from_sets(known, np.array(node, np.int64), cost_of, sign)
 
     @classmethod
@@ -65,7 +64,7 @@ class Groups:
         for v, columns in enumerate(network.columns if network else ()):
             node[[j for j in columns if node[j] < 0]] = v
         cost_of = {frozenset([j]): float(cost[j]) for j in np.flatnonzero(cost > 0.0).tolist()}
-        sign = None if monotone is None else np.array(monotone, np.float64)
+        sign = np.zeros(len(cost)) if monotone is None else np.array(monotone, np.float64)
         return cls._from_sets(np.arange(len(cost)), node, cost_of, sign)
 
     @classmethod
@@ -137,8 +136,7 @@ class Layout:
     start: np.ndarray
     member: np.ndarray
     cost: np.ndarray
-    overlapping: bool  # whether some block is not nested, also before `restrict`
-    sign: np.ndarray | None  # (A,) required signs 1 or -1, or 0 without one
+    sign: np.ndarray  # (A,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_groups(cls, groups):
@@ -160,16 +158,15 @@ class Layout:
         n_blocks = len(np.unique(block_of_group))
         nested = np.bincount(block_of_group, groups.crossed[order], n_blocks) == 0.0
         of_groups = block_of_group, size, member, groups.cost[order]
-        sign = None if groups.sign is None else groups.sign[at]
-        return cls._sorted(at, block, *of_groups, nested, not nested.all(), sign)
+        return cls._sorted(at, block, *of_groups, nested, groups.sign[at])
 
     @classmethod
-    def _sorted(cls, at, block, block_of_group, size, member, cost, nested, overlapping, sign):
+    def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Return a Layout of coefficients and groups sorted by block; empty blocks are left out."""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
-        return cls(at, block, first, nested[kept], start, member, cost, overlapping, sign)
+        return cls(at, block, first, nested[kept], start, member, cost, sign)
 
     def restrict(self, keep):
         """Return the Layout of only the coefficients with `keep` (A,); the others are zero."""
@@ -182,9 +179,8 @@ class Layout:
         left = size > 0
         member = (np.cumsum(keep) - 1)[self.member[stays]]
         of_groups = block_of_group[left], size[left], member, self.cost[left]
-        sign = None if self.sign is None else self.sign[keep]
         at = self.at[keep], block[keep]
-        return Layout._sorted(*at, *of_groups, self.nested, self.overlapping, sign)
+        return Layout._sorted(*at, *of_groups, self.nested, self.sign[keep])
 
     @cached_property
     def assigned_group(self):
@@ -197,9 +193,6 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arrays of the layout as a tuple for compiled functions.
-
-        `nested` is None if all groups are nested, so that numba compiles only the code it needs."""
+        """Arrays of the layout as a tuple for compiled functions."""
         groups = self.start, self.member, self.cost
-        nested = self.nested if self.overlapping else None
-        return self.block, self.first, nested, *groups, self.assigned_group, self.sign
+        return self.block, self.first, self.nested, *groups, self.assigned_group, self.sign

@@ -1,8 +1,8 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
 Coefficients w are (K, A), one row per score. Group g has the coefficients member[start[g]:start[g +
-1]]; dual vectors of all groups are (K, members). `nested` is None if all groups are nested, and
-`sign` None without required signs, so that numba compiles less."""
+1]]; dual vectors of all groups are (K, members). `nested` says
+for each block whether its groups are nested; `sign` is 1, -1, or 0 without a required sign."""
 
 import numpy as np
 
@@ -16,11 +16,9 @@ FIRST = ZERO  # first coefficient or group
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place; `sign` None: none is.
+    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
 
     A proximal map with sign constraints is this step, then the proximal map without constraints."""
-    if sign is None:
-        return
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -70,7 +68,7 @@ def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
 
     Omega(u) = sum_g cost_g ||u_g|| over the block's groups, which share coefficients. `dual` holds
     the groups' dual vectors."""
-    if nested is None or nested[b]:
+    if nested[b]:
         prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
     else:
         prox_overlapping(u, dual, t, lam, first[b], first[b + 1], start, member, cost, tol)
@@ -223,8 +221,6 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
     """Add the rest of c in block b to one dual vector per coefficient; return the rest's dual norm.
 
     The rest is the part of c that the dual vectors leave; `owner` is the group that gets it."""
-    if nested is None:
-        return -np.inf
     if nested[b]:
         return -np.inf
     for k in range(c.shape[0]):
@@ -249,7 +245,7 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
 
     The dual vectors x_g of the block's groups have ||x_g|| <= lam cost_g; w are the coefficients.
     """
-    if nested is None or nested[b]:
+    if nested[b]:
         prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
     else:
         _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)

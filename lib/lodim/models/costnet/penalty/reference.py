@@ -41,7 +41,7 @@ class ConicSolver(NewtonSolver):
         penalty = self._lam * _penalty(problem.layout, self._w)
         squares = 0.5 * self._ridge * cp.sum_squares(self._w)
         signs, sign = [], problem.layout.sign
-        if sign is not None:
+        if sign.any():
             signs = [cp.multiply(sign[:, None], self._w) >= 0.0]
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 

@@ -21,7 +21,7 @@ def optimum(search: Search, budget: float) -> SearchState:
         return exhaustive(search, budget)
     data = search.refits.data
     numeric = data.family.name == "gaussian" and space.network.set_cost is None
-    numeric &= data.sign is None
+    numeric &= not data.sign.any()
     if not numeric or n > MOST_PROGRAM or space.screened:
         most = MOST_PROGRAM if numeric else MOST_EXHAUSTIVE
         raise ArgumentError(

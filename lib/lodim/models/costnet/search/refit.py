@@ -95,7 +95,7 @@ class Refits:
 
     def open(self, on):
         """Return the columns `on` except those that required signs hold at zero in their refit."""
-        return on if self.data.sign is None else on[self(on).coef.any(axis=1)]
+        return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
         """Return the rank of columns given an intercept, one less than the levels of a category."""
@@ -137,7 +137,7 @@ def _fit_with_signs(refits, on):
     By active sets (Lawson and Hanson 1974, chapter 23): a coefficient that reaches zero is held at
     zero until its slope points to its required sign."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
-    if refits.data.sign is None or not refits.data.sign[on].any():
+    if not refits.data.sign[on].any():
         return fit(refits, on)
     sign, open_, coef = refits.data.sign[on], np.full(len(on), True), np.zeros((len(on), 1))
     scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))

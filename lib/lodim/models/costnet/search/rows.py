@@ -30,8 +30,8 @@ class SearchData:
     columns: np.ndarray  # (q,) columns of X; searches number them 0 to q - 1
     n_positive: int  # number of rows with positive weight
     total_weight: float  # sum of the given weights, at least n_positive
-    threads: int | None = None
-    sign: np.ndarray | None = None  # (q,) required signs 1 or -1, or 0 without one
+    threads: int | None
+    sign: np.ndarray  # (q,) required signs 1 or -1, or 0 without one
 
     @classmethod
     def from_batch(cls, batch, family, columns=None, threads=None, monotone=None):
@@ -43,7 +43,8 @@ class SearchData:
         total = n if batch.weights is None else max(n, float(batch.weights.sum()))
         rows = rows_beside(batch, family.n_scores)
         loss = family.kernel_loss(*rows[:2])
-        sign = None if monotone is None else np.array(monotone, np.int64)[columns]
+        signs = np.zeros(batch.X.shape[1]) if monotone is None else monotone
+        sign = np.array(signs, np.int64)[columns]
         return cls(batch.X, *rows, family, loss, columns, n, total, threads, sign)
 
     def sample(self):
@@ -177,8 +178,8 @@ def _flat(X, columns, ones):
 
 def _of_span(work, args, family, loss, columns, X, y, weight, offset):
     """Return the result of work(data, *args) for the rows of a span (a fixed range of rows)."""
-    n = int(np.count_nonzero(weight))
-    data = SearchData(X, y, weight, offset, family, loss, columns, n, float(n))
+    n, signs = int(np.count_nonzero(weight)), np.zeros(len(columns), np.int64)
+    data = SearchData(X, y, weight, offset, family, loss, columns, n, float(n), None, signs)
     return work(data, *args)
 
 

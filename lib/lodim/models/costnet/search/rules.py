@@ -109,7 +109,7 @@ def canonicalize_duplicates(path, search):
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
         for first, other in _twins(space, gram)
-        if sign is None or sign[first] == sign[other] * np.sign(gram[first, other])
+        if sign[first] == sign[other] * np.sign(gram[first, other])
     ]
     if not moves:
         return path

@@ -51,9 +51,7 @@ def enter(gram, target, variance, on):
 @njit(cache=True, error_model="numpy")
 def _against(sign, j, v, k):
     """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
-    if sign is None:
-        return False
-    return sign[j] * v[k, 0] < 0.0
+    return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
 @njit(cache=True, error_model="numpy")
@@ -62,11 +60,12 @@ def rank(gram, on):
 
     gram : products of all columns"""
     M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
+    no_signs = np.zeros(gram.shape[0], np.int64)
     for i, j in enumerate(on):
         variance[j] = gram[j, j]
         for k in range(i + 1):
             M[i, k] = gram[j, on[k]]
-    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size, None)[1]
+    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size, no_signs)[1]
 
 
 @njit(cache=True, error_model="numpy")
