@@ -125,9 +125,9 @@ class BatchObjective:
         # The last entry is for rows that are not candidates (-1).
         position = np.full(len(self._x) + 1, -1)
         position[order] = np.arange(len(w))
-        width = kind.type(u) if loss == DENSITY else None
         points = Points(active, small_v, V, small_w, target)
-        arguments = partials, rows._replace(own=position[rows.own]), step, points, runs, width, loss
+        rows, width = rows._replace(own=position[rows.own]), kind.type(u)
+        arguments = partials, rows, step, points, runs, width, loss
         for_blocks(loss_gradient, len(partials), *arguments, threads=self._threads)
         sums = partials.sum(axis=0)
         square_sums(V, w * sums[2 + D :], sums[2 : 2 + D])

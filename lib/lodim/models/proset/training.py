@@ -128,12 +128,11 @@ class BatchState:
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
-        width = part.u[0] if loss == DENSITY else None
         points = Points(np.arange(len(active)), v, V, part.w, part.y)
         for lo in range(0, len(X), TILES_ON_GPU):
             at = slice(lo, lo + TILES_ON_GPU)
             exact = X[at][:, active].astype(np.float64, order="C")
-            rest = y[at], points, width, loss, a[at], b[at]
+            rest = y[at], points, part.u[0], loss, a[at], b[at]
             run_kernel(agreement_sums, exact, self.threads, *rest)
         a, b = a.ravel()[:n], b.ravel()[:n]
         i, w = self.prototype_rows(part)

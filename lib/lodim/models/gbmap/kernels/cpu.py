@@ -16,7 +16,7 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.family.multinomial import loss_shares
 
-SOFTPLUS, IDENTITY = 0, 1
+SOFTPLUS, IDENTITY = np.int64(0), np.int64(1)  # typed: see ZERO in engine/compiled.py
 
 
 class Form(NamedTuple):

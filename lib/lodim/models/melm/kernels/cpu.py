@@ -157,7 +157,7 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
-def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
+def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels e_ai between rows a and columns i >= after + a; add their forces.
 
     e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Adds sum_i e_ai (u_a - U_i) to R_a and
@@ -170,7 +170,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
         n = size - first
         stop = first + n + -n % LANES
         v = w[first:stop]
-        if general is not None:
+        if k != 2:
             psi = e[first:stop]
             psi[:] = 0.0
             for j in range(k):
@@ -188,7 +188,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R, general):
 
 
 @njit(**INNER)
-def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b, general):
+def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between rows of two spans (first, stop), and add their forces.
 
     A force is a kernel times the difference of its two rows. If `same`, the spans start with the
@@ -210,7 +210,7 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
             U[j, size:wide] = U[j, 0]
         T[:] = 0.0
         after = a0 + 1 - first if same else -rows
-        total += row_sums(u, scale[:rows], U, v, after, size, shift, e, T, R, general)
+        total += row_sums(u, scale[:rows], U, v, after, size, shift, e, T, R)
         for j in range(k):
             for i in range(size):
                 forces_b[j, first + i] += T[j, i]
@@ -224,12 +224,12 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces):
+def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum the kernels over all pairs of rows; unit t is part t % stripes of problem t // stripes.
 
     A problem is one projection. Fills totals (units, C, C), A <= B, by pair of classes, and forces
     (units, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each class, psi being
-    the kernel. `general` is None for k = 2, otherwise True: numba then compiles only one case."""
+    the kernel."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -244,9 +244,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, general, totals, forces
                 for a0 in range(start[a] + stripe * BLOCK, start[a + 1], stripes * BLOCK):
                     span_a = a0, min(a0 + BLOCK, start[a + 1])
                     span_b, same = (a0 if a == b else start[b], start[b + 1]), a == b
-                    total += block_sums(
-                        P[q], w, L, span_a, span_b, same, c, scratch, out_a, out_b, general
-                    )
+                    total += block_sums(P[q], w, L, span_a, span_b, same, c, scratch, out_a, out_b)
                 totals[unit, a, b] = total
 
 

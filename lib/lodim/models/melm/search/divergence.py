@@ -155,8 +155,7 @@ class Divergence(SpanObjective):
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
-        general = None if self.k == 2 else True
-        args = self._stripes, rows, self._sample.weight, self._sample.start, root, shift, general
+        args = self._stripes, rows, self._sample.weight, self._sample.start, root, shift
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):

@@ -123,11 +123,11 @@ def leave_out(own, G):
 def agreement(y, target, u, loss, h):
     """Fill h (64,) with the agreement of a prototype's target with the responses y of 64 rows.
 
-    Classes: 1 if equal, else 0. Squared loss: the target. Density (u not None): the normal density
+    Classes: 1 if equal, else 0. Squared loss: the target. Density: the normal density
     around the target with standard deviation 1 / u.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
-    if u is not None:
+    if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
         for i in range(TILE):
             d = u * (y[i] - target)
@@ -258,7 +258,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
                 for i in range(TILE):
                     slope[i] = alpha[i] * h[i] + beta[i]
                 for j in range(runs[r], runs[r + 1]):
-                    if u is not None and j < live:
+                    if loss == DENSITY and j < live:
                         out[1] += w[j] * width_slope(G, j, y[t], target[j], u, h, alpha)
                     out[2 + D + j] += weight_slope(G, j, w[j], slope)
             multiply(V[:used:1].T, G[: used * TILE], Y)
