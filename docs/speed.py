@@ -121,10 +121,3 @@ table.loc[["fit"], columns].round(1)
 
 # %% tags=["remove-input"]
 table.loc[["bytes"], ["rows", "equal"]]
-
-# %% [markdown]
-# ## The first call
-#
-# lodim compiles its numerical code at the first use, which takes up to a minute, and keeps the
-# compiled code. `python -m lodim warm` compiles everything at once, for example when you build a
-# container image.

@@ -74,52 +74,21 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 # ## Plots
 #
 # `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. If you omit
-# `kind`, the default kind is drawn, or the first kind that accepts the arguments. A *local
-# coefficient* is the slope of the model at one row. The *embedding* of a row is the list of its
-# learners' values.
+# `kind`, the default kind is drawn, or the first kind that accepts the arguments. The
+# [gallery](../gallery) shows and explains every kind.
 #
-# | kind | for all models with classes shows |
+# | model | kinds, the default first |
 # |---|---|
-# | `"calibration"` | observed share of a class against its predicted probability, in groups of the rows of `data=`, and a histogram of the probabilities |
+# | all models with classes | `"calibration"` |
+# | `gbmap` | `"loss"`, `"effects"`, `"embedding"`, `"local"`, `"drift"` |
+# | `proset` | `"weights"`, `"map"`, `"scatter"`, `"surface"`, `"shapley"` |
+# | `costnet` | `"cost"`, `"graph"`, `"path"` |
+# | `melm` | `"view"`, `"loadings"`, `"starts"` |
+# | `ripr` | `"view"`, `"shares"`, `"objective"` |
+# | `glm` | `"coefficients"`, `"residuals"`, `"qq"`, `"leverage"` |
 #
-# | kind | for `gbmap` shows |
-# |---|---|
-# | `"loss"` | training loss after each boost (the default) |
-# | `"effects"` | mean local coefficient of each feature, per standard deviation |
-# | `"embedding"` | first two principal components of the embedding, coloured by the response |
-# | `"local"` | the local coefficients of one row: `fit.plot("local", data=df, row=0)` |
-# | `"drift"` | drift indicator against loss, and ROC: `fit.plot("drift", data=new)` |
-#
-# | kind | for `proset` shows |
-# |---|---|
-# | `"weights"` | feature weights by batch (the default) |
-# | `"map"` | prototypes by weighted principal components, with the rows of `data=` and one `row=` |
-# | `"scatter"` | prototypes in two active features |
-# | `"surface"` | estimates over two active features |
-# | `"shapley"` | Shapley values of one row: `fit.plot("shapley", data=df, row=0)` |
-#
-# | kind | for `costnet` shows |
-# |---|---|
-# | `"cost"` | share of the deviance explained against the price, on training rows, on held-out rows, and for the lasso (the default) |
-# | `"graph"` | items that are bought, and the price of the first model that uses each |
-# | `"path"` | coefficients of the penalized models against lambda |
-#
-# | kind | for `melm` shows |
-# |---|---|
-# | `"view"` | rows, densities of classes, decision boundary, and loadings as arrows (the default; only rows and arrows in three dimensions); `data=` draws new rows |
-# | `"loadings"` | the largest loadings of each dimension, or the largest correlations with `of="correlations"` |
-# | `"starts"` | divergence that the search reached from each starting point |
-#
-# | kind | for `ripr` shows |
-# |---|---|
-# | `"view"` | the views side by side (the default): a row is solid in the view that has most weight in its prediction, and faint in the others; a row given as `row=` is a star |
-# | `"shares"` | share of the rows and error of each view |
-# | `"objective"` | objective after each iteration of the search |
-#
-# | kind | for `glm` shows |
-# |---|---|
-# | `"coefficients"` | estimates per standard deviation, with confidence intervals (the default) |
-# | `"residuals"`, `"qq"`, `"leverage"` | residuals against fitted values, against normal quantiles, and against leverages with Cook's distance |
+# Some kinds need data: `fit.plot("local", data=df, row=0)` draws the slopes at one row, and
+# `fit.plot("drift", data=new)` compares new rows with the training rows.
 #
 # Fits have further methods and attributes. `help()` describes each of them:
 #

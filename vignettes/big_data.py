@@ -54,11 +54,9 @@ fit = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01)
 fit
 
 # %% [markdown]
-# lodim reads the files two or three times, 65,536 rows at a time. It first learns levels, means,
-# scales and imputed values from all rows, and then computes the features as numbers. The features
-# stay in memory if they need at most half of the free memory. Otherwise lodim writes them to a
-# scratch file, which it deletes at the end of the fit. `control={"scratch": folder}` always uses a
-# scratch file in this folder, for example on a fast disk.
+# lodim reads the files in parts of 65,536 rows, so they need not fit into memory. If the features
+# as numbers are too large for the memory, lodim writes them to a scratch file. [Many
+# rows](../big_data) describes the steps.
 #
 # lodim reads the files in the order of their names. A data frame with the same rows gives the same
 # fit: `save` writes the same bytes.

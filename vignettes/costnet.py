@@ -42,9 +42,6 @@
 # This page predicts heart disease, with a published price list for the tests.
 
 # %%
-import tempfile
-from pathlib import Path
-
 import pandas as pd
 
 import lodim as ld
@@ -237,17 +234,6 @@ pd.DataFrame({name: [f.at(budget=b).dev_ratio for b in at] for name, f in lists.
 formula = "disease ~ . + bs(age, df=4) + chest_pain:sex"
 curved = ld.costnet(formula, data=heart, **priced, budget=10)
 curved.prices()[["cost", "df", "dev_ratio", "new"]]
-
-# %% [markdown]
-# ## Saving
-
-# %%
-with tempfile.TemporaryDirectory() as folder:
-    file = Path(folder) / "heart.lodim"
-    chosen.save(file)
-    size, again = file.stat().st_size, ld.load(file)
-same = again.predict(heart).equals(chosen.predict(heart))
-print(f"{size / 1024:.0f} KiB, equal predictions: {same}")
 
 # %% [markdown]
 # ## What the numbers do not mean

@@ -28,9 +28,6 @@
 # drift and the difference of two models.
 
 # %%
-import tempfile
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -294,20 +291,6 @@ ax = tumour.plot("effects", top=12)
 
 # %%
 ax = tumour.plot("embedding")
-
-# %% [markdown]
-# ## Saving
-#
-# `save` writes a fit to one file, without pickle. Loading runs no code from the file, and the
-# loaded fit makes the same predictions to the last bit.
-
-# %%
-with tempfile.TemporaryDirectory() as folder:
-    file = Path(folder) / "cars.lodim"
-    fit.save(file)
-    size = file.stat().st_size
-    again = ld.load(file)
-print(f"{size / 1024:.0f} KiB, equal predictions: {fit.predict(cars).equals(again.predict(cars))}")
 
 # %% [markdown]
 # ## What the numbers do not mean

@@ -28,9 +28,6 @@
 # discriminant analysis. The second example is three cultivars of wine.
 
 # %%
-import tempfile
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -164,11 +161,6 @@ print(fit.summary())
 # components, from directions of class means, from directions of class covariances and from random
 # directions. It keeps the best maximum. If only few starts reach a divergence near the best, more
 # starts (`n_starts=`) may find a better view.
-#
-# If cross-validation chooses gamma, as here, `melm` searches from all starts at gamma 4, where most
-# starts lead to the same view. `melm` then follows the best view in small steps to the chosen
-# gamma. This way the result does not depend on the seed if two views are nearly as good.
-# `fit.update(train, gamma=...)` instead uses the best maximum at the given gamma.
 
 # %%
 ax = fit.plot("starts")
@@ -237,7 +229,7 @@ blind = ld.melm("~ . - cultivar", data=wine)
 ax = blind.plot()
 
 # %% [markdown]
-# ## Classifiers, and files
+# ## Other classifiers
 #
 # By default the class densities classify the rows, with calibrated probabilities. You can instead
 # give another classifier: any estimator with `fit` and `predict_proba`, such as one of
@@ -246,16 +238,3 @@ ax = blind.plot()
 # %%
 voted = fit.update(train, classifier=KNeighborsClassifier(5), gamma=fit.settings.gamma)
 pd.concat({"densities": fit.evaluate(test), "neighbours": voted.evaluate(test)}).droplevel(1)
-
-# %% [markdown]
-# `save` writes a fit to one file, without pickle. The file contains the coordinates of all training
-# rows; [Files](basics) compares this with other models. A fit with an estimator of another library
-# cannot be saved.
-
-# %%
-with tempfile.TemporaryDirectory() as folder:
-    file = Path(folder) / "echoes.lodim"
-    fit.save(file)
-    again = ld.load(file)
-    print(f"{file.stat().st_size / 1024:.0f} KiB")
-print(f"equal predictions: {fit.predict(test).equals(again.predict(test))}")

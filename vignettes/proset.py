@@ -68,10 +68,10 @@ print(fit)
 #
 # ## Selection
 #
-# How are the penalties chosen? Up to 1,000 rows, cross-validation chooses `lambda_v` among 100 / n,
-# 30 / n, ..., 1 / n. It repeats the choice with further sets of random folds until all sets agree.
-# With more rows, `lambda_v` is 10 / n. If no value is better than the null model by two standard
-# errors, the fit is the null model. `lambda_w` is 1e-8, as Ruf proposes.
+# How are the penalties chosen? Up to 1,000 rows, cross-validation chooses `lambda_v` among five
+# values. If no value is better than the null model by two standard errors, the fit is the null
+# model. With more rows, `lambda_v` is 10 / n. `lambda_w` is 1e-8, as Ruf proposes. [How proset
+# works](../theory/proset) has the details.
 #
 # The next plot, the *path*, shows the feature weights for many values of `lambda_v`. As `lambda_v`
 # decreases, features enter the model. A feature leaves again if another one is better:
@@ -149,9 +149,6 @@ print(tumour.summary())
 # are fitted: all rows, where no candidate votes for itself. Candidates with a weight above zero are
 # the `Prototypes`. `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of
 # evaluations of the objective.
-#
-# Ruf instead draws half of the rows as candidates and fits the weights to the other half.
-# `control={"max_fraction": 0.5}` does this. With few rows, estimates then depend on the seed.
 #
 # **Active features.** These are the features with a weight above zero. `Weight` is v per unit of
 # the feature. `Per SD` is v per standard deviation, which is comparable between features.

@@ -39,10 +39,10 @@ ax = fit.plot("surface")
 #
 # ## Numeric responses
 #
-# Ruf's report leaves its chapter on numeric responses empty, so this part is lodim's own. Let y be standardized, and B(x) = 1 + Σ w_j G(x − x_j). There are two losses:
+# Ruf's report leaves its chapter on numeric responses empty, so this part is lodim's own. [Prototypes for numbers](../vignettes/proset_numbers) has the formulas and examples of both losses:
 #
-# - "squared" minimizes the mean squared error of the mean m(x) = Σ w_j G(x − x_j) y_j / B(x). The variance is s²(x) = (s0² + Σ w_j G(x − x_j) e_j²) / B(x), where e_j is the leave-one-out residual of prototype j. A quantile is m(x) + s(x) q, where q is the quantile of the training residuals in units of s.
-# - "density" maximizes the likelihood of the density p(y | x) = (N(y; 0, 1) + Σ w_j G(x − x_j) N(y; y_j, 1/u²)) / B(x). The precision u is fitted in each batch. The density may have several modes, but its mean is less accurate. To calibrate quantiles, `proset` computes at which level each training response lies in the density without its own row.
+# - "squared" minimizes the mean squared error. The variance is a weighted mean of the squared leave-one-out residuals of the prototypes.
+# - "density" maximizes the likelihood of a mixture of normal distributions. Its precision u is fitted in each batch of prototypes. To calibrate quantiles, `proset` computes at which level each training response lies in the density without its own row.
 #
 # Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and quantiles by this factor.
 #
