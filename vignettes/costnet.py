@@ -23,13 +23,9 @@
 # of a model is the sum of the prices c_v of all items v that the model uses or needs, each counted
 # once. To find the best model at a price, `costnet` searches sets of items by several rules:
 #
-# - **group**: a convex penalty (Fiterau, Eqs. 5.1 and 5.2). For each item v there is a group of
-#   coefficients w_{G_v}: those of v and of all features that need v, directly or through other
-#   items. The rule minimizes
-#
-#   > ½ mean deviance + λ Σ_v c_v ‖w_{G_v}‖₂.
-#
-#   Either all coefficients of a group are zero, or its item v is paid for once.
+# - **group**: a penalty on groups of coefficients (Fiterau, Eqs. 5.1 and 5.2). Each item v has a
+#   group: the coefficients of v and of all features that need v. If all coefficients of a group are
+#   zero, the item need not be bought. [How costnet works](../theory/costnet) has the formula.
 # - **lasso**: the lasso, with a weight for each feature: the price of the feature and all items
 #   that it needs. So an item counts again for each feature that needs it.
 # - **greedy**: add the item that lowers the deviance most, or that lowers it most per unit of cost.

@@ -13,14 +13,8 @@
 # %% [markdown]
 # # Uncertainty and comparison
 #
-# How far can I trust a fit? Each section of this page answers one question:
-#
-# - How much would the estimates differ with other rows? See *the bootstrap*.
-# - How do the predictions depend on the features? See *effects*.
-# - In which range will the response of a new row be? See *intervals and sets*.
-# - Would the same features be selected with other rows? See *stability*.
-# - Does another model predict better? See *comparison*.
-# - Do the fit or the data have problems? See *checks*.
+# How far can I trust a fit? Each section of this page answers one part of this question, for example
+# how much the estimates would differ with other rows, and in which range new responses will be.
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap

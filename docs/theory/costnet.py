@@ -89,10 +89,6 @@ ax = fit.plot("cost")
 # - If columns are collinear, a small ridge penalty makes the refitted coefficients unique. Duplicate columns then share a coefficient.
 # - If classes are separated or a category has no count, coefficients would be infinite. A ridge penalty of 1e-7 of the variance of the scores keeps them finite. The size of such coefficients has no meaning; the predictions are valid.
 #
-# ### Strengths of the rules
-#
-# At equal cost, the group penalty alone is not reliably better than the lasso, because it shrinks the coefficients of the selected features. If `costnet` refits the models of the group penalty and adds the other rules, the result is better, especially at low cost. Greedy search has the lowest training deviance, but overfits with large budgets and few rows.
-#
 # ### Alternatives
 #
 # An item may be available from several sources, of which a model should buy only one. Equation 5.3 of the thesis divides the weight of the item among sources of equal cost, which favours models with several sources. lodim instead copies the features that need the item, one copy per source. A coefficient is the sum of its copies (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.

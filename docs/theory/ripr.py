@@ -65,13 +65,7 @@ ax = fit.plot("view")
 #
 # ### Ties
 #
-# The rules for ties make the result independent of the order of rows and columns and of the names of classes:
-#
-# - Values, distances and losses that differ only by rounding errors count as equal.
-# - If several neighbours have the same distance as the k-th neighbour, each of them has a part of a vote.
-# - If the k-th neighbour of a class has distance zero from a row, the ratio of distances is replaced by (n_other + 1/2) / (n_own + 1/2). Here n_own and n_other are the numbers of rows at the same place, in the class and in the other classes.
-# - Of equally good views, the one with fewer features is used. A row is assigned to the view with more rows.
-# - Of equally probable classes, the larger class is predicted.
+# The result does not depend on the order of rows and columns or on the names of classes. For this, numbers that differ only by rounding errors count as equal, and neighbours at the same distance share a vote. Of equally good views, `ripr` uses the one with fewer features. Of equally probable classes, it predicts the larger one.
 #
 # ### Probabilities (`method="assignment"`)
 #
