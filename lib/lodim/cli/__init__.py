@@ -47,7 +47,7 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     for name, title in MODELS.items():
         model = commands.add_parser(name, help=title, description=title)
         if argv[:1] == [name]:
-            import_module("lodim.cli.model_arguments").add_to(model, name)
+            import_module("lodim.cli.commands").add_to(model, name)
     data = commands.add_parser("data", help="list the data sets that come with lodim, or print one")
     data.add_argument("name", nargs="?", help="print this data set as CSV")
     data.set_defaults(run="show_data")

@@ -407,7 +407,8 @@ class Comparison:
         best = int(np.argmin(mean))
         frame = pd.DataFrame({"model": self._known, "deviance": mean})
         frame["deviance_se"] = np.sqrt(np.diag(covariance))
-        frame["dev_ratio"], frame["dev_ratio_se"] = explained(losses, self._null_losses(), rows)
+        null = self._task.family.deviance(self._task.batch.y, null_scores(self._task))
+        frame["dev_ratio"], frame["dev_ratio_se"] = explained(losses, null, rows)
         for name, (value, error) in self._class_measures().items():
             frame[name], frame[f"{name}_se"] = value, error
         frame["difference"] = mean - mean[best]
@@ -423,11 +424,6 @@ class Comparison:
         frame = frame.reindex(range(len(self._records)))
         frame.loc[len(self._known) :, "model"] = list(self.failed)
         return frame
-
-    def _null_losses(self):
-        """Return held-out deviances (n,) of the null model: mean or shares of the other folds."""
-        task = self._task
-        return task.family.deviance(task.batch.y, null_scores(task))
 
     def _class_measures(self):
         """Return accuracy and, for two classes, AUC: a dict name -> (values, standard errors)."""

@@ -297,7 +297,7 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the cost of the informative features and all features they need, cheapest way."""
+    """Return the cost of the informative features and of all features needed to compute them."""
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()

@@ -21,7 +21,7 @@ SHOWN = ".4~g"  # format of numbers in tooltips: at most 4 significant digits
 HEIGHT, ROW = 260, 18  # pixels: height of a picture, and of a row in a list of names
 LEGEND_WIDTH, SYMBOL, LETTER = 260, 26, 6.5  # pixels: widths of a legend, a symbol and a letter
 LETTERS = 32  # largest number of characters of names side by side below a picture
-MOST_CLASSES = len(COLOURS) * len(SHAPES)  # pixels of a legend, a symbol, a letter
+MOST_CLASSES = len(COLOURS) * len(SHAPES)  # largest number of classes in a legend
 # Vega-Lite writes titles into expressions without escaping backslashes and line ends.
 ENDS = dict.fromkeys((*map(chr, range(32)), "\u2028", "\u2029"), " ")
 IN_TITLES = str.maketrans(ENDS | {"\\": "\N{FULLWIDTH REVERSE SOLIDUS}", '"': "\N{DOUBLE PRIME}"})
@@ -46,9 +46,9 @@ def libraries():
 
 @functools.cache
 def program():
-    """Return the JavaScript library that draws charts.
+    """Return the JavaScript library that draws charts, created once in another process.
 
-    It is created in another process, which its engine would end if the address space is limited."""
+    Its engine would end this process if the address space is limited."""
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -134,15 +134,9 @@ def _field(encoding, picture, names, name, **options):
 def _tooltip(alt, picture, names):
     shown = (picture.y, picture.x, picture.color, picture.low, picture.high, *picture.hover)
     shown = [name for name in dict.fromkeys(shown) if name]
-    return [
-        _field(alt.Tooltip, picture, names, name, **_shown_digits(picture.frame, name))
-        for name in shown
-    ]
-
-
-def _shown_digits(frame, name):
-    """Return the number format of a column in a tooltip; {} unless it holds floats."""
-    return {"format": SHOWN} if pd.api.types.is_float_dtype(frame[name]) else {}
+    floats = picture.frame.select_dtypes("floating").columns
+    formats = {name: {"format": SHOWN} if name in floats else {} for name in shown}
+    return [_field(alt.Tooltip, picture, names, name, **formats[name]) for name in shown]
 
 
 def _color(alt, picture, names):

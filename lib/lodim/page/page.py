@@ -69,12 +69,13 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
     columns = inputs.from_design(fit.design) if data is None else inputs.from_data(fit.design, data)
     groups, notes = _pictures(fit, columns, data)
     shown = [picture for group in groups.values() for picture in group]
+    made_by = f"lodim {__version__}, Python {platform.python_version()}"
     program, reason = _program(fit) if columns else (None, "no data were given to the report")
     return filled(
         TEMPLATE,
         title=f"{fit.name}: {fit.design.formula}",
         words=fit._in_words(),
-        facts=sections.facts(fit) | _versions() | {"call": fit.call},
+        facts=sections.facts(fit) | {"made by": made_by, "call": fit.call},
         groups=_numbered(groups),
         notes=notes,
         lists=({} if data is None else {CHECKS: sections.findings(fit, data)})
@@ -144,7 +145,3 @@ def _plain_input(column):
 def script(record: Any) -> str:
     """Return a record as JSON for an HTML script element; no text in it can end the element."""
     return json.dumps(record, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-
-
-def _versions():
-    return {"made by": f"lodim {__version__}, Python {platform.python_version()}"}

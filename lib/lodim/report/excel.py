@@ -6,7 +6,6 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
 
 import pandas as pd
 
@@ -69,16 +68,13 @@ def _fill(page, sheet):
     for row in page.iter_rows():
         for cell in row:
             _keep_text(cell)
-    _style_head(page, sheet)
-    _style_columns(page, sheet)
-    _style_rows(page, sheet)
+    _style(page, sheet)
     page.freeze_panes = page.cell(2, sheet.fixed + 1)
     page.auto_filter.ref = page.dimensions
-    page.sheet_view.showGridLines = False
 
 
 def _plain(value):
-    """Return a value in the form in which a cell stores it."""
+    """Return a value as a cell of a workbook can store it."""
     if is_missing(value):
         return None
     value = value.item() if hasattr(value, "item") else value
@@ -94,50 +90,22 @@ def _keep_text(cell):
         cell.quotePrefix = cell.value.startswith(LIVE)
 
 
-def _style_head(page, sheet):
-    from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
-
-    for cell, name in zip(page[1], sheet.frame.columns, strict=True):
-        cell.font = Font(bold=True, color="FFFFFF")
-        cell.fill = PatternFill("solid", fgColor=sheet.heads.get(name, HEAD))
-        cell.alignment = Alignment(horizontal="center", vertical="center", wrap_text=True)
-        cell.border = Border(bottom=Side("medium", color="000000"))
-    page.row_dimensions[1].height = 32
-
-
-def _style_columns(page, sheet):
+def _style(page, sheet):
     from openpyxl.formatting.rule import ColorScaleRule
+    from openpyxl.styles import Alignment, Font, PatternFill
 
-    for k, name in enumerate(sheet.frame.columns, start=1):
-        letter = page.cell(1, k).column_letter
-        shown = [len(_shown(c.value, sheet.formats.get(name))) for c in page[letter][1:]]
-        # Headers may be split into two lines, but not within a word.
-        head = max([len(str(name)) // 2, *map(len, str(name).split())]) + 2
-        width = max([NARROWEST, head, *(n + 2 for n in shown)])
-        page.column_dimensions[letter].width = min(WIDEST, width)
-        for cell in page[letter][1:]:
+    for head, name in zip(page[1], sheet.frame.columns, strict=True):
+        head.font, head.alignment = Font(bold=True, color="FFFFFF"), Alignment(wrap_text=True)
+        head.fill = PatternFill("solid", fgColor=sheet.heads.get(name, HEAD))
+        letter, cells = head.column_letter, page[head.column_letter][1:]
+        longest = max(len(cell.value) for cell in page[letter] if isinstance(cell.value, str))
+        page.column_dimensions[letter].width = min(WIDEST, max(NARROWEST, longest + 2))
+        for k, cell in enumerate(cells):
             cell.number_format = sheet.formats.get(name, "General")
-        if name in sheet.scales and page.max_row > 1:
+            if k in sheet.rows:
+                cell.fill = PatternFill("solid", fgColor=sheet.rows[k])
+        if name in sheet.scales and cells:
             rule = ColorScaleRule(
                 start_type="min", start_color=SCALE[0], end_type="max", end_color=SCALE[1]
             )
             page.conditional_formatting.add(f"{letter}2:{letter}{page.max_row}", rule)
-
-
-def _style_rows(page, sheet):
-    from openpyxl.styles import Border, PatternFill, Side
-
-    line = Border(bottom=Side("hair", color="A6A6A6"))
-    for number, row in enumerate(page.iter_rows(min_row=2)):
-        for cell in row:
-            cell.border = line
-            if number in sheet.rows:
-                cell.fill = PatternFill("solid", fgColor=sheet.rows[number])
-
-
-def _shown(value: Any, spec: str | None) -> str:
-    """Return approximately the text that a cell shows."""
-    if isinstance(value, float):
-        digits = len(spec.partition(".")[2]) if spec else 6
-        return f"{value:.{digits}f}"
-    return "" if value is None else str(value)

@@ -19,7 +19,7 @@ from lodim.fitting.saved import MEASURE
 from lodim.report.tables import Table, listing, significant
 from lodim.selection.choice import grid_ends
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
-from lodim.selection.grid import checked, checked_settings, losses_at, points_of, summarize
+from lodim.selection.grid import checked_settings, losses_at, points_of, summarize
 from lodim.selection.racing import LOSSES, fold_means
 from lodim.selection.tuning import side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
@@ -155,7 +155,7 @@ def cv(
     where_min, where_1se = _best_rows(frame)
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
-    settled = checked(_with_settings(problem, varied, frame, of_best))
+    settled = problem.model.validate(_with_settings(problem, varied, frame, of_best))
     tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
     of = problem.model
     best = of.run(settled, selection=tried, found=found)

@@ -81,11 +81,6 @@ def settings_at(problem, point):
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
-def checked(problem):
-    """Return the problem with settings that its model has validated; raise if they are invalid."""
-    return problem.model.validate(problem)
-
-
 def checked_settings(problem, points):
     """Return the validated settings of each grid point, a list.
 
@@ -97,7 +92,8 @@ def checked_settings(problem, points):
         key = tuple(map(id, rest.values()))
         if key not in known:
             own = settings_at(problem, rest)
-            known[key] = checked(replace(problem, settings=own)) if rest else problem
+            tried = replace(problem, settings=own)
+            known[key] = problem.model.validate(tried) if rest else problem
         out.append(settings_at(known[key], {run: point[run]} if run in point else {}))
     return out
 

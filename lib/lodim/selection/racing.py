@@ -210,7 +210,7 @@ class StageLosses:
 
     @property
     def finished(self):
-        """Whether no further stage is to be fitted."""
+        """Whether the fits in all folds need no further stage."""
         if self.behind or len(self.rows) >= self.most:
             return True
         if not (self.patient and self.rows):

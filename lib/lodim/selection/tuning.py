@@ -112,9 +112,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     losses = losses_at(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)
-    folds = [[_folds_of_draw(rows, d, draws) for rows in losses] for d in range(draws)]
-    of_draws = [_centre(problem, grid, points, folds[d], **how)[0] for d in range(draws)]
-    of_draws = of_draws if draws > 1 else []
+    K = len(splits) // draws
+    folds = [[[row[d * K : (d + 1) * K] for row in rows] for rows in losses] for d in range(draws)]
+    of_draws = [_centre(problem, grid, points, one, **how)[0] for one in folds if draws > 1]
     names = [name for name in frame if getattr(problem.settings, name, 0) is None]
     by_draw = {name: tuple(getattr(settings, name) for settings in of_draws) for name in names}
     return problem.settle(chosen, chosen=by_draw), frame
@@ -133,8 +133,3 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     frame["weight"] = [w.sum() for w in weight]
     at, between = centre(grid, frame["weight"].to_numpy(), problem.model.penalties, parts)
     return replace(settings[at], **between), frame
-
-
-def _folds_of_draw(rows, d, draws):
-    """Return the losses of the folds of draw d, from stages (rows) with the folds of all draws."""
-    return [row[d * len(row) // draws : (d + 1) * len(row) // draws] for row in rows]

@@ -23,8 +23,7 @@ from lodim.uncertainty.conformity import (
     HeldOut,
     held_out_weights,
 )
-from lodim.uncertainty.guarantee import METHODS, Guarantee
-from lodim.uncertainty.prediction_sets import Conformal
+from lodim.uncertainty.prediction_sets import METHODS, Conformal, Guarantee
 from lodim.uncertainty.refits import as_read, fit_parts, settled
 
 FOLDS = 10  # default number of folds of cv+

@@ -44,7 +44,7 @@ class ConformityScore:
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
-            each = least_ambiguous(p) if u is None else adaptive(p, u)
+            each = 1.0 - p if u is None else adaptive(p, u)
             return np.where(np.isnan(p), np.nan, each).T
         if self.score == "quantile":
             low, high = fit._quantiles_of_rows(batch, 0.5 + 0.5 * self.level * np.array([-1, 1])).T
@@ -54,7 +54,7 @@ class ConformityScore:
         return np.array([low, high, step])
 
     def uniforms(self, fit, batch):
-        """Return numbers (n,) for the score "aps", random functions of the features; else None."""
+        """Return pseudo-random numbers (n,) per row for the score "aps", else None."""
         if self.score != "aps":
             return None
         X = tiles.unpack(batch.X, batch.n).astype(np.float64)
@@ -68,7 +68,10 @@ class ConformityScore:
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
-        return band_scores(*answers, y)
+        low, high, step = answers
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
+        return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
         """Return the width of the interval, or size of the set of classes, of each held-out row.
@@ -200,18 +203,6 @@ def held_out_weights(given, units):
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
     return given / np.bincount(code, given)[code]
-
-
-def band_scores(low, high, step, y):
-    """Return the distance of y (n,) from bands (low to high), in steps; negative inside."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        score = np.maximum(low - y, y - high) / np.maximum(step, np.finfo(float).tiny)
-    return np.where(np.isfinite(high), score, np.inf)
-
-
-def least_ambiguous(p):
-    """Return scores of classes: one minus the probability p (n, C) (Sadinle et al. 2019)."""
-    return 1.0 - p
 
 
 def adaptive(p, u):

@@ -19,25 +19,17 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem with all settings fixed at those of `fit`, also settings that it chose."""
+    """Return the problem (data and settings) with all settings fixed at those of `fit`."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
 
 
 def on_one_thread(problem):
-    """Return the problem with settings for one thread."""
+    """Return the problem (data and settings) with one thread as its setting."""
     if not hasattr(problem.settings, "threads"):
         return problem
     return replace(problem, settings=replace(problem.settings, threads=1))
-
-
-def split_problem(problem, held_out):
-    """Return the problem without the held-out rows, (n,) bool, and a Batch of these rows.
-
-    Features are centred and scaled by the remaining rows."""
-    (train, test), mean, scale = split_and_scaling(problem.batch, held_out, problem.standardize)
-    return replace(problem, batch=train, design=problem.design.rescaled(mean, scale)), test
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
@@ -50,7 +42,8 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
-        own, rest = split_problem(problem, out)
+        (train, rest), *scaling = split_and_scaling(problem.batch, out, problem.standardize)
+        own = replace(problem, batch=train, design=problem.design.rescaled(*scaling))
         fit = problem.model.fit(own) if choose else problem.model.run(own, for_path=light)
         bar.update(1)
         return use(fit, as_read(fit, rest))
@@ -72,7 +65,7 @@ def _warn_once(said, n_fits):
 
 
 def as_read(fit, batch):
-    """Return the batch with only the features that the fit needs for predictions."""
+    """Return the rows of a batch with only the features that the fit needs for predictions."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -106,14 +99,10 @@ class RandomWeights:
         unit[at] = rank[code]
         return cls(base, unit, len(of_unit), np.random.SeedSequence(seed).spawn(n))
 
-    def of_units(self, k):
-        """Return the weights (n_units,) of rows or groups in replicate k, with mean one."""
-        draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
-        return draw / draw.mean()
-
     def of_rows(self, k):
         """Return the weights (n,) of the rows in replicate k."""
-        return self.base * np.append(self.of_units(k), 0.0)[self.unit]
+        draw = np.random.default_rng(self.seeds[k]).exponential(size=self.n_units)
+        return self.base * np.append(draw / draw.mean(), 0.0)[self.unit]
 
 
 ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the same rows
@@ -138,7 +127,7 @@ def held_problem(fit, data, groups, arguments):
 
 
 def _check_same_rows(problem, fit):
-    """Raise DataError unless the rows of a problem are the training rows of a fit."""
+    """Raise DataError unless a problem (data and settings) has the training rows of a fit."""
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
         differs = "the formula has other features for these rows"
