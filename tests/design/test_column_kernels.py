@@ -1,34 +1,18 @@
-"""Kernels over one column: those for many numbers give the bits of the plain ones."""
+"""Kernels over one column: missing and infinite values, and columns of float32."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from lodim.design.column_kernels import (
-    ALL_ROWS,
     BLOCK,
-    NO_WEIGHTS,
     as_real,
-    column_moments,
-    moments,
-    read_only,
     scan,
 )
 from lodim.design.design import Design
 from lodim.engine.blocks import SPAN_ROWS
 
 pytestmark = pytest.mark.long
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n", [SPAN_ROWS, SPAN_ROWS + 4 * BLOCK, SPAN_ROWS + 1])
-def test_moments_of_many_numbers_have_the_bits_of_few(dtype, n):
-    rng = np.random.default_rng(0)
-    x = (1e3 + 10.0 ** rng.uniform(-3, 3, n) * rng.standard_normal(n)).astype(dtype)
-    found = column_moments(as_real(x), read_only(ALL_ROWS), read_only(NO_WEIGHTS))
-    plain = moments(read_only(x.astype(float)), read_only(ALL_ROWS), read_only(NO_WEIGHTS))
-    assert found == plain
-    assert np.allclose(found[1:3], [x.mean(dtype=float), x.var(dtype=float) * n], rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

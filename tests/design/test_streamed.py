@@ -261,7 +261,7 @@ def test_a_sample_of_rows_is_the_same_from_everywhere(frame):
 
 BAD = {
     "y ~ a + n": (lambda df: df.assign(n=np.where(df.index < 900, np.arange(len(df)), "text")),
-                  "column 'n' holds numbers in file-0.csv and .* in file-1.csv"),
+                  "column 'n' holds numbers in one part of the data and .* in another"),
     "y ~ z": (lambda df: df.assign(z=np.where(df.index == 1005, np.inf, df.a)),
               "column 'z' must be finite; it is infinite in row 105 of file-1.csv"),
     "y ~ np.log(z)": (lambda df: df.assign(z=np.where(df.index == 1005, 0.0, 1.0), y=df.e),

@@ -16,11 +16,12 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The complete rows of a frame as numbers. N is the number of all rows, n of the complete ones.
+    """The n complete rows of a frame of N rows, as numbers.
 
     X : (n_tiles, p, 64) features in blocks of 64 rows, centred and scaled, zero beyond row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
-    weights, offset : (n,) as given, offset also (n, K); None if all weights are one, without offset
+    weights : (n,) as given; None if all are one
+    offset : (n,), or (n, K) for K classes; None without an offset
     index : labels of all N rows
     rows : (n,) positions of the complete rows in `index`, ascending
     order, clusters, groups : (n,) time, codes of clusters, codes of rows held out together; or None

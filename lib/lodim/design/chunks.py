@@ -98,7 +98,7 @@ def table_of_span(table, span, columns):
 
 
 class Chunks:
-    """The complete rows of a table in chunks of 65,536; `map` applies a function to each chunk."""
+    """The complete rows of a table in chunks of 65,536 rows, each processed by `map`."""
 
     table: Table
     in_one = False  # whether one chunk in memory has all rows
@@ -263,7 +263,7 @@ def read_chunk(chunk, names):
 
 
 def ahead(items):
-    """Yield the items of an iterator while a thread computes the next item."""
+    """Yield the items of an iterator, while a thread already computes the next item."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="lodim-read")
     take = copy_context().run  # the Dask client may be set in the caller's context
     try:
@@ -443,7 +443,7 @@ def _pick(span, table, rows):
 
 
 def flags_of(positions, n):
-    """Return (n,) bool, True at the given positions; all False if there are no positions."""
+    """Return (n,) bool that is True at the given positions."""
     flags = np.zeros(n, bool)
     flags[positions] = True
     return flags

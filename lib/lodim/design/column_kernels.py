@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 
-from lodim.engine.blocks import SPAN_ROWS
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
@@ -34,9 +33,8 @@ def weight_unit(weights):
 
 
 def as_real(values):
-    """Return a column's values as float64. Long columns (65,536 values) of float32 stay float32."""
-    keeps = values.dtype == np.float64 or (values.dtype == np.float32 and len(values) >= SPAN_ROWS)
-    return read_only(values if keeps else values.astype(np.float64))
+    """Return a column's values as float64, read-only and contiguous."""
+    return read_only(values.astype(np.float64, copy=False))
 
 
 def kernel_weights(weights, unit=1.0):
@@ -100,54 +98,6 @@ def moments(x, rows, weights):
         mean += delta * (block_total / total)
         spread += block_spread + delta * delta * ((total - block_total) * (block_total / total))
     return total, mean, spread, least, greatest
-
-
-def column_moments(x, rows, weights):
-    """Return sum of weights, mean, sum of squared deviations, minimum and maximum of x, (5,).
-
-    rows : positions to use, empty for all; weights : empty if all are one
-    """
-    if x.size >= SPAN_ROWS and not (rows.size or weights.size or x.size % (4 * BLOCK)):
-        return moments_of_blocks(x)
-    return moments(read_only(x.astype(np.float64, copy=False)), rows, weights)
-
-
-@njit(**_OPTIONS)
-def moments_of_blocks(x):
-    """Return number, mean, sum of squared deviations, minimum and maximum of x.
-
-    It gives the same bits as `moments`, but is faster. The length of x is a multiple of 2,048.
-    """
-    total, mean, spread = 0.0, 0.0, 0.0
-    least, greatest = np.full(TILE, np.inf), np.full(TILE, -np.inf)
-    for start in range(0, x.size, 4 * BLOCK):
-        part = x[start : start + 4 * BLOCK]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        four = part.reshape(4, BLOCK)
-        for j in range(BLOCK):
-            s0 += four[0, j]
-            s1 += four[1, j]
-            s2 += four[2, j]
-            s3 += four[3, j]
-        c0, c1, c2, c3 = s0 / BLOCK, s1 / BLOCK, s2 / BLOCK, s3 / BLOCK
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(BLOCK):
-            d0, d1, d2, d3 = four[0, j] - c0, four[1, j] - c1, four[2, j] - c2, four[3, j] - c3
-            s0 += d0 * d0
-            s1 += d1 * d1
-            s2 += d2 * d2
-            s3 += d3 * d3
-        for first in range(0, 4 * BLOCK, TILE):
-            tile = part[first : first + TILE]
-            for i in range(TILE):
-                least[i] = min(least[i], tile[i])
-                greatest[i] = max(greatest[i], tile[i])
-        for center, block_spread in ((c0, s0), (c1, s1), (c2, s2), (c3, s3)):
-            delta = center - mean
-            total += BLOCK
-            mean += delta * (BLOCK / total)
-            spread += block_spread + delta * delta * ((total - BLOCK) * (BLOCK / total))
-    return total, mean, spread, least.min(), greatest.max()
 
 
 def merge_moments(parts):

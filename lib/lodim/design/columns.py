@@ -284,18 +284,18 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return the column without its rows: only its name, kind and levels."""
+    """Return the column without its rows: its name, kind and levels."""
     return replace(column, values=None, codes=None)
 
 
 def join_kinds(kinds):
     """Return a column without rows, with the common kind and all levels of a column's chunks."""
-    held = [kind for kind in kinds if not is_open(kind)]
+    held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
     first = held[0]
     for kind in held:
-        check_alike(first, kind)
+        _check_alike(first, kind)
     if first.kind == "number":
         return replace(first, whole=all(kind.whole for kind in kinds))
     if len({(kind.levels, kind.declared, kind.ordered) for kind in held}) == 1:
@@ -309,30 +309,22 @@ def join_kinds(kinds):
     return Column(first.name, "level", levels=levels)
 
 
-def is_open(column):
+def _is_open(column):
     """Return whether all values are missing, so that the kind of the column is unknown."""
     return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
-def sketch(column):
-    """Return the column without rows, with its first three levels only, for messages."""
-    return Column(column.name, column.kind, levels=column.levels[:3])
-
-
-def check_alike(one, other, here="one part", there="another"):
-    """Raise DataError if a column holds numbers in one place and text or categories in another.
-
-    here, there : names of the two places in the message
-    """
-    if is_open(one) or is_open(other) or _sort(one) == _sort(other):
+def _check_alike(one, other):
+    """Raise DataError if a column holds numbers in one chunk and text or categories in another."""
+    if _sort(one) == _sort(other):
         return
 
     def shown(column):
         return f"{column.kind}s" if column.kind != "level" else first_few(column.levels, 3)
 
     raise DataError(
-        f"column {one.name!r} holds {shown(one)} in {here} and {shown(other)} in {there}; make "
-        "all of it numbers, or all of it text"
+        f"column {one.name!r} holds {shown(one)} in one part of the data and {shown(other)} in "
+        "another; make all of it numbers, or all of it text"
     )
 
 
@@ -460,9 +452,9 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: names[0] is always missing, or the columns have no complete weighted row.
+    """Raise DataError: there is no row of positive weight with values in all named columns.
 
-    everywhere : whether names[0] is missing in every row
+    everywhere : whether names[0] is missing in every row, which the message then says
     """
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")

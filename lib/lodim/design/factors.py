@@ -254,7 +254,7 @@ def labels(factor):
 
 
 def title(factor):
-    """Return the name of a factor (part of a term) for use in the term's name."""
+    """Return the name of a factor (part of a term), from which the name of the term is made."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
@@ -266,7 +266,7 @@ def width(factor):
 
 
 def letters(factor):
-    """Return the approximate length of the names of a factor's columns, in characters."""
+    """Return about how many characters the longest name of a factor's columns has."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 

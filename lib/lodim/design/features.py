@@ -22,10 +22,10 @@ from lodim.design.column_kernels import (
     ALL_ROWS,
     NO_ROWS,
     as_real,
-    column_moments,
     inverses,
     kernel_weights,
     merge_moments,
+    moments,
     pack,
     read_only,
 )
@@ -145,7 +145,7 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
             if table.missing == "keep":
                 found[k] = _known_moments(x, rows, weights)
             else:
-                found[k] = column_moments(x, rows, weights)
+                found[k] = moments(x, rows, weights)
 
     _for_terms(work, terms, table, len(known))
     return found
@@ -221,11 +221,11 @@ def check_distance(distance, scale, term, dtype):
 def _known_moments(x, rows, weights):
     """Return the moments (5,) of x in the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
-        return column_moments(x, rows, weights)
+        return moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
     if not at.size:
         return NO_ROWS
-    return column_moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
+    return moments(x, read_only(at), read_only(weights[at] if weights.size else weights))
 
 
 class Features:

@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -118,18 +117,16 @@ class Scan:
     runs : list of (position in the chunk, row number in the file, file) per run of rows
     flags : Flags, which mark missing values
     beside : dict of Columns: the response, and row inputs given by name
-    kinds : dict column name -> (Column without rows, name of the place where it was first read)
     """
 
     n: int
     runs: list
     flags: Flags
     beside: dict
-    kinds: dict
 
 
 def join_scans(scans):
-    """Return one Scan (missing values, kinds of columns) from the Scans of consecutive chunks."""
+    """Return one Scan (missing values) from the Scans of consecutive chunks."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
     runs = [
         (at + start, first, place)
@@ -140,9 +137,8 @@ def join_scans(scans):
         *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
         *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "inputs")),
     )
-    kinds = reduce(join_kinds, (scan.kinds for scan in scans))
     beside = {k: columns.concat([scan.beside[k] for scan in scans]) for k in scans[0].beside}
-    return Scan(starts[-1], runs, flags, beside, kinds)
+    return Scan(starts[-1], runs, flags, beside)
 
 
 def _add(counts):
@@ -150,22 +146,8 @@ def _add(counts):
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
-def join_kinds(kinds, more):
-    """Merge the kinds of columns with their kinds in later rows; raise if a column's differ.
-
-    kinds, more : dict name -> (Column without rows, place where it was first read)
-    """
-    joined = dict(kinds)
-    for name, (kind, place) in more.items():
-        if name not in kinds or columns.is_open(kinds[name][0]):
-            joined[name] = kind, place
-        else:
-            columns.check_alike(kinds[name][0], kind, kinds[name][1], place)
-    return joined
-
-
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan (missing values, kinds of columns) of a chunk of rows, and its columns."""
+    """Return the Scan (missing values) of a chunk of rows, and a dict of its columns."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -175,8 +157,7 @@ def scan(chunk, request, answers, inputs, missing):
     flags = flag_missing(used, answers, inputs, missing, frame.index)
     # Copies, since a view would keep all columns of its chunk in memory.
     kept = {name: columns.take(read[name], np.arange(n)) for name in beside_names}
-    kinds = {name: (columns.sketch(column), chunk.place) for name, column in read.items()}
-    return Scan(n, runs, flags, kept, kinds), read
+    return Scan(n, runs, flags, kept), read
 
 
 def read_source_rows(source, request, answers, inputs, missing):
@@ -197,16 +178,16 @@ def read_source_rows(source, request, answers, inputs, missing):
 
 
 class _FirstPass:
-    """Results of the first pass over data not in memory: scans and summaries of chunks of rows."""
+    """Results of the first reading of data not in memory: missing values and column summaries."""
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
-        self.scans, self.summaries, self.cutter, self.kinds = [], [], Cutter(), {}
+        self.scans, self.summaries, self.cutter = [], [], Cutter()
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield (Scan, dict of columns) per chunk of rows; a Scan has kinds and missing values."""
+        """Yield (Scan, dict of columns) per chunk of rows; a Scan marks missing values."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -219,7 +200,6 @@ class _FirstPass:
 
     def add(self, found, read):
         """Add the Scan and the columns of a chunk; summarize each 65,536 complete rows."""
-        self.kinds = join_kinds(self.kinds, found.kinds)
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})

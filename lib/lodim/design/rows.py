@@ -270,11 +270,10 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read columns, and return a Table of the complete rows, their positions, and two numbers.
+    """Return a Table of the complete rows of a frame, their positions, and two numbers.
 
-    The numbers count the dropped rows, and the rows that lack only features. A row is complete if
-    it has a response, weight and offset, and all features unless `missing` is "indicator" or
-    "keep".
+    These count the dropped rows, and the rows that lack only features. A complete row has a
+    response, weight and offset, and all features if `missing` is "drop".
 
     features, answers : columns of the right and the left side of the formula
     known : dict column -> arguments of `without_levels`, which makes new levels missing

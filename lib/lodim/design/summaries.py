@@ -14,9 +14,9 @@ from lodim.design.column_kernels import (
     ALL_ROWS,
     NO_ROWS,
     as_real,
-    column_moments,
     kernel_weights,
     merge_moments,
+    moments,
     read_only,
 )
 from lodim.design.columns import (
@@ -38,9 +38,8 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """Columns to summarize, and the summaries needed.
+    """Which columns to summarize (names), and which summaries are needed.
 
-    names : of all columns
     coded : columns whose distinct numbers are counted as levels
     summed : columns whose moments (mean etc.) are needed
     ranged : columns whose rows with the smallest and the largest number are needed
@@ -125,7 +124,7 @@ def _moments(table, column, known):
             return np.array(NO_ROWS)
         rows = read_only(rows[known] if rows.size else np.flatnonzero(known))
         weights = None if weights is None else weights[known]
-    return np.array(column_moments(values, rows, kernel_weights(weights, table.weight_unit)))
+    return np.array(moments(values, rows, kernel_weights(weights, table.weight_unit)))
 
 
 def _extremes(table, column, found):

@@ -73,8 +73,7 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Return the terms, a dict of the names of features and terms, and the sample size.
 
-    The sample size is the number of sampled rows from which splines and means were learned; 0 if
-    all rows were used.
+    The sample size is the number of rows from which splines learned; 0 if all rows were used.
 
     keys : terms to learn, as tuples of (column name, None) or (None, code)
     summaries : dict of Summary by column name; fills : replacements of missing values

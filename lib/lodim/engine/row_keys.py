@@ -67,9 +67,7 @@ def _by_response(u, share, y, n_classes, most):
 def of_batch(batch, n_classes):
     """Return a number (key) per row of a batch, (n,), and per class, (n_classes,).
 
-    Keys depend on the content of rows, not on their order. The key of a class is the mean of its
-    rows'
-    keys. n_classes : 0 for a numeric response or none
+    Keys depend on the content of rows, not on their order. A class has the mean of its rows' keys.
     """
     X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
     key = keys(X, batch.weight, batch.y, n_classes)
@@ -152,9 +150,7 @@ def sample_of(batch, count, seed, threads=1):
 def spread_sample(X, weight, count, seed, threads=1):
     """Return positions (count,) of rows of positive weight, evenly spread over their lengths.
 
-    The length of a row is the sum of its squared features, so the sample does not depend on the
-    order
-    of rows. X : (n_tiles, p, 64); seed : determines the first sampled row
+    The length of a row is the sum of its squared features, so the order of rows does not matter.
     """
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))

@@ -19,9 +19,9 @@ from lodim.engine.tiles import TILE
 class WorkerTiles:
     """An array in tiles of 64 rows, (n_tiles, ..., 64), in groups of rows that Dask workers hold.
 
-    A kernel called with it runs on the workers. Each worker uses its rows of all WorkerTiles
-    arguments; other arguments are sent. beside : dict of columns that were read with the rows: name
-    -> (array (n,) or (n, K) here, its WorkerTiles)
+    A kernel called with it runs on the workers, which use their rows of all such arguments.
+
+    beside : dict of columns read with the rows: name -> (array in this process, its WorkerTiles)
     """
 
     def __init__(self, cluster, futures, n, shape, dtype):

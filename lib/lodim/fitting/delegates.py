@@ -7,7 +7,7 @@ from typing import Any, Literal
 from lodim.checks import one_of
 from lodim.design.batch import with_positive_weight
 from lodim.diagnostics.findings import Checks
-from lodim.errors import ArgumentError
+from lodim.errors import ArgumentError, MissingExtraError
 from lodim.fitting import maketables
 from lodim.fitting.registry import MODELS
 from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
@@ -327,12 +327,17 @@ class Delegates(ABC):
         >>> from marginaleffects import avg_slopes  # doctest: +SKIP
         >>> avg_slopes(fit.to_marginaleffects(cars), by="origin")  # doctest: +SKIP
         """
-        from lodim.fitting import marginaleffects
-
-        one_of("type", type, marginaleffects.SCALES)
+        one_of("type", type, ("response", "link"))
         if self.design.response is None:
             raise ArgumentError("marginal effects need a response on the left of '~'")
-        return marginaleffects.wrap(self, data, type)
+        try:
+            from lodim.fitting.marginaleffects_model import wrap
+        except ImportError as error:
+            raise MissingExtraError(
+                "to_marginaleffects() needs the package marginaleffects, 0.6 or newer: "
+                "pip install marginaleffects"
+            ) from error
+        return wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:
         """Write an HTML page about the fit to one file, which needs no network.

@@ -1,17 +1,46 @@
-"""LodimModel: adapter of fits to marginaleffects; imported only if that package is used."""
+"""A fit as a model of the package marginaleffects; imported only if that package is used."""
+
+import contextlib
 
 import numpy as np
 import pandas as pd
 import polars as pl
 from marginaleffects.classes import ModelAbstract, ModelVault
 
-from lodim.design.frame import in_pandas
-from lodim.errors import ArgumentError, DataWarning, warn
+from lodim.design import columns, factors
+from lodim.design.frame import in_pandas, read_column, read_frame
+from lodim.errors import ArgumentError, DataError, DataWarning, warn
 
 # Shift of the coefficients passed to marginaleffects, in standard errors.
 # Its steps for derivatives are 1.5e-8 of the coefficient. With the shift they are 1e-4 to 1e-3
 # standard errors, large compared with the rounding errors of slopes.
 SHIFT = 1e5
+
+
+def wrap(fit, data, type):
+    """Return a fit and data as the ModelAbstract that the package marginaleffects expects."""
+    design = fit._reader
+    frame = read_frame(data)
+    needed = [*dict.fromkeys([*factors.columns_of(design.response.key), *design.features])]
+    if design.offset_given and design.offset is None:
+        raise ArgumentError("the offset must be the name of a column, not an array: fit again")
+    needed += [design.offset] if design.offset_given else []
+    read = {name: read_column(frame, name) for name in needed}
+    for name in frame.names:  # other columns may be used for grouping
+        with contextlib.suppress(DataError):
+            read[name] = read_column(frame, name)
+    as_levels = {factors.column_with_levels(part) for term in design.terms for part in term}
+    read = {k: columns.as_levels(v) if k in as_levels else v for k, v in read.items()}
+    return LodimModel(fit, type, complete_rows(read, needed), needed, _texts(read))
+
+
+def _texts(read):
+    """Return a dict column -> (dict text -> level), for levels that are neither text nor bool."""
+    return {
+        name: {str(level): level for level in column.levels}
+        for name, column in read.items()
+        if column.kind == "level" and not all(isinstance(v, str | bool) for v in column.levels)
+    }
 
 
 class LodimModel(ModelAbstract):

@@ -148,14 +148,13 @@ def lambda_grid(problem, penalty, n, ratio=None):
 class Model:
     """A kind of model: its name, its abilities, and its steps from data to a fit.
 
-    A subclass defines the attributes without a value, and overrides the methods that raise
+    A subclass defines the attributes without a value, and the methods that raise
     NotImplementedError.
 
     reference : BibTeX entry of the model's source
     settings : dataclass of the model's arguments, which it checks
     families : names of families; "none" if a formula may have no response
-    missing : allowed values of the argument `missing`; with "keep" missing values are NaN in X and
-        y
+    missing : allowed values of the argument `missing`; with "keep", X and y contain NaN
     learning : arguments of `Design.learn` that the model needs
     penalties : settings that shrink the model, by name; path() and cv() vary the first by default
     stage_setting : name of the number of stages, if one run also gives the fits with fewer stages
@@ -253,10 +252,7 @@ class Model:
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) for other weights, starting from the given fit to the same rows.
-
-        None if the model must be fitted from the beginning.
-        """
+        """Return (estimates, log) for other weights, starting from the fit, or None."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:

@@ -8,17 +8,17 @@ import pandas as pd
 
 from lodim.atomic_write import replacing
 from lodim.design.frame import name_of, to_arrow
-from lodim.errors import ArgumentError, DataError, MissingExtraError
+from lodim.errors import ArgumentError, DataError
+from lodim.sources.schemas import arrow
 
 
 @contextlib.contextmanager
 def writing(path, other=None):
     """Yield a function that appends frames to a file, which appears when the block ends.
 
-    An existing file is replaced, but unchanged after an error. Frames are of pandas, polars or
-    pyarrow, with equal columns. Row labels of pandas are written unless they are a RangeIndex.
-
-    other : writer for other suffixes than those of Parquet, Arrow and CSV; None means an error
+    After an error, an existing file is unchanged. Row labels of pandas are written unless they are
+    a
+    RangeIndex. other : writer for suffixes other than those of Parquet, Arrow and CSV
     """
     kind = _kind(path, other)
     try:
@@ -66,42 +66,26 @@ def _csv(file):
     yield append
 
 
-@contextlib.contextmanager
 def _parquet(file):
-    from pyarrow.parquet import ParquetWriter
+    def opened(schema):
+        from pyarrow.parquet import ParquetWriter
 
-    with _tables(lambda schema: ParquetWriter(file, schema)) as append:
-        yield append
+        return ParquetWriter(file, schema)
+
+    return _tables(opened)
 
 
-@contextlib.contextmanager
 def _arrow(file):
-    from pyarrow.ipc import new_file
+    def opened(schema):
+        from pyarrow.ipc import new_file
 
-    with _tables(lambda schema: new_file(file, schema)) as append:
-        yield append
+        return new_file(file, schema)
 
-
-def _of_pyarrow(kind):
-    def checked(file):
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise MissingExtraError(
-                "pyarrow is needed to write Parquet and Arrow files: pip install 'lodim[arrow]'"
-            ) from None
-        return kind(file)
-
-    return checked
+    return _tables(opened)
 
 
 CSV = _csv
-KINDS = {
-    ".parquet": _of_pyarrow(_parquet),
-    ".csv": CSV,
-    ".arrow": _of_pyarrow(_arrow),
-    ".feather": _of_pyarrow(_arrow),
-}
+KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow}
 
 
 @contextlib.contextmanager
@@ -110,8 +94,7 @@ def _tables(open_writer):
 
     The first tables are kept in memory while a column has no value, since its type is unknown.
     """
-    import pyarrow as pa
-
+    pa = arrow()
     waiting, opened, schema = [], None, None
 
     def flush():
@@ -142,8 +125,7 @@ def _tables(open_writer):
 
 def _plain_types(schema):
     """Return a schema without categories, since their codes would differ between chunks."""
-    import pyarrow as pa
-
+    pa = arrow()
     for j, field in enumerate(schema):
         if pa.types.is_dictionary(field.type):
             schema = schema.set(j, field.with_type(field.type.value_type))
@@ -153,10 +135,8 @@ def _plain_types(schema):
 def _table(frame):
     if not isinstance(frame, pd.DataFrame):
         return to_arrow(frame)
-    import pyarrow as pa
-
     labelled = not isinstance(frame.index, pd.RangeIndex)
-    return pa.Table.from_pandas(_named(frame), preserve_index=labelled)
+    return arrow().Table.from_pandas(_named(frame), preserve_index=labelled)
 
 
 def _named(frame):

@@ -188,7 +188,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return answer(frame) for a chunk of rows; errors about the data name the chunk and the row.
+    """Return answer(frame) for a chunk of rows; errors about the data name the chunk and row.
 
     answer : function of a Frame, such as predict; offset : dict with the offset, or {}
     """
@@ -248,7 +248,7 @@ def _beside(data, answers):
 
 
 def _together(call, source):
-    """Return the results for all chunks of data not in memory, as one frame."""
+    """Return the results of all chunks of data that are not in memory, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.beside:

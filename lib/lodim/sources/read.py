@@ -10,9 +10,8 @@ from lodim.sources.source import Source
 def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     """Return a Source of data that are not in memory, to read in chunks; None for other data.
 
-    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame or Dask
-        DataFrame. Files are Parquet, Arrow (Feather) or CSV. sep, decimal : separator and decimal
-        sign of CSV files
+    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
+    sep, decimal : separator and decimal sign of CSV files
     """
     if is_path(data):
         return _read_files(data, sep, decimal)

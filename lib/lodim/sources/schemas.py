@@ -14,7 +14,7 @@ def arrow() -> Any:
         import pyarrow
     except ImportError:
         raise MissingExtraError(
-            "pyarrow is needed to read Parquet and Arrow files and lazy frames: pip install "
+            "pyarrow is needed for Parquet and Arrow files and lazy frames: pip install "
             "'lodim[arrow]'"
         ) from None
     return pyarrow
