@@ -25,6 +25,7 @@ from lodim.design.frame import check_numeric_text, read_column
 from lodim.engine.blocks import each
 from lodim.errors import DataError
 from lodim.family import NUMERIC
+from lodim.family.ordinal import check_order
 from lodim.formula.language import column_name, function_name, is_condition, quote, spell
 from lodim.text import first_few
 
@@ -72,8 +73,8 @@ class Response:
             raise ValueError(f"the response has levels {self.levels!r:.40}, and is {family}")
         if family == "binomial" and len(self.levels or ()) > 2:
             raise ValueError(f"the response has {len(self.levels)} levels, not 2")
-        if family == "ordinal" and len(self.levels or ()) < 3:
-            raise ValueError("an ordered response must have at least 3 levels")
+        if family == "ordinal":
+            check_order(self.name, self.levels, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +153,8 @@ class RowInputs:
         if family != "multinomial":
             raise DataError(f"offset has {k} columns, but must have one for family {family!r}")
         if k != len(response.levels):
-            raise DataError(
-                f"offset must have a column for each of the {len(response.levels)} classes, not "
-                f"{k} columns"
-            )
+            each = f"each of the {len(response.levels)} classes"
+            raise DataError(f"offset must have a column for {each}, not {k} columns")
 
 
 INPUTS = tuple(field.name for field in fields(RowInputs))
@@ -387,14 +386,10 @@ def learn_response(response, family, table):
         y = _values(source, rows, family)
         _check_varies(y, response.name, table.positive_weight)
         return expand_rows(y, where, n), response, family
-    if family == "ordinal" and source.kind == "level" and not source.ordered:
-        raise DataError(
-            f"family 'ordinal' needs a response in order, but {source.name!r} has the classes "
-            f"{first_few(source.levels, 3)} in no order: make it an ordered category, such as "
-            "pd.Categorical(values, categories=[...], ordered=True), or numbers"
-        )
-    source = columns.as_levels(source)
+    in_order, source = source.kind == "number" or source.ordered, columns.as_levels(source)
     levels = columns.used_levels(source, rows)
+    if family == "ordinal":
+        check_order(response.name, levels, in_order)
     y = columns.recode(source, levels, rows).astype(np.float64)
     _check_levels(response.name, levels, y, family, table.positive_weight)
     return expand_rows(y, where, n), Response(response.name, levels, response.called), family
@@ -523,11 +518,6 @@ def _check_levels(name, levels, y, family, positive_weight):
     if len(used) < 2:
         one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
-    if family == "ordinal" and len(levels) < 3:
-        raise DataError(
-            f"family 'ordinal' needs at least three classes in order, but the response {name!r} "
-            f"has {first_few(levels)}; use family 'binomial'"
-        )
     if family == "binomial" and len(levels) > 2:
         raise DataError(
             f"family 'binomial' needs two classes, but the response {name!r} has {len(levels)}: "

@@ -10,13 +10,16 @@ import numpy as np
 from lodim.errors import ArgumentError
 from lodim.family.binomial import Binomial, Proportion
 from lodim.family.family import LARGEST_LOG, RAREST, Family, NoResponse, beyond_null, hits
+from lodim.family.gamma import Gamma
 from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber, learned_limit
 from lodim.family.multinomial import Multinomial
 from lodim.family.negative_binomial import NegativeBinomial, learned_theta
 from lodim.family.ordinal import Ordinal
-from lodim.family.power import Gamma, Poisson, PowerVariance, Tweedie
+from lodim.family.poisson import Poisson
+from lodim.family.power import PowerVariance
 from lodim.family.quantile import Quantile
+from lodim.family.tweedie import Tweedie
 
 __all__ = [
     "FAMILIES",

@@ -1,14 +1,15 @@
 """Classes in an order: cumulative logit, with one score per boundary between classes."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.special import expit
 
-from lodim.engine.blocks import single_blas, sum_rows
+from lodim.engine.blocks import sum_rows
+from lodim.errors import DataError
 from lodim.family.binomial import Binomial
-from lodim.family.family import RAREST, Family, mean_deviance
+from lodim.family.family import RAREST, Family, beside_offset
+from lodim.text import first_few
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,24 @@ class Ordinal(Family):
         start = self.score(np.maximum(sum_rows(shares, len(y)), RAREST)[None])[0]
         if not offset.any():
             return start
-        from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
-
         # The first score and the logarithms of the falls to the others keep their order.
-        first, falls = start[:1], np.log(np.maximum(-np.diff(start), RAREST))
-        value = partial(mean_deviance, self, y, weight, offset)
-        with single_blas():
-            found = minimize(lambda x: value(_falling(x)), np.append(first, falls), method="BFGS")
-        return _falling(found.x)
+        falls = np.log(np.maximum(-np.diff(start), RAREST))
+        return beside_offset(self, y, weight, offset, np.append(start[:1], falls), _falling)
+
+
+def check_order(name, levels, in_order):
+    """Raise DataError unless the response `name` has at least three classes, which are in order."""
+    if not in_order:
+        raise DataError(
+            f"family 'ordinal' needs a response in order, but {name!r} has the classes "
+            f"{first_few(levels, 3)} in no order: make it an ordered category, such as "
+            "pd.Categorical(values, categories=[...], ordered=True), or numbers"
+        )
+    if len(levels or ()) < 3:
+        raise DataError(
+            f"family 'ordinal' needs at least three classes in order, but the response {name!r} "
+            f"has {first_few(levels or ())}; use family 'binomial'"
+        )
 
 
 def _falling(x):

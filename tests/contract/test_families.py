@@ -1,0 +1,269 @@
+"""Every family in every model: what all models share works, or is refused in words of the test."""
+
+import json
+import subprocess
+from shutil import which
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lodim as ld
+from export.targets import TARGETS, expected, gap
+from lodim.export import javascript
+from lodim.family import FAMILIES
+from lodim.fitting.fit_model import model_of
+
+N = 90
+RESPONSES = {  # response and parameter of each family
+    "gaussian": ("size", {}),
+    "binomial": ("side", {}),
+    "multinomial": ("side3", {}),
+    "ordinal": ("grade", {}),
+    "poisson": ("count", {}),
+    "negative_binomial": ("count", {}),
+    "gamma": ("amount", {}),
+    "tweedie": ("claims", {"power": 1.4}),
+    "quantile": ("size", {"quantile": 0.8}),
+    "huber": ("size", {}),
+}
+CALLS = {
+    "glm": {},
+    "gbmap": {"m": 2, "lambda_": 0.1, "threads": 1},
+    "costnet": {"lambda_": 0.01, "threads": 1},
+}
+CASES = [
+    (name, family)
+    for name in CALLS
+    for family in model_of(getattr(ld, name)).families
+    if family != "none"
+]
+CLASSICAL = ("gaussian", "binomial", "multinomial")
+REFUSED = {  # capability -> family -> words of the error
+    "interval": dict.fromkeys(["multinomial", "ordinal"], "type must be one of response, link"),
+}
+
+
+def rows(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    df = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    df["g"] = rng.choice(["u", "v", "w"], n)
+    f = df["a"] - 0.5 * df["b"] + 0.5 * (df["g"] == "u")
+    noisy = f + rng.logistic(size=n)
+    df["size"] = f + rng.normal(size=n)
+    df["side"] = np.where(noisy > 0, "yes", "no")
+    code = np.digitize(noisy, [-0.7, 0.9])
+    df["side3"] = np.array(["one", "two", "three"])[code]
+    df["grade"] = pd.Categorical.from_codes(code, ["low", "middle", "high"], ordered=True)
+    mean = np.exp(0.5 + 0.5 * f)
+    df["count"] = rng.poisson(mean * rng.gamma(2.0, 0.5, n))
+    df["amount"] = rng.gamma(2.0, mean / 2.0)
+    df["claims"] = rng.gamma(rng.poisson(mean) + 1e-9, 1.0).round(6)
+    return df
+
+
+class Case:
+    """A model function with a family: the call, the rows and the fit."""
+
+    def __init__(self, name, family, df):
+        self.response, parameter = RESPONSES[family]
+        self.family, self.df, self.model = family, df, getattr(ld, name)
+        self.formula = f"{self.response} ~ a + b + g"
+        self.call = {"family": family} | parameter | CALLS[name]
+        self.fit = self.model(self.formula, df, **self.call)
+
+
+@pytest.fixture(scope="module")
+def df():
+    return rows()
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def case(request, df):
+    return Case(*request.param, df)
+
+
+def test_every_family_has_a_case():
+    assert {family for _, family in CASES} == set(FAMILIES) - {"none"}
+
+
+def test_types_of_predictions(case, df):
+    fit = case.fit
+    mean, link = fit.predict(df), fit.predict(df, "link")
+    score = link.to_numpy().reshape(len(df), -1)
+    np.testing.assert_allclose(mean, fit.family.mean(score), rtol=1e-12, atol=1e-15)
+    if fit.levels is None:
+        for kind in ("class", "prob"):
+            with pytest.raises(ld.ArgumentError, match="type"):
+                fit.predict(df, kind)
+        return
+    p = fit.predict(df, "prob")
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    assert (fit.predict(df, "class") == p.idxmax(axis=1)).all()
+
+
+def test_intervals(case, df):
+    if case.fit.name != "glm":
+        assert "interval" not in case.fit.types
+        return
+    if words := REFUSED["interval"].get(case.family):
+        with pytest.raises(ld.ArgumentError, match=words):
+            case.fit.predict(df, "interval")
+        return
+    found = case.fit.predict(df, "interval")
+    np.testing.assert_allclose(found["fit"], case.fit.predict(df), rtol=1e-12)
+    assert ((found["lower"] < found["fit"]) & (found["fit"] < found["upper"])).all()
+    if case.fit.levels is None and case.family != "tweedie":
+        wide = (found["new_lower"] <= found["lower"]) & (found["upper"] <= found["new_upper"])
+        assert wide.mean() > 0.95
+        new = case.df[case.response]
+        assert ((found["new_lower"] <= new) & (new <= found["new_upper"])).mean() > 0.85
+
+
+def test_measures_are_means_of_rows(case, df):
+    fit, known = case.fit, case.fit.augment(df)
+    found = fit.evaluate(df).iloc[0]
+    assert found["deviance"] == pytest.approx(known[".loss"].mean(), rel=1e-12)
+    assert found["dev_ratio"] == pytest.approx(fit.dev_ratio, rel=1e-6)
+    if fit.levels is None:
+        np.testing.assert_allclose(known[".resid"], df[case.response] - known[".fitted"])
+    else:
+        share = (known[".class"] == df[case.response]).mean()
+        assert found["accuracy"] == pytest.approx(share, rel=1e-12)
+
+
+def test_files_and_repeated_calls(case, df, tmp_path):
+    fit = case.fit
+    fit.save(tmp_path / "a.lodim")
+    again = ld.load(tmp_path / "a.lodim")
+    assert again.family == fit.family and str(again.summary()) == str(fit.summary())
+    np.testing.assert_array_equal(again.predict(df), fit.predict(df))
+    np.testing.assert_array_equal(fit.update(df).predict(df), fit.predict(df))
+
+
+def test_rows_of_a_file(case, df, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = str(tmp_path / "rows.parquet")
+    df.to_parquet(path)
+    fit = case.model(case.formula, path, **case.call)
+    np.testing.assert_allclose(fit.predict(df), case.fit.predict(df), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fit.predict(path), fit.predict(df), rtol=1e-12)
+    one, other = (fit.evaluate(rows).iloc[0].to_dict() for rows in (path, df))
+    assert one == pytest.approx(other, rel=1e-9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exports_predict_the_same(case, df, target):
+    run, precision = TARGETS[target]
+    new = df[["a", "b", "g"]].head(20)
+    assert gap(run(case.fit, new), expected(case.fit, new)) <= precision
+
+
+@pytest.mark.skipif(which("node") is None, reason="no node is installed to run JavaScript with")
+def test_javascript_predicts_the_same(case, df):
+    new = df[["a", "b", "g"]].head(20)
+    program = javascript.write(case.fit._equation("error"))
+    program += f"\nconsole.log(JSON.stringify({json.dumps(new.to_dict('records'))}.map(predict)));"
+    found = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
+    answers = json.loads(found.stdout)
+    if case.fit.levels is not None:
+        answers = [[p for _, p in pairs] for pairs in answers]
+    assert gap(np.array(answers).reshape(20, -1), expected(case.fit, new)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "name, family", [("glm", "ordinal"), ("gbmap", "poisson"), ("costnet", "tweedie")]
+)
+def test_pages(name, family, df, tmp_path):
+    pytest.importorskip("vl_convert")
+    case = Case(name, family, df)
+    case.fit.report(tmp_path / "page.html", df)
+    assert "predict" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_checks_and_prints(case, df):
+    assert case.fit.family.label in str(case.fit)
+    found = case.fit.check(df)
+    text = str(found)
+    counts = case.fit.family.name == "poisson"
+    assert ("only for family poisson" in text) == (not counts)
+    assert not {"calibration", "leak", "duplicates"} & set(found.codes)
+
+
+def test_effects_are_means_of_predictions(case, df):
+    found = ld.effects(case.fit, df, "a", kind="pd", type="response").tidy()
+    levels = case.fit.levels
+    several = case.fit.predict(df).ndim == 2
+    for value, part in list(found.groupby("value"))[:3]:
+        mean = case.fit.predict(df.assign(a=value)).mean()
+        wanted = [mean[level] for level in levels] if several else [mean]
+        np.testing.assert_allclose(sorted(part["estimate"]), sorted(wanted), rtol=1e-9)
+
+
+def test_paths_and_folds(case, df):
+    call = {k: v for k, v in case.call.items() if k not in ("lambda_", "relax")}
+    if case.fit.name == "glm":
+        with pytest.raises(ld.ArgumentError, match="glm has no penalty"):
+            ld.path(case.model, case.formula, df, **call)
+    else:
+        path = ld.path(case.model, case.formula, df, n_lambda=3, **call)
+        assert len(path.tidy()) >= 3
+    fold, held = np.arange(len(df)) % 3, np.empty(len(df))
+    found = ld.cv(case.model, case.formula, df, folds=fold, **case.call)
+    for k in np.unique(fold):
+        fit = case.model(case.formula, df[fold != k], **case.call)
+        held[fold == k] = fit.augment(df[fold == k])[".loss"]
+    assert found.tidy()["mean"].min() == pytest.approx(held.mean(), rel=0.2)
+
+
+def test_conformal(case, df):
+    found = ld.conformal(case.model, case.formula, df, folds=3, level=0.8, **case.call)
+    answers = found.predict(df)
+    if case.fit.levels is None:
+        inside = (answers["lower"] <= df[case.response]) & (df[case.response] <= answers["upper"])
+        assert inside.mean() > 0.7
+        if case.fit.family.link == "log":
+            assert answers["lower"].min() >= 0.0
+    else:
+        sets = answers[[c for c in answers if c in map(str, case.fit.levels)]]
+        assert sets.to_numpy().any()
+
+
+def test_compare(case, df):
+    arguments = {k: v for k, v in case.call.items() if k in ("family", "power", "quantile")}
+    own = {k: v for k, v in case.call.items() if k not in arguments}
+    models = {"one": (case.fit.name, own), "two": (case.fit.name, own)}
+    found = ld.compare(case.formula, df, models, folds=3, baselines=False, **arguments)
+    assert np.isfinite(found.tidy()["deviance"]).all()
+
+
+def test_estimators(case, df):
+    from lodim import sklearn
+
+    if case.fit.levels is not None and case.family != "ordinal":
+        return  # the estimator of classes chooses this family itself
+    kind = "Regressor" if case.fit.levels is None else "Classifier"
+    estimator = getattr(sklearn, case.fit.name.capitalize() + kind)(**case.call)
+    X, y = df[["a", "b", "g"]], df[case.response]
+    estimator.fit(X, y)
+    found = estimator.predict(X) if case.fit.levels is None else estimator.predict_proba(X)
+    np.testing.assert_allclose(found, case.fit.predict(df), rtol=1e-9)
+
+
+def test_bootstrap(case, df):
+    found = ld.bootstrap(case.fit, df, n=3, threads=1)
+    assert len(found.tidy(level=0.5)) > 0
+
+
+@pytest.mark.parametrize(
+    "model, family",
+    [
+        *((m, f) for m in (ld.proset, ld.ripr, ld.melm) for f in RESPONSES if f not in CLASSICAL),
+        *((m, f) for m in (ld.gbmap, ld.costnet) for f in ("ordinal", "negative_binomial")),
+        *((ld.costnet, f) for f in ("quantile", "huber")),
+    ],
+)
+def test_models_without_a_family_say_so(model, family, df):
+    response, _ = RESPONSES[family]
+    with pytest.raises(ld.ArgumentError, match=f"family must be one of .*, not '{family}'"):
+        model(f"{response} ~ a + b", df, family=family)
