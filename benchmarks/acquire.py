@@ -1,16 +1,18 @@
-"""Policies of acquire() next to costnet's price list, a myopic policy, and fixed and random orders.
+"""Policies of acquire() next to costnet, a myopic policy, and fixed and random orders.
 
-    python benchmarks/acquire.py FOLDER [--sets NAME ...] [--seeds 3] [--out FILE]
+    python benchmarks/acquire.py FOLDER [--sets NAME ...] [--seeds 0 1 2] [--out FILE]
+    python benchmarks/acquire.py --table FILE ... | --online | --speed
 
 FOLDER has CSV files of public sets, of which the last column is the response. Each set is split at
-random, at most 600 rows for training (CUBE-NM: 2,000) and at most 100 for the test, once per seed.
-Rivals: "myopic" (the same predictor, one feature at a time), "fixed" (the same predictor, the same
-features for all rows), "random" (a random order per row), "all", and "frontier" (the models of
-costnet; "default" is the one that costnet chooses).
+random once per seed: at most 600 rows for training (CUBE-NM: 2,000) and 300 for the test (100 of
+sets with 40 features or more). Rivals: "myopic" (the same predictor, one feature ahead), "fixed"
+(the same predictor, the same features for all rows), "random" (a random order per row), "all", and
+"frontier" (the models of costnet; "default" is the one that costnet chooses).
 
-CHOSEN_ON are the sets on which the settings of acquire() were chosen; all others only report.
-Results: one row per set, seed, policy and trade-off. `--table` prints the gates of a file of
-results, with standard errors over test rows and splits; `--speed` measures decisions.
+`gap` is the loss of a rival minus that of the policy at the same mean price, row by row; `gap_se`
+is its standard error over the test rows. CHOSEN_ON are the sets on which the methods and settings
+of acquire() were chosen; all others only report. `--table` prints the gates of files of results;
+`--online` adds 1,000 rows one by one; `--speed` measures decisions.
 """
 
 import argparse
@@ -22,8 +24,11 @@ import numpy as np
 import pandas as pd
 
 import lodim as ld
+from lodim.acquisition.curve import by_rule, frontier_by_row, summary
+from lodim.engine import tiles
 
-CHOSEN_ON = ("cube", "cube_nm", "heart", "wine", "ionosphere", "autompg", "concrete")
+CHOSEN_ON = ("cube", "cube_nm", "heart", "wine", "ionosphere", "autompg", "concrete", "german",
+             "wdbc", "sonar")  # fmt: skip
 FILES = {  # file, response: at equal prices
     "pima": ("pima_diabetes", "diabetes"),
     "australian": ("australian", "class_label"),
@@ -31,6 +36,9 @@ FILES = {  # file, response: at equal prices
     "spambase": ("spambase", None),
     "california": ("california_housing", "MedHouseVal"),
     "liver": ("liver_disorders", None),
+    "german": ("german_numer", None),
+    "wdbc": ("breast_cancer_wdbc", None),
+    "sonar": ("sonar", None),
 }
 BUNDLED = {
     "wine": "cultivar",
@@ -39,9 +47,14 @@ BUNDLED = {
     "seeds": "variety",
     "concrete": "strength",
 }
-CLASSES = ("pima", "australian", "vowel", "spambase", "liver", "cube", "cube_nm")
-TRAIN, TEST = 600, 100
-SHARES = (8.0, 2.0, 0.7, 0.2)  # trade-offs of the curves, as shares of the default
+CLASSES = ("pima", "australian", "vowel", "spambase", "liver", "german", "cube", "cube_nm")
+REPORTED = ("heart", "monitoring", "pima", "australian", "seeds", "california", "liver", "vowel",
+            "wine", "cube", "cube_nm")  # fmt: skip
+TRAIN, TEST = 600, 300
+TEST_WIDE, WIDE = 100, 40  # test rows of sets with this many features
+SHARES = (8.0, 2.0, 0.5, 0.1, 0.02)  # trade-offs of the curves, as shares of the default
+KINDS = ("policy", "myopic", "fixed", "random", "all")
+STREAM, CHECKED = 1000, (100, 400, 700, 1000)  # rows that arrive, and when the policy is measured
 
 
 def cube_rows(n, blocks, seed):
@@ -102,36 +115,51 @@ def case(name, folder, seed):
 def curves(name, folder, seed):
     """Frame of the curves of a set and seed."""
     response, train, test, prices = case(name, folder, seed)
+    test = test[: TEST_WIDE if test.shape[1] > WIDE else TEST]
     if name in CLASSES:
         train, test = (f.assign(**{response: f[response].astype(str)}) for f in (train, test))
     formula = f"{response} ~ ."
     clock = time.process_time()
     policy = ld.acquire(formula, train, **prices)
     learned = time.process_time() - clock
-    frontier = None
+    trade_offs = [policy.trade_off * share for share in SHARES]
+    runs = [*by_rule(policy, *standardized(policy, test), KINDS, trade_offs)]
     if not name.startswith("cube"):
-        frontier = ld.costnet(formula, train, **prices, budget=np.inf)
-    out = policy.curve(test, [policy.trade_off * s for s in SHARES], frontier=frontier)
-    if frontier is not None:
-        default = ld.costnet(formula, train, **prices).cost
-        own = out[(out["policy"] == "frontier") & (out["price"] <= default + 1e-9)].tail(1)
-        out = pd.concat([out, own.assign(policy="default")], ignore_index=True)
+        fit = ld.costnet(formula, train, **prices)
+        batch = policy.design.apply(test, response=True)
+        runs += frontier_by_row(policy, fit, test, np.arange(len(test)), batch.y)
+        runs += [("default", *run[1:]) for run in runs if abs(run[2][0] - fit.cost) < 1e-9][-1:]
+    out = summary(runs)
+    own = [run for run in runs if run[0] == "policy"]
+    own.append(next(run for run in runs if run[0] == "fixed"))  # nothing is bought
+    gaps = np.array([run[3] - at_price(own, run[2].mean()) for run in runs])
+    out["gap"], out["gap_se"] = gaps.mean(axis=1), gaps.std(axis=1) / np.sqrt(gaps.shape[1])
     return out.assign(data=name, seed=seed, learned=learned)
 
 
-def at_price(curve, price):
-    """Loss and its standard error on the line through a curve, at a price; its ends go on flat."""
-    curve = curve.sort_values("price")
-    return [np.interp(price, curve["price"], curve[column]) for column in ("loss", "se")]
+def standardized(policy, rows):
+    """Features and response of rows as the predictor of a policy takes them."""
+    batch = policy.design.apply(rows, response=True)
+    X = policy.mixture.features(tiles.unpack(batch.X, batch.n))
+    return X, (batch.y - policy.centre) / policy.scale
+
+
+def at_price(runs, price):
+    """Loss (n,) of each row on the line through runs, at a mean price; the ends go on flat."""
+    runs = sorted(runs, key=lambda run: run[2].mean())
+    prices, losses = np.array([run[2].mean() for run in runs]), np.array([run[3] for run in runs])
+    at = np.interp(price, prices, np.arange(len(runs)))
+    low = int(at)
+    return losses[low] + (at - low) * (losses[min(low + 1, len(runs) - 1)] - losses[low])
 
 
 def at_loss(curve, loss):
-    """Least price on the line through a curve at which the loss is at most this; else NaN."""
+    """Least price on the line through a curve at which the loss is at most this; else infinite."""
     curve = curve.sort_values("price")
     price, losses = curve["price"].to_numpy(), curve["loss"].to_numpy()
     below = np.flatnonzero(losses <= loss)
     if not len(below):
-        return np.nan
+        return np.inf
     k = below[0]
     if k == 0:
         return price[0]
@@ -140,29 +168,53 @@ def at_loss(curve, loss):
 
 
 def gates(results):
-    """Frame of the gates of each set: means over seeds."""
+    """Frame of the gates of each set: medians of the share of the price, and means over seeds.
+
+    A gap is the rival's loss minus the policy's at equal mean price. Its standard error is the mean
+    of those of the seeds, as the splits share rows.
+    """
     rows = []
-    for (name, _), part in results.groupby(["data", "seed"], sort=False):
-        by = {kind: group for kind, group in part.groupby("policy")}
-        policy, row = by["policy"], {"data": name}
-        row["loss all"] = by["all"]["loss"].iloc[0]
-        # Where nothing is bought, all policies predict alike.
-        start = by["fixed"].sort_values("price").iloc[:1]
-        own = pd.concat([start, policy])
-        for rival in ("myopic", "fixed", "random", "frontier"):
-            if rival in by:
-                gaps = []
-                for _, one in policy.iterrows():
-                    loss, se = at_price(pd.concat([start, by[rival]]), one["price"])
-                    gaps.append((loss - one["loss"]) / max(np.hypot(se, one["se"]), 1e-12))
-                row[f"worst z {rival}"] = min(gaps)
-                row[f"mean z {rival}"] = np.mean(gaps)
-        if "default" in by:
-            default = by["default"].iloc[0]
-            row["default price"], row["default loss"] = default["price"], default["loss"]
-            row["share of price"] = at_loss(own, default["loss"]) / default["price"]
+    for name, part in results.groupby("data", sort=False):
+        kinds = dict(list(part.groupby("policy")))
+        row = {"data": name, "splits": part["seed"].nunique()}
+        row["loss all"] = kinds["all"]["loss"].mean()
+        if "default" in kinds:
+            shares = []
+            for _, one in kinds["default"].iterrows():
+                split = part[part["seed"] == one["seed"]]
+                own = split[split["policy"] == "policy"]
+                own = pd.concat([own, split[split["policy"] == "fixed"].nsmallest(1, "price")])
+                shares.append(at_loss(own, one["loss"]) / one["price"])
+            row |= kinds["default"][["price", "loss"]].mean().add_prefix("default ").to_dict()
+            row["share of price"] = np.median(shares)
+            row["splits to 70%"] = int(np.sum(np.array(shares) <= 0.7))
+        for rival in ("default", "frontier", "myopic", "fixed", "random", "all"):
+            if rival in kinds:
+                gap = kinds[rival].groupby("seed")[["gap", "gap_se"]].mean().mean()
+                row[f"gap {rival}"], row[f"se {rival}"] = gap["gap"], gap["gap_se"]
         rows.append(row)
-    return pd.DataFrame(rows).groupby("data", sort=False).mean()
+    return pd.DataFrame(rows).set_index("data")
+
+
+def online(seed=0):
+    """Print loss, accuracy and price of a policy with rows added one by one, and of a new one."""
+    rows, test = cube(STREAM + 100, seed), cube(TEST, 1000 + seed)
+    rows, test = (frame.assign(y=frame["y"].astype(str)) for frame in (rows, test))
+    policy = ld.acquire("y ~ .", rows[:100])
+    trade_off, updating, lines = policy.trade_off, 0.0, []
+    for k in range(1, STREAM + 1):
+        clock = time.process_time()
+        policy = policy.update(rows[99 + k : 100 + k])
+        updating += time.process_time() - clock
+        if k in CHECKED:
+            clock = time.process_time()
+            anew = ld.acquire("y ~ .", rows[: 100 + k], trade_off=trade_off)
+            fitted = time.process_time() - clock
+            for kind, one, seconds in (("update", policy, updating / k), ("refit", anew, fitted)):
+                run = by_rule(one, *standardized(one, test), ["policy"], [trade_off])
+                line = summary(run).assign(policy=kind, rows=100 + k, seconds_per_row=seconds)
+                lines.append(line.drop(columns="trade_off"))
+    print(pd.concat(lines).round(4).to_string(index=False))
 
 
 def speed():
@@ -190,27 +242,30 @@ def speed():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", help="folder of the CSV files")
-    known = [*CHOSEN_ON, "monitoring", "seeds", *FILES]
-    parser.add_argument("--sets", nargs="+", choices=known, default=known)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", help="CSV file for the results; finished sets are kept")
-    parser.add_argument("--table", help="print the gates of this file of results")
+    known = [*BUNDLED, *FILES, "heart", "monitoring", "cube", "cube_nm"]
+    parser.add_argument("--sets", nargs="+", choices=known, default=REPORTED)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--out", help="CSV file for the results")
+    parser.add_argument("--table", nargs="+", help="print the gates of these files of results")
+    parser.add_argument("--online", action="store_true")
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.speed:
         speed()
-        return
-    if options.table:
-        print(gates(pd.read_csv(options.table)).round(2).to_string())
-        return
-    parts = []
-    for seed in range(options.seeds):
-        for name in options.sets:
-            parts.append(curves(name, options.folder, seed))
-            print(parts[-1].round(3).to_string(index=False), flush=True)
-            if options.out:
-                pd.concat(parts).round(6).to_csv(options.out, index=False)
+    elif options.online:
+        online()
+    elif options.table:
+        table = gates(pd.concat(map(pd.read_csv, options.table)))
+        print(table.round(3).to_string())
+    else:
+        parts = []
+        for seed in options.seeds:
+            for name in options.sets:
+                parts.append(curves(name, options.folder, seed))
+                print(parts[-1].round(3).to_string(index=False), flush=True)
+                if options.out:
+                    pd.concat(parts).round(6).to_csv(options.out, index=False)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ ax = policy.plot("curve", test)
 # Suppose that some features of a row are known.
 #
 # 1. The policy finds the training rows that are most similar in the known features, in each class. These rows represent the possible values of the unknown features, weighted by the current class probabilities.
-# 2. For many sets of unknown features, the policy computes the expected loss on these rows plus `trade_off` times the price of the set.
+# 2. For many sets of unknown features, the policy completes the row with the values of these rows. It computes the expected loss of its own predictions (the entropy, or the variance for a numeric response) plus `trade_off` times the price of the set.
 # 3. If the best set is empty, the policy stops. Otherwise it buys one feature of the best set: the
 #    feature whose value says most about further purchases.
 # 4. With the new value, the policy repeats these steps.
@@ -105,4 +105,6 @@ ax = policy.plot("curve", test)
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
 # class, which can predict from any subset of the features. The settings of the mixture have the
-# lowest loss on held-out rows of which only random subsets of the features are known.
+# lowest loss on held-out rows of which only random subsets of the features are known. These rows
+# also decide whether the features enter as they are or as normal scores (a transformation of each
+# feature to a normal distribution).

@@ -35,14 +35,28 @@ def policy():
 
 
 def test_known_columns_are_conditioned_once(policy):
-    x = policy.X[0].copy()
-    known, new, points = np.array([0, 3]), np.array([1, 4]), np.arange(20)
-    X, y, fit = policy.X, policy.y[points], policy.mixture
-    start = np.array([0, 2])
-    found = kernels.candidate_losses(x, known, X, points, y, new, start, fit.arrays, fit.label)
+    fit, known, new, points = policy.mixture, np.array([0, 3]), np.array([1, 4]), np.arange(20)
+    X, start = fit.features(policy.X), np.array([0, 2])
+    x = X[0].copy()
+    found = kernels.candidate_losses(x, known, X, points, new, start, fit.arrays, fit.label)
     columns = np.append(known, new)
     V = np.where(np.isin(columns, known)[:, None], x[columns, None], X[points][:, columns].T)
-    np.testing.assert_allclose(found[0], fit.losses(np.ascontiguousarray(V), y, columns))
+    P = fit.predict(np.ascontiguousarray(V), columns, 2)
+    entropy = -(P * np.log(np.maximum(P, kernels.LEAST))).sum(axis=0)
+    np.testing.assert_allclose(found[0], entropy)
+
+
+def test_expected_loss_of_a_number_is_its_variance():
+    cars = ld.data("autompg").dropna()
+    numeric = ld.acquire("mpg ~ weight + horsepower + acceleration", cars)
+    fit, points = numeric.mixture, np.arange(30)
+    X, new, start = fit.features(numeric.X), np.array([1, 2]), np.array([0, 1, 2])
+    x = np.array([X[3, 0], np.nan, np.nan])
+    arguments = points, new, start, fit.arrays, fit.label
+    found = kernels.candidate_losses(x, np.array([0]), X, *arguments)
+    for row, column in zip(found, new, strict=True):
+        V = np.vstack([np.full(30, x[0]), X[points, column]])
+        np.testing.assert_allclose(row, fit.predict(V, np.array([0, column]), 0)[1] ** 2)
 
 
 def test_tree_asks_for_the_context_first(policy):
@@ -70,6 +84,51 @@ def test_budgets_of_price_and_resources(policy):
         ld.acquire("y ~ .", rows, resources={"minutes": {"zz": 1}})
 
 
+def test_mean_budget_between_two_prices():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=400)})
+    rows["y"] = np.where(rows["x"] > 0, "up", "down")
+    jump = ld.acquire("y ~ x", rows[:200])  # either all rows buy x, or none
+    run = jump.run(rows[200:], mean_budget=0.5)
+    assert 0.4 < run[".price"].mean() < 0.6 and run[".price"].nunique() == 2
+    assert (jump.run(rows[200:], mean_budget=1)[".price"] == 1).all()
+    assert (jump.run(rows[200:], mean_budget=0)[".price"] == 0).all()
+
+
+def test_rows_of_a_group_are_held_out_together():
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(14), 20)  # neighbours in `key` are of the other class
+    rows = pd.DataFrame({"key": patient + 0.05 * rng.normal(size=280), "patient": patient})
+    rows["y"] = np.where(patient % 2 == 1, "ill", "well")
+    single = ld.acquire("y ~ key", rows)
+    grouped = ld.acquire("y ~ key", rows, groups="patient")
+    assert single.settings["loss"] < 0.4 < 0.6 < grouped.settings["loss"]
+    by_array = ld.acquire("y ~ key", rows.drop(columns="patient"), groups=patient)
+    assert by_array.settings == grouped.settings
+
+
+def test_weights_count_as_copies_in_the_predictor():
+    rows = blocks(150, 3)
+    times = np.random.default_rng(0).integers(1, 3, 150)
+    how = {"per_class": 1, "pooling": 1e6, "independence": 0.2}
+    X, y = np.random.default_rng(1).normal(size=(150, 4)), (rows["y"] == "up").to_numpy(float)
+    weighted = mixture.learn(X, y, times.astype(float), 2, 0, **how)
+    copied = mixture.learn(X.repeat(times, 0), y.repeat(times), np.ones(times.sum()), 2, 0, **how)
+    np.testing.assert_allclose(weighted.mean, copied.mean)
+    np.testing.assert_allclose(weighted.log_share, copied.log_share)
+
+
+def test_a_numeric_response_within_several_budgets():
+    cars = ld.data("autompg").dropna()
+    policy = ld.acquire("mpg ~ .", cars[::2], resources={"minutes": {"weight": 3, "model_year": 1}})
+    budget = {"price": 2, "minutes": 3}
+    run = policy.run(cars[1::2][:40], budget=budget, trade_off=1e-3)
+    assert (run[".price"] <= 2).all() and (run[".minutes"] <= 3).all()
+    assert np.corrcoef(run["fit"], cars["mpg"][1::2][:40])[0, 1] > 0.7
+    z = (run["fit"] - cars["mpg"][1::2][:40]) / run["se"]
+    assert 0.5 < z.std() < 2
+
+
 def test_next_says_what_to_buy_what_follows_and_when_to_stop():
     heart, table = ld.data("heart"), ld.data("heart_costs").set_index("name")
     policy = ld.acquire("disease ~ .", heart, costs=table["cost"], depends_on=table["needs"])
@@ -90,7 +149,8 @@ def test_update_is_a_fit_on_all_rows():
     first = ld.acquire("y ~ .", rows[:400], trade_off=0.05)
     updated = first.update(rows[400:500]).update(rows[500:], every=1)
     kept = {name: first.settings[name] for name in mixture.TRIED}
-    fit = mixture.learn(updated.X, updated.y, updated.weight, 2, 0, **kept)
+    features = first.mixture.features(updated.X)
+    fit = mixture.learn(features, updated.y, updated.weight, 2, 0, **kept)
     np.testing.assert_array_equal(updated.mixture.mean, fit.mean)
     assert len(updated.y) == 600 and updated.pending == 0
     # In the units of the first rows, the rows are those of a fit on all.

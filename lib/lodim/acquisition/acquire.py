@@ -45,13 +45,12 @@ def acquire(
     groups: RowValues | None = None,
     seed: int = 0,
 ) -> Policy:
-    """Learn which feature to measure next for a row, given what is known of it and the prices.
+    """Learn which feature to measure next for each row, given its known features and the prices.
 
-    The field calls this active feature acquisition (AFA). The policy is an acquisition-conditioned
-    oracle (Valancius et al. 2024): training rows that are similar in the known features stand for
-    the unknown ones. Over these rows, the set of features with the least expected loss plus
-    `trade_off` times its price is found; one of its features is bought, and the question is asked
-    again. Features that say something only together are therefore found.
+    This is active feature acquisition (AFA). Training rows that are similar in the known features
+    stand for the unknown values of a row. The policy finds the set of features that minimizes
+    expected loss + `trade_off` times price, buys one feature of this set, and repeats. Features
+    that are informative only together are found too.
 
     Parameters
     ----------
@@ -60,16 +59,16 @@ def acquire(
     data : frame, path or other source
         Training rows; features may be missing. Rows without response or weight are dropped.
     costs, depends_on, alternatives
-        Prices of columns and of other purchases, what each needs, and interchangeable sources, as
-        in `costnet`. By default each column costs 1. Columns that cost nothing are known from the
-        start, or as soon as what they need is paid.
+        Prices of columns and other purchases, what each needs, and interchangeable sources, as in
+        `costnet`. By default each column costs 1. A column that costs nothing is known as soon as
+        what it needs is paid.
     resources : dict of dicts, optional
-        What purchases take besides their price, by resource: `{"minutes": {"thal": 30}}`. Purchases
-        that are not listed take nothing. `Policy.run` has a budget for each.
+        Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
+        `Policy.run` limits them.
     trade_off : float, optional
-        Loss (log-loss, or squared error) that one unit of price must save. By default half of
-        what it saves on average if all features are bought, estimated from the training rows. The
-        smaller it is, the more is bought: `Policy.curve` shows loss against price.
+        Loss (log-loss or squared error) that one unit of price must save. A smaller value buys
+        more; `Policy.curve` shows the effect. By default half the loss saved per unit of price
+        when all features are bought, estimated from the training rows.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By default inferred from the response.
     weights : column name or array (n,), optional
@@ -87,8 +86,8 @@ def acquire(
     ------
     FormulaError, DataError
     ArgumentError
-        If a price is missing or a name unknown, a term has several columns, or the family is none
-        of these.
+        If a price is missing, a name is unknown, a term has several columns, or `family` is not
+        one of these.
 
     See Also
     --------
@@ -96,12 +95,12 @@ def acquire(
 
     Notes
     -----
-    The predictor answers for any subset of features. It has Gaussian components per class (or of
-    all rows, with the response as one more variable), whose marginals are exact. Their number, the
-    pooling and shrinkage of covariances, and a temperature are chosen by the loss on held-out rows
-    of which random subsets of features are known.
+    The predictor is a Gaussian mixture per class, or a joint one of features and numeric response.
+    Its marginals predict from any subset of features. Cross-validation with random subsets of known
+    features chooses the number of components and the shrinkage of covariances.
 
-    A policy, and a file that it saves, holds the training rows.
+    The policy is an acquisition-conditioned oracle (Valancius et al. 2024). It contains the
+    training rows, also in a saved file.
 
     References
     ----------

@@ -11,67 +11,62 @@ SHARES = (16.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.1)  # of the trade-off of a policy, 
 PREFIXES = 9  # lengths of the fixed and of the random order
 
 
-def measure(policy, X, y, kinds, trade_offs):
-    """Return a frame of mean price, loss, its standard error and accuracy, by rule of purchase.
+def by_rule(policy, X, y, kinds, trade_offs):
+    """Yield (rule, trade-off, prices (n,), losses (n,), correct (n,)) for each run over all rows.
 
-    kinds : rules, such as "policy", "myopic" (one feature at a time) or "random"
-    X (n, p), y (n,) : standardized rows; trade_offs : loss that one unit of price must save
+    kinds : rules of purchase, as in `Policy.curve`
+    X (n, p), y (n,) : standardized rows; correct : whether the likeliest class is true
     """
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
-    rows = []
     for kind in kinds:
         if kind in ("policy", "myopic"):
-            runs = [
+            runs = (
                 (a, Player(oracle, a / policy._loss_unit, None, kind == "myopic").play(X))
                 for a in trade_offs
-            ]
+            )
         else:
             shuffled = rng.random((n, G)).argsort(axis=1)
             order = np.tile(fixed_order(oracle), (n, 1)) if kind == "fixed" else shuffled
             lengths = np.unique(np.linspace(0, G, PREFIXES).round().astype(int))
             lengths = lengths[-1:] if kind == "all" else lengths
-            runs = [(np.nan, buy_all(oracle, X, order[:, :k])) for k in lengths]
+            runs = ((np.nan, buy_all(oracle, X, order[:, :k])) for k in lengths)
         for trade_off, played in runs:
-            price = float(np.mean([one.spent[0] for one in played]))
-            rows.append([kind, trade_off, price, *_losses(policy, played, y)])
-    names = ["policy", "trade_off", "price", "loss", "se", "accuracy"]
-    return pd.DataFrame(rows, columns=names)
+            price = np.array([one.spent[0] for one in played])
+            answers = np.array([one.answer for one in played])
+            loss, hit = _losses(policy.levels, answers, y)
+            yield kind, trade_off, price, loss if policy.levels else loss * policy._loss_unit, hit
 
 
-def _losses(policy, played, y):
-    """Return the mean loss of predictions, its standard error, and accuracy (NaN for a number).
+def frontier_by_row(policy, fit, data, rows, y):
+    """Yield the same tuples as `by_rule`, for each model of a costnet fit.
 
-    played : purchases and prediction of each row; y : true responses"""
-    answers = np.array([one.answer for one in played])
-    if policy.levels:
-        loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
-        return _mean(loss, float((answers.argmax(axis=1) == y).mean()))
-    return _mean((answers[:, 0] - y) ** 2 * policy._loss_unit, np.nan)
-
-
-def _mean(loss, accuracy):
-    se = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.nan
-    return float(loss.mean()), float(se), accuracy
-
-
-def of_frontier(policy, fit, data, rows, y):
-    """Return price, loss, its standard error and accuracy of each model of a costnet fit.
-
-    rows (n,) : positions in the data; y (n,) codes of the classes, or numbers in their own units
+    rows (n,) : positions in the data; y (n,) : codes of classes, or numbers in original units
     """
     if fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
         )
-    found = []
     for price in fit.prices()["cost"]:
         model = fit.at(budget=price)
-        if policy.levels:
-            P = np.asarray(model.predict(data, "prob"))[rows]
-            loss = -np.log(np.maximum(P[np.arange(len(y)), y.astype(int)], LEAST))
-            measures = _mean(loss, float((P.argmax(axis=1) == y).mean()))
-        else:
-            measures = _mean((np.asarray(model.predict(data)).ravel()[rows] - y) ** 2, np.nan)
-        found.append(["frontier", np.nan, float(price), *measures])
-    return pd.DataFrame(found, columns=["policy", "trade_off", "price", "loss", "se", "accuracy"])
+        answers = np.asarray(model.predict(data, "prob" if policy.levels else "response"))[rows]
+        loss, hit = _losses(policy.levels, answers.reshape(len(rows), -1), y)
+        yield "frontier", np.nan, np.full(len(rows), float(price)), loss, hit
+
+
+def summary(runs):
+    """Return a frame of mean price, loss, its standard error and accuracy, one line per run."""
+    lines = []
+    for kind, trade_off, price, loss, hit in runs:
+        se = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.nan
+        lines.append([kind, trade_off, price.mean(), loss.mean(), se, hit.mean()])
+    names = ["policy", "trade_off", "price", "loss", "se", "accuracy"]
+    return pd.DataFrame(lines, columns=names)
+
+
+def _losses(levels, answers, y):
+    """Return losses (n,), and whether the likeliest class is true (NaN for a number)."""
+    if levels:
+        loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
+        return loss, (answers.argmax(axis=1) == y).astype(float)
+    return (answers[:, 0] - y) ** 2, np.full(len(y), np.nan)

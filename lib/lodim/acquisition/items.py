@@ -14,14 +14,12 @@ from lodim.text import first_few
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """G columns of the data that can be bought (items), with what each needs.
+    """The G columns of the data that can be bought, and the purchases that each needs.
 
-    What is paid is (V,) bool over the V nodes (purchases) of the dependency graph, without copies.
+    Purchases are the V nodes of the graph `network`, with prices and needs.
 
-    network : the graph of prices and needs
-    names : of the columns
-    column_item : (p,) item of each feature of the design
-    use : (R, V) what each node takes of R further resources
+    column_item : (p,) number of the column that each feature of the design is made of
+    use : (R, V) use of R further resources by each purchase
     """
 
     network: Network
@@ -34,10 +32,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Nodes (Q, V) bool that each item needs, one row per choice of alternatives.
+        """Purchases (Q, V) bool that each column needs, one row per choice of alternatives.
 
-        Also the first row of each item. An item is a column that can be bought, a node a purchase
-        of the dependency graph."""
+        Also the first row of each column (G,)."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -50,25 +47,20 @@ class Items:
 
     @cached_property
     def _single(self):
-        """Number of choices of alternatives (G,) per item, whether it is one, and its nodes then.
-
-        An item is a column that can be bought; nodes (G, V) bool are purchases of the dependency
-        graph."""
+        """Number of alternatives (G,) per column, whether it is 1, and the purchases then."""
         options, first = self._options
         count = np.diff(first, append=len(options))
         return count, count == 1, options[first[count == 1]].astype(np.float32)
 
     @cached_property
     def _priced(self):
-        """Nodes (V, Q) that each choice of alternatives needs and that are not free by themselves.
-
-        Nodes are purchases of the dependency graph."""
+        """Purchases (V, Q) with a price that each choice of alternatives needs."""
         options = self._options[0]
         priced = self.network.cost > 0.0 if self.network.set_cost is None else True
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Return the price of paid nodes (purchases): of (V,) bool one number, of (C, V) (C,)."""
+        """Return the price of one set of purchases, (V,) bool, or of C sets, (C, V)."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -77,7 +69,7 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price and use of R resources, (..., 1 + R), of paid nodes (..., V) bool."""
+        """Return price and use of R resources, (..., 1 + R), of sets of purchases (..., V)."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
@@ -108,7 +100,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return the unmeasured items (k,) whose price falls once an item (column) is bought."""
+        """Return the unknown columns (k,) whose price falls once a column is bought."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
@@ -119,14 +111,14 @@ class Items:
         return rest[after < before - 1e-9 * np.abs(before)]
 
     def one_hot(self, *items):
-        """Return a set of items (columns that can be bought) as (1, G) bool."""
+        """Return a set of columns as (1, G) bool."""
         out = np.zeros((1, len(self)), bool)
         out[0, list(items)] = True
         return out
 
 
 def resource_use(network, resources):
-    """Return what each of V nodes (purchases) of a graph takes of each of R resources, (R, V)."""
+    """Return the use (R, V) of each of R resources by each of V purchases."""
     rows = []
     for name, needs in resources.items():
         if name == "price":
@@ -153,6 +145,6 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Return the position (p,) of the data's column that each feature of a design is made of."""
+    """Return the number (p,) of the data's column that each feature of a design is made of."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)

@@ -11,13 +11,10 @@ LEAST = 1e-4  # probability below which a class counts as this probable in an ex
 def condition(x, known, mixture):
     """Condition Z Gaussian components on values x (p,) at the known columns (s,).
 
-    Returns
-    -------
-    known, L (Z, s, s), u (Z, s), b (Z, s), density (Z,), centre (Z,)
-        Known columns, Cholesky factors, whitened values, whitened covariances with a numeric
-        response, log densities, and conditional means of the response.
+    Return the known columns, Cholesky factors (Z, s, s), whitened values (Z, s), whitened
+    covariances with a numeric response (Z, s), log densities (Z,) and means of the response (Z,).
     """
-    log_share, mean, cov, cross, y_mean, _ = mixture
+    log_share, mean, cov, cross, y_mean, _, _ = mixture
     Z, s = len(log_share), len(known)
     L, u, b = np.zeros((Z, s, s)), np.empty((Z, s)), np.zeros((Z, s))
     density, centre = np.zeros(Z), y_mean.copy()
@@ -42,14 +39,15 @@ def condition(x, known, mixture):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def extend(V, columns, conditioned, mixture, joint, centre):
-    """Write the log joint density (Z, m) of m points, and the conditional means of y there.
+def extend(V, columns, conditioned, mixture, joint, centre, residual):
+    """Write the log joint density (Z, m) of m points, and mean and variance of y given them.
 
     V : values (t, m) of the points at further columns (t,)
-    conditioned : Z Gaussian components, conditioned on known columns, the same for all points
-    joint, centre : (Z, m) results; the densities are scaled by the mixture's temperature
+    conditioned : result of `condition` for the known columns, which all points share
+    joint, centre (Z, m), residual (Z,) : results of each component; log densities are multiplied by
+        the mixture's temperature
     """
-    log_share, mean, cov, cross, _, scales = mixture
+    log_share, mean, cov, cross, _, y_var, scales = mixture
     known, Lk, uk, bk, density, centre_known = conditioned
     s, t, m = len(known), len(columns), V.shape[1]
     factor = scales[0] / (1.0 + scales[1] * max(s + t - 1, 0))
@@ -57,6 +55,7 @@ def extend(V, columns, conditioned, mixture, joint, centre):
     u, b = np.empty((t, m)), np.empty(t)
     for z in range(len(joint)):
         joint[z], centre[z] = log_share[z] + factor * density[z], centre_known[z]
+        residual[z] = y_var[z] - (bk[z] ** 2).sum()
         for i in range(t):
             shift, b[i] = mean[z, columns[i]], 0.0
             if len(cross):
@@ -83,6 +82,7 @@ def extend(V, columns, conditioned, mixture, joint, centre):
                     u[i, k] -= L[i, j] * u[j, k]
             scale, constant = 1.0 / L[i, i], np.log(L[i, i])
             b[i] *= scale
+            residual[z] -= b[i] ** 2
             for k in range(m):
                 u[i, k] *= scale
                 joint[z, k] -= factor * (constant + 0.5 * u[i, k] * u[i, k])
@@ -91,7 +91,7 @@ def extend(V, columns, conditioned, mixture, joint, centre):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Turn log joint densities (Z, m) of m points into shares of Z components, in place."""
+    """Replace log joint densities (Z, m) by the posterior probabilities of Z components."""
     for k in range(joint.shape[1]):
         most, total = joint[:, k].max(), 0.0
         for z in range(len(joint)):
@@ -103,9 +103,9 @@ def to_shares(joint):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_losses(joint, centre, y, label, out):
-    """Write the loss (m,) of m points from log joint densities and conditional means (Z, m).
+    """Write the loss (m,) of predicting y, from log joint densities and means (Z, m).
 
-    There are Z Gaussian components; label is the class of each, -1 for a numeric response y."""
+    label (Z,) is the class of each component; -1 for a numeric response."""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -118,41 +118,52 @@ def joint_losses(joint, centre, y, label, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def point_losses(V, y, columns, conditioned, mixture, label, out):
-    """Write the loss (m,) of the predictions at m points: -log p(y), or (y - mean)^2.
+def expected_losses(joint, centre, residual, label, out):
+    """Write the expected loss (m,) of m predictions: the entropy, or the variance of a number.
 
-    V : values (t, m) of the points at t columns; conditioned : Gaussian components, conditioned on
-        known columns; label : class or -1"""
-    Z, m = len(label), V.shape[1]
-    joint, centre = np.empty((Z, m)), np.empty((Z, m))
-    extend(V, columns, conditioned, mixture, joint, centre)
-    joint_losses(joint, centre, y, label, out)
+    Arguments as in `joint_losses`; residual (Z,) is the response's variance in each component."""
+    to_shares(joint)
+    share = np.empty(label.max() + 1)
+    for k in range(joint.shape[1]):
+        out[k] = 0.0
+        if label[0] < 0:
+            mean = 0.0
+            for z in range(len(joint)):
+                mean += joint[z, k] * centre[z, k]
+            for z in range(len(joint)):
+                out[k] += joint[z, k] * (residual[z] + (centre[z, k] - mean) ** 2)
+        else:
+            share[:] = 0.0
+            for z in range(len(joint)):
+                share[label[z]] += joint[z, k]
+            for value in share:
+                out[k] -= value * np.log(max(value, LEAST))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def candidate_losses(x, known, X, points, y, columns, start, mixture, label):
-    """Return the loss (C, k) of each of C candidate sets of columns at each of k points.
+def candidate_losses(x, known, X, points, columns, start, mixture, label):
+    """Return the expected loss (C, k) of each of C candidate sets of columns at each of k points.
 
     A point has the values of the query x (p,) at the known columns, and of row points[i] of X
     elsewhere. Candidate c has the columns[start[c]:start[c + 1]] in addition to the known ones.
     """
-    C, m = len(start) - 1, len(points)
+    C, Z, m = len(start) - 1, len(label), len(points)
     out, V = np.empty((C, m)), np.empty((X.shape[1], m))
+    joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
     conditioned = condition(x, known, mixture)
     for c in range(C):
         chosen = columns[start[c] : start[c + 1]]
         for i, j in enumerate(chosen):
             for k in range(m):
                 V[i, k] = X[points[k], j]
-        point_losses(V[: len(chosen)], y, chosen, conditioned, mixture, label, out[c])
+        extend(V[: len(chosen)], chosen, conditioned, mixture, joint, centre, residual)
+        expected_losses(joint, centre, residual, label, out[c])
     return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, X, columns):
-    """Return mean squared differences (n,) of x from rows X over some columns.
-
-    Columns that a row lacks do not count."""
+    """Return mean squared differences (n,) of x from rows X, over columns that a row has."""
     out = np.zeros(len(X))
     for i in range(len(X)):
         total, count = 0.0, 0

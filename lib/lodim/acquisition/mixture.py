@@ -1,10 +1,13 @@
 """Gaussian components per class: a predictor that answers for any subset of columns."""
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
 import numpy as np
+from scipy.cluster.vq import kmeans2
+from scipy.special import ndtri
 
 from lodim import forms
 from lodim.acquisition.kernels import (
@@ -12,7 +15,6 @@ from lodim.acquisition.kernels import (
     condition,
     extend,
     joint_losses,
-    point_losses,
     to_shares,
 )
 
@@ -28,18 +30,21 @@ MASKS = 40  # random subsets of columns on which settings are compared
 ROWS = 1000  # rows held out at most
 PREDICTED = 3000  # predictions of held-out rows, each from a subset of columns
 LEAST_ROWS = 5  # of a component
+ITERATIONS = 30  # of k-means
+KNOTS = 100  # quantiles of a column that are mapped to normal scores
 
 
 @forms.record
 class Mixture:
-    """Z Gaussian components of p standardized columns; for any columns, their marginals predict.
+    """Gaussian mixture of p features per class, which predicts from any subset of features.
 
-    log_share, mean, cov : log weight, mean and covariance of each component
+    log_share, mean, cov : log weight, mean and covariance of each of Z components
     label : class of each component; -1 for a numeric response
-    cross : covariances of the columns with a numeric response; (0, p) for classes
-    y_mean, y_var : of a numeric response in each component
-    temperature, repetition : the log density of t columns is multiplied by temperature / (1 +
-        repetition (t - 1)), below 1 if columns repeat each other
+    cross : covariances of the features with a numeric response; (0, p) for classes
+    y_mean, y_var : mean and variance of a numeric response in each component
+    temperature, repetition : the log density of t features is multiplied by temperature / (1 +
+        repetition (t - 1)); below 1, it corrects for dependence that the components lack
+    knots, scores : values of each feature and their normal scores; (p, 0) if not transformed
     """
 
     log_share: np.ndarray = forms.real("Z")
@@ -51,84 +56,87 @@ class Mixture:
     y_var: np.ndarray = forms.real("Z", least=0)
     temperature: float = forms.real(least=0, most=1)
     repetition: float = forms.real(least=0)
+    knots: np.ndarray = forms.real("p", "m")
+    scores: np.ndarray = forms.real("p", "m")
 
     @property
     def arrays(self):
-        """Arrays of the mixture as a tuple, the form in which compiled functions take it."""
+        """Arrays of the mixture as a tuple, for compiled functions."""
         scales = self.temperature, self.repetition
-        return self.log_share, self.mean, self.cov, self.cross, self.y_mean, scales
+        return self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.y_var, scales
 
     def scaled(self, temperature, repetition):
-        """Return the mixture with other factors on the log density."""
+        """Return the mixture with another temperature and repetition."""
         return replace(self, temperature=temperature, repetition=repetition)
 
-    def losses(self, V, y, columns):
-        """Return the log-loss or squared error (m,) of predicting y from values V (t, m).
+    def features(self, X):
+        """Return the normal scores of rows X (n, p), or X if this mixture does not use scores."""
+        if not self.knots.size:
+            return X
+        columns = zip(X.T, self.knots, self.scores, strict=True)
+        return np.column_stack([np.interp(*column) for column in columns])
 
-        V has the values of t columns of m rows; `columns` are their positions."""
+    def refit(self, X, y, weight, seed, settings):
+        """Return the mixture fitted to rows X (n, p) from `features`, with these settings."""
+        n_classes = max(self.label.max() + 1, 0)
+        kept = {name: settings[name] for name in TRIED}
+        fit = learn(X, y, weight, n_classes, seed, **kept)
+        fit = fit.scaled(self.temperature, self.repetition)
+        return replace(fit, knots=self.knots, scores=self.scores)
+
+    def _extended(self, V, columns):
+        """Return log joint densities and means of y, (Z, m), and variances of y (Z,).
+
+        V (t, m) are the values of m rows at t columns."""
+        shape = len(self.log_share), V.shape[1]
+        out = np.empty(shape), np.empty(shape), np.empty(shape[0])
+        nothing = condition(np.empty(0), np.empty(0, np.int64), self.arrays)
+        extend(V, columns, nothing, self.arrays, *out)
+        return out
+
+    def losses(self, V, y, columns):
+        """Return the log-loss or squared error (m,) of predicting y from t features V (t, m)."""
+        density, centre, _ = self._extended(V, columns)
         out = np.empty(V.shape[1])
-        point_losses(V, y, columns, self._unconditioned, self.arrays, self.label, out)
+        joint_losses(density, centre, y, self.label, out)
         return out
 
     def scaled_losses(self, V, y, columns):
-        """Return losses (scales, m) of predicting y for each pair of temperature and repetition.
-
-        V (t, m) are the values of t columns of m rows."""
-        shape, plain = (len(self.log_share), V.shape[1]), self.scaled(1.0, 0.0)
-        density, centre, out = np.empty(shape), np.empty(shape), np.empty((len(SCALES), shape[1]))
-        extend(V, columns, self._unconditioned, plain.arrays, density, centre)
-        share = self.log_share[:, None]
+        """Return `losses` for each pair of temperature and repetition in SCALES, (scales, m)."""
+        density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
+        share, out = self.log_share[:, None], np.empty((len(SCALES), V.shape[1]))
         density -= share
         for (temperature, repetition), row in zip(SCALES, out, strict=True):
             factor = temperature / (1.0 + repetition * max(len(columns) - 1, 0))
             joint_losses(share + factor * density, centre, y, self.label, row)
         return out
 
-    @property
-    def _unconditioned(self):
-        """Components conditioned on no column, in the form that compiled functions take."""
-        return condition(np.empty(0), np.empty(0, np.int64), self.arrays)
-
     def predict(self, V, columns, n_classes):
-        """Return probabilities (K, m) from values V (t, m) of t columns; or mean and sd (2, m)."""
-        shape = len(self.log_share), V.shape[1]
-        shares, centre = np.empty(shape), np.empty(shape)
-        extend(V, columns, self._unconditioned, self.arrays, shares, centre)
+        """Return probabilities (K, m), or mean and sd (2, m), from t features V (t, m)."""
+        shares, centre, residual = self._extended(V, columns)
         to_shares(shares)
         if n_classes:
             return (np.arange(n_classes)[:, None] == self.label).astype(float) @ shares
         mean = (shares * centre).sum(axis=0)
-        variance = (shares * (centre**2 + self._residual(columns)[:, None])).sum(axis=0) - mean**2
-        return np.vstack([mean, np.sqrt(np.maximum(variance, 0.0))])
+        variance = (shares * (residual[:, None] + (centre - mean) ** 2)).sum(axis=0)
+        return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return the loss (m,) beyond what a prediction itself expects; 0 on average if calibrated.
+        """Return log-loss minus entropy (m,), or squared error / variance - 1 for a number.
 
-        It is the log-loss less the entropy; or the squared error in units of the variance, less 1.
-        V (t, m) are the values of t columns.
-        """
+        It is 0 on average if predictions are calibrated; `update` warns of drift if it is large."""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
         P = np.maximum(answer, LEAST)
         return (P * np.log(P)).sum(axis=0) - np.log(P[y.astype(np.int64), np.arange(len(y))])
 
-    def _residual(self, columns):
-        """Variance (Z,) of a numeric response in each component, given some columns."""
-        C = self.cov[:, columns[:, None], columns]
-        b = self.cross[:, columns, None]
-        explained = (b * np.linalg.solve(C, b)).sum(axis=(1, 2)) if len(columns) else 0.0
-        return np.maximum(self.y_var - explained, 0.0)
-
 
 @dataclass(frozen=True)
 class Parts:
-    """Moments of Z groups of rows, from which Gaussian components are made.
+    """Means (Z, q) and covariances (Z, q, q) of Z clusters of rows, with their class and size.
 
-    label : class of each; weight (Z,), rows (Z,) : total weight and number of rows
-    mean (Z, q), cov (Z, q, q) : of q columns, the features and a numeric response as the last
-    one
-    """
+    A numeric response is the last of the q columns."""
 
     label: np.ndarray
     weight: np.ndarray
@@ -138,10 +146,9 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Return the Parts (moments of groups) of rows X (n, p), NaN where missing, by k-means.
+    """Return the moments of `per_class` k-means clusters of each class (of all rows for a number).
 
-    per_class : number of groups of each class; of all rows, for a numeric response
-    """
+    X (n, p) is NaN where missing."""
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
     Q = X if n_classes else np.column_stack([X, y])
     rng, label, members = np.random.default_rng(seed), [], []
@@ -158,10 +165,10 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return the Mixture of p features from groups of rows, with covariances shrunk.
+    """Return the Mixture of p features from moments of clusters, with covariances shrunk.
 
-    pooling : number of rows that the pooled covariance counts in each component's covariance
-    independence : share by which covariances are shrunk to zero
+    pooling : weight of the pooled covariance, as a number of rows
+    independence : factor 1 - independence multiplies covariances between different columns
     """
     share = parts.weight / parts.weight.sum()
     count = parts.rows[:, None, None]
@@ -179,24 +186,35 @@ def shrink(parts, p, pooling, independence):
         y_var=cov[:, p, p].copy() if numeric else np.zeros(len(share)),
         temperature=1.0,
         repetition=0.0,
+        knots=np.empty((p, 0)),
+        scores=np.empty((p, 0)),
     )
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture of Gaussian components of rows X (n, p), NaN where missing.
-
-    per_class : number of components of each class
-    pooling : number of rows that the pooled covariance counts; independence : share by which
-        covariances are shrunk to zero"""
+    """Return the Mixture of rows X (n, p), NaN where missing; see `group` and `shrink`."""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture whose settings predict held-out rows best, and these settings.
+    """Return the Mixture with the lower held-out loss, of X or of its normal scores; and settings.
 
-    Rows of the folds (n,) are predicted from random subsets of the items (columns of the data);
-    `item_of` (p,) is the item of each feature. Settings are chosen one after the other.
+    Arguments as in `_choose`."""
+    rest = y, weight, fold, n_classes, item_of, seed
+    plain = _choose(X, *rest)
+    knots, scores = _normal_scores(X)
+    mapped = replace(plain[0], knots=knots, scores=scores)
+    fit, settings = _choose(mapped.features(X), *rest)
+    mapped = replace(fit, knots=knots, scores=scores), settings
+    return min(plain, mapped, key=lambda one: one[1]["loss"])
+
+
+def _choose(X, y, weight, fold, n_classes, item_of, seed):
+    """Return the Mixture with the settings that predict held-out rows best, and these settings.
+
+    Rows are predicted from random subsets of the columns of the data; `item_of` (p,) is the column
+    of each feature. Settings are optimized one after the other.
     """
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
@@ -219,7 +237,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
                 yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
 
     def losses(fits):
-        """Return the mean held-out loss for each pair of temperature and repetition."""
+        """Return the mean held-out loss for each pair in SCALES."""
         total = np.zeros(len(SCALES))
         for fit, at, V, m in held_out_groups(fits):
             total += fit.scaled_losses(V, y[at], m) @ weight[at]
@@ -257,10 +275,23 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
     }
 
 
-def _masks(item_of, rng):
-    """Return random sets of features, of any number of items (columns of the data) from one to all.
+def _normal_scores(X):
+    """Return quantiles (p, m) of the columns of X, and their normal scores, mean 0 and variance 1.
 
-    item_of (p,) is the item of each feature."""
+    Ties get the mean of their scores. Missing values (NaN) are ignored."""
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
+    scores = np.empty_like(knots)
+    for x, knot, score in zip(X.T, knots, scores, strict=True):
+        _, group = np.unique(knot, return_inverse=True)
+        score[:] = (np.bincount(group, ndtri(levels)) / np.bincount(group))[group]
+        z = np.interp(x, knot, score)
+        score[:] = (score - np.nanmean(z)) / (np.nanstd(z) or 1.0)
+    return knots, scores
+
+
+def _masks(item_of, rng):
+    """Return MASKS random sets of features; item_of (p,) is the data's column of each feature."""
     G, out = item_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]
@@ -269,33 +300,18 @@ def _masks(item_of, rng):
 
 
 def _clusters(X, k, rng):
-    """Return the cluster (n,) of each row by k-means, at most one for 5 rows."""
-    k = max(1, min(k, len(X) // LEAST_ROWS))
-    if k == 1:
+    """Return the k-means cluster (n,) of each row, with at least 5 rows per cluster on average."""
+    k = min(k, len(X) // LEAST_ROWS, len(np.unique(X, axis=0)))
+    if k <= 1:
         return np.zeros(len(X), np.int64)
-    centre = X[rng.choice(len(X), 1)]
-    while len(centre) < k:  # k-means++
-        d = _distances(X, centre).min(axis=1)
-        share = d / d.sum() if d.sum() > 0.0 else None
-        centre = np.vstack([centre, X[rng.choice(len(X), p=share)]])
-    group = None
-    for _ in range(50):
-        new = _distances(X, centre).argmin(axis=1)
-        if group is not None and (new == group).all():
-            break
-        group = new
-        kept = np.unique(group)
-        centre = np.array([X[group == g].mean(axis=0) for g in kept])
-    return np.unique(group, return_inverse=True)[1]
-
-
-def _distances(X, centre):
-    square = (X**2).sum(axis=1)[:, None] - 2.0 * X @ centre.T + (centre**2).sum(axis=1)
-    return np.maximum(square, 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a cluster without rows is dropped below
+        label = kmeans2(X, k, iter=ITERATIONS, minit="++", rng=rng)[1]
+    return np.unique(label, return_inverse=True)[1]
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X; an entry uses the rows complete in its columns."""
+    """Return weighted mean and covariance of X, each entry from the rows that have its columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)

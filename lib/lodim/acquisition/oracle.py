@@ -20,13 +20,12 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is known of a row.
+    """Known values of a row, and what has been paid for.
 
     x (p,) : features, NaN where unknown
-    measured (G,) bool : items (columns of the data) that are known
-    paid (V,) bool : nodes (purchases) that are paid
-    own : position of the row among the training rows, which then does not stand for itself; or
-        -1
+    measured (G,) bool : which columns of the data are known
+    paid (V,) bool : which purchases are paid
+    own : position of the row if it is a training row, which is then no neighbour of itself; or -1
     """
 
     x: np.ndarray
@@ -42,11 +41,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The next purchase for a row: item (column of the data), or -1 for none.
+    """Next purchase for a row: the number of a column of the data, or -1 for none.
 
-    chosen : items of the best set
-    loss : expected loss without and with that set
-    singles : (items, price of each, expected loss after it)
+    chosen : columns of the best set; loss : expected loss without and with that set
+    singles : each column that is unknown, its price, and the expected loss after it
     """
 
     item: int
@@ -57,10 +55,10 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Acquisition-conditioned oracle: similar training rows stand for what is unknown of a row.
+    """Acquisition-conditioned oracle: similar training rows stand for unknown values of a row.
 
     X (n, p) features, NaN where missing; y, weight (n,)
-    items : columns that can be bought; mixture : predictor for any subset of features
+    items : columns that can be bought, and their prices
     """
 
     X: np.ndarray
@@ -73,7 +71,7 @@ class Oracle:
 
     @cached_property
     def _filled(self):
-        """Training rows with the mean for missing values."""
+        """Training rows with the mean in place of missing values."""
         return np.nan_to_num(self.X)
 
     @cached_property
@@ -88,7 +86,7 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row with values x (p,) of which only what is free may be looked at.
+        """Return the State of a row x (p,) before the first purchase: only free values are known.
 
         own : position of the row among the training rows, or -1"""
         items = self.items
@@ -96,22 +94,22 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after items (columns) are bought, with their values now taken from x."""
+        """Return the State after buying some columns, whose values are taken from x."""
         items = self.items
         found = items.closed(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
         return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
     def predict(self, state):
-        """Return probabilities (K,), or mean and standard deviation (2,), from what is known."""
+        """Return probabilities (K,), or mean and standard deviation (2,), from known values."""
         columns = state.columns
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions (k,) and weights (k,) of the training rows that stand for a row.
+        """Return positions and weights (k,) of training rows that are similar in known features.
 
-        They are the rows of each class nearest in the known features, weighted by its probability;
-        or the nearest of all, for a numeric response.
+        They are the nearest rows of each class, with the class's probability as total weight; or
+        the nearest of all rows, for a numeric response.
         """
         columns = state.columns
         d = squared_distances(state.x, self.X, columns) + self._tie
@@ -132,11 +130,10 @@ class Oracle:
         return np.concatenate(points), weights / weights.sum()
 
     def decide(self, state, trade_off, limit=None, myopic=False):
-        """Return the Decision: the next purchase for a row in a state (what is known and paid).
+        """Return the next purchase for a row.
 
-        trade_off : loss that one unit of price must save
-        limit : (1 + R,) what is left of price and of R resources; myopic : whether to compare
-            single columns only
+        trade_off : loss that one unit of price must save; myopic : compare single columns only
+        limit : (1 + R,) remaining budgets of price and of R resources, or None
         """
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
@@ -159,10 +156,9 @@ class Oracle:
 
 
 class _Search:
-    """Candidate sets (C, G) bool of items (columns) to buy for a row.
+    """Candidate sets (C, G) bool of columns to buy for a row, with price, expected loss, and total.
 
-    Each has a price, an expected loss, and a total of loss and price; the total is infinite for a
-    set that cannot be paid.
+    The total is loss + trade-off x price; infinite for a set above the budget.
     """
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
@@ -171,22 +167,21 @@ class _Search:
         self.have = oracle.items.spent(state.paid)
         self.sets = np.zeros((0, len(state.measured)), bool)
         self.price = self.loss = self.total = np.empty(0)
-        self._seen, self.y = set(), oracle.y[points]
+        self._seen = set()
         # Features that were measured and are missing stay unknown.
         self._new = ~state.measured[oracle.items.column_item]
         self._known = state.columns
 
     def evaluate(self, sets):
-        """Return price (C,) and loss (C, k) of C sets of items, and whether each can be paid.
+        """Return price (C,), expected loss (C, k) and affordability (C,) of C sets of columns.
 
-        An item is a column that can be bought. The loss is that at each of k points (similar
-        training rows)."""
+        The loss is that for the unknown values of each of k similar training rows."""
         oracle, state = self.oracle, self.state
         measured, paid = oracle.items.closed(state.measured, state.paid, sets)
         spent = oracle.items.spent(paid) - self.have
         new = measured[:, oracle.items.column_item] & self._new
         start = np.append(0, np.cumsum(new.sum(axis=1)))
-        found = state.x, self._known, oracle._filled, self.points, self.y
+        found = state.x, self._known, oracle._filled, self.points
         mixture = oracle.mixture
         columns = np.nonzero(new)[1].copy()
         loss = candidate_losses(*found, columns, start, mixture.arrays, mixture.label)
@@ -195,7 +190,7 @@ class _Search:
         return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
 
     def add(self, sets):
-        """Add new sets of items (columns to buy) as candidates; return whether there are any."""
+        """Add sets of columns as candidates; return whether any is new."""
         keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
         new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
         if not new:
@@ -209,9 +204,7 @@ class _Search:
         return True
 
     def exchange(self, rest):
-        """Try sets that differ from the best in one item (column), until none is better.
-
-        rest : items that are not measured"""
+        """Try sets that differ from the best in one column of `rest`, until none is better."""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
             others = np.repeat(self.sets[best][None], len(rest), axis=0)
@@ -220,11 +213,11 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return the item (column) of the best set to buy first: it says most on later purchases.
+        """Return the column of the best set to buy first: the best guide to further purchases.
 
-        After each, every point (similar training row) gets the candidate set that is best for the
-        points with similar values of that item. Of items that are within a standard error of the
-        best, it is the one that by itself saves most per price.
+        After each column, every similar training row gets the candidate set that is best for rows
+        with similar values of that column. Among columns within one standard error of the best,
+        the one with the largest saving per price is bought.
         """
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = np.vstack([np.zeros_like(self.sets[:1]), self.sets[order]])
@@ -255,9 +248,9 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets (C, G) bool of items (columns) to try: pairs of the best, and random sets.
+    """Return sets of columns to try, (C, G) bool: pairs of the best columns, and random sets.
 
-    rest : items that are not measured; total : expected loss plus price of each alone"""
+    rest : columns that are not measured; total : expected loss plus price of each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

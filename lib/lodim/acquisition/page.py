@@ -9,7 +9,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def write(policy, tree: Tree, path) -> None:
-    """Write a policy's tree of purchases as an HTML file that asks for one value after another."""
+    """Write an HTML file that asks for one measurement after the other, as in a Tree."""
     text = filled(
         TEMPLATE,
         title=f"What to measure next: {policy.design.formula}",
@@ -22,7 +22,7 @@ def write(policy, tree: Tree, path) -> None:
 
 
 def _plain(tree, node):
-    """Return a Node of the tree of purchases as plain lists and dicts for the page."""
+    """Return a Node as lists and dicts, for JSON."""
     return {
         "kind": node.kind,
         "items": list(node.items),

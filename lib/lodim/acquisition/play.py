@@ -1,12 +1,11 @@
-"""Purchases for complete rows: by the policy, in a fixed order, or in a random one."""
+"""Simulated purchases for complete rows: by the policy, in a fixed or in a random order."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lodim.acquisition.oracle import Oracle, State
-from lodim.engine.blocks import available_threads
+from lodim.engine.blocks import each
 
 ROWS = 500  # training rows on which the fixed order is chosen
 HALVINGS = 12  # of the range of trade-offs in the search for one
@@ -14,10 +13,10 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What a policy has bought for a row, and the prediction.
+    """Purchases for a row, and the prediction (answer).
 
-    items : columns bought, in order; spent (1 + R,) : price and use of R resources
-    answer : prediction; state : what is known of the row at the end"""
+    items : columns in order of purchase; spent (1 + R,) : price and use of R resources
+    state : known values at the end"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -27,11 +26,10 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """Player of a policy on rows; rows of which the same is known get the same purchase.
+    """Simulation of a policy on complete rows.
 
-    trade_off : loss that one unit of price must save
-    limit : (1 + R,) most to spend per row on price and R resources, or None
-    myopic : whether to look at single features only
+    trade_off : loss that one unit of price must save; myopic : compare single columns only
+    limit : (1 + R,) budget per row of price and R resources, or None
     """
 
     oracle: Oracle
@@ -40,12 +38,12 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Return a Played (purchases and prediction) for each of the rows X (n, p).
+        """Return the purchases and prediction for each of the rows X (n, p).
 
-        own : their positions among training rows, if they are such"""
+        own : positions of the rows among the training rows, if they are training rows"""
         own, known = np.full(len(X), -1) if own is None else own, {}
-        with ThreadPoolExecutor(available_threads()) as pool:
-            return list(pool.map(lambda i: self._play(X[i], int(own[i]), known), range(len(X))))
+        size = len(X) * self.oracle.X.size
+        return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
 
     def _play(self, x, own, known):
         oracle, items = self.oracle, []
@@ -68,31 +66,36 @@ class Player:
         return self.oracle.decide(state, self.trade_off, left, self.myopic).item
 
 
-def trade_off_for(mean_price, oracle, X, own, limit):
-    """Return the trade-off at which rows X (n, p) cost at most `mean_price` on average.
+def play_within(mean_price, oracle, X, own, limit):
+    """Return a Played for each of the rows X (n, p), at a mean price of at most `mean_price`.
 
-    The trade-off is the loss that one unit of price must save. own (n,) : positions of the rows
-    among the training rows; limit : (1 + R,) most to spend per row on price and R resources, or
-    None
+    The price is measured on the training rows at positions `own`. It can jump where all rows begin
+    to buy; then two trade-offs are used, each for a random part of the rows.
     """
-    low, high = 1e-9, 1e6  # of the standardized response's loss per unit of price
+    trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
+    prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
-        middle = np.sqrt(low * high)
-        played = Player(oracle, middle, limit).play(X, own)
-        dear = np.mean([one.spent[0] for one in played]) > mean_price
-        low, high = (middle, high) if dear else (low, middle)
-    return high
+        middle = np.sqrt(np.prod(trade_offs))
+        played = Player(oracle, middle, limit).play(oracle.X[own], own)
+        price = np.mean([one.spent[0] for one in played])
+        at = 0 if price > mean_price else 1
+        trade_offs[at], prices[at] = middle, price
+    # If no trade-off was too expensive, share is 0, and all rows use the lowest one.
+    share = (mean_price - prices[1]) / (prices[0] - prices[1])
+    cheap = np.random.default_rng(oracle.seed).random(len(X)) >= share
+    parts = [iter(Player(oracle, a, limit).play(X[cheap == k])) for k, a in enumerate(trade_offs)]
+    return [next(parts[int(k)]) for k in cheap]
 
 
 def finished(oracle, items, state):
-    """Return the Played (purchases and prediction) of a row whose purchases led to a state."""
+    """Return the Played (purchases and prediction) of a row in its final state."""
     return Played(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
 
 
 def buy_all(oracle, X, items):
-    """Return a Played (purchases and prediction) for each of the rows X (n, p).
+    """Return the purchases and prediction for each of the rows X (n, p).
 
-    For each row the items (columns) in items (n, k) are bought, in this order."""
+    Row i buys the columns items[i] (k,), in this order."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -100,10 +103,9 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return the order (G,) of items that, for all rows alike, saves most loss per unit of price.
+    """Return one order (G,) of the columns for all rows, by stepwise selection.
 
-    Items are columns of the data; they are added one after the other, by the predictor's loss on
-    training rows.
+    Each step adds the column that reduces the loss on training rows most per unit of price.
     """
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)

@@ -22,7 +22,7 @@ LABELS = {
 
 @literal
 def tree(tree, ax=None):
-    """Draw the Tree of a policy's purchases from left to right; thick lines are many rows."""
+    """Draw a Tree of purchases from left to right; the width of a line is its share of rows."""
     places: dict = {}
     n_leaves = _place(tree.root, 0, 0, places)
     depth = max(column for column, _ in places.values())
@@ -31,15 +31,15 @@ def tree(tree, ax=None):
     ax.set(xlim=(-0.1, depth + 0.75), ylim=(n_leaves - 0.4, -0.75))
     ax.axis("off")
     ax.set_title(
-        f"What to measure next; {tree.agreement:.0%} of the policy's decisions", fontsize=10
+        f"What to measure next ({tree.agreement:.0%} of the policy's decisions)", fontsize=10
     )
     return ax
 
 
 def _place(node, column, row, places):
-    """Set the column and row of a node of the tree and those below it; return the next free row.
+    """Add the (column, row) of a node and of those below it to `places`; return the next free row.
 
-    places : dict from id(node) to (column, row), which is filled"""
+    places : dict by id(node)"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)
@@ -76,9 +76,7 @@ def _wrapped(text):
 
 
 def curve(frame, policy, ax=None):
-    """Draw the loss with standard errors against the mean price, a line per rule of purchase.
-
-    frame has these numbers for the policy and simpler rules."""
+    """Draw loss (with standard errors) against mean price; `frame` is from `Policy.curve`."""
     ax = ensure_axes(ax)
     for k, (kind, part) in enumerate(frame.groupby("policy", sort=False)):
         part = part.sort_values("price")

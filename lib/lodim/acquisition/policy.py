@@ -15,7 +15,7 @@ from lodim.acquisition import update as updates
 from lodim.acquisition.items import Items, column_items
 from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
-from lodim.acquisition.play import Player, trade_off_for
+from lodim.acquisition.play import Player, play_within
 from lodim.acquisition.step import Step
 from lodim.acquisition.tree import Tree, grow
 from lodim.checks import number, one_of, whole
@@ -36,22 +36,20 @@ PLAYED = 200  # training rows of a tree, if no data are given
 
 @forms.record
 class Policy:
-    """A policy of active feature acquisition.
+    """Rule that chooses the next feature to measure for a row (active feature acquisition).
 
     Attributes
     ----------
-    design, network : Design, Network
-        Formula and what it learned; prices and what each purchase needs.
-    resources : tuple of str
-        Names of what purchases take besides their price.
-    mixture : Mixture
-        Predictor for any subset of features.
-    X, y, weight : arrays
-        Training rows, standardized.
     trade_off : float
         Loss that one unit of price must save.
-    settings, pending : dict, int
-        Settings of the predictor and its held-out loss; rows that `update` added since it learned.
+    levels : tuple or None
+        Classes; None for a numeric response.
+    X, y, weight : arrays (n, p), (n,), (n,)
+        Standardized training rows and their weights.
+    resources : tuple of str
+        Names of resources that purchases use besides money.
+    settings : dict
+        Settings of the predictor and its held-out loss.
 
     See Also
     --------
@@ -110,13 +108,13 @@ class Policy:
         names = tuple(self.design.features)
         items = Items(self.network, names, column_items(self.design), self.use)
         n_classes = len(self.levels or ())
-        return Oracle(self.X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
+        X = self.mixture.features(self.X)
+        return Oracle(X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
     def _with_trade_off(self, trade_off):
-        """Return the policy with a trade-off, the loss that one unit of price must save.
+        """Return the policy with this trade-off (loss that one unit of price must save).
 
-        If None, it is half of what one unit of price saves on average if all features are
-        bought."""
+        If None, use half the loss saved per unit of price when all features are bought."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -131,7 +129,7 @@ class Policy:
 
     @property
     def _loss_unit(self):
-        """Factor from the loss of the standardized response to that in its own units."""
+        """Factor that converts a loss of the standardized response to the response's units."""
         return 1.0 if self.levels else self.scale**2
 
     def next(self, row: Any, *, budget: float | Mapping[str, float] | None = None) -> Step:
@@ -142,17 +140,17 @@ class Policy:
         row : frame of one row, Series or dict
             Values of the measured features; others are missing or absent.
         budget : float or dict, optional
-            Most to spend on what is still to be bought; see `run`.
+            Largest total price of all further purchases; a dict as in `run`.
 
         Returns
         -------
         Step
-            What to buy, its price, all options, and the prediction for the row.
+            Feature to buy, its price, all options, and the current prediction.
 
         Raises
         ------
         DataError
-            If there is more than one row, or a value is of another kind than in training.
+            If there is more than one row, or a column has another type than in training.
 
         See Also
         --------
@@ -197,7 +195,8 @@ class Policy:
         Returns
         -------
         Series
-            Probabilities by class; or fit and se, the mean and standard deviation of a number.
+            Probability of each class. For a numeric response: fit (mean) and se (standard
+            deviation).
 
         See Also
         --------
@@ -222,32 +221,33 @@ class Policy:
         mean_budget: float | None = None,
         trade_off: float | None = None,
     ) -> pd.DataFrame:
-        """Play the policy on complete rows: buy features one by one, and predict at the end.
+        """Simulate the policy on complete rows: buy features one by one, then predict.
 
         Parameters
         ----------
         data : frame
-            Rows with all features; the policy looks only at those that it buys.
+            Rows with all features. The policy reads only the values that it buys.
         budget : float or dict, optional
             Largest total price per row. A dict has a limit for "price" and for resources.
         mean_budget : float, optional
-            Mean price per row: the trade-off at which training rows cost at most this on average.
+            Largest mean price per training row; it determines the trade-off. If the mean price
+            jumps at a trade-off, a random part of the rows uses the next larger one.
         trade_off : float, optional
-            By default that of the policy.
+            Loss that one unit of price must save; by default that of the policy.
 
         Returns
         -------
         DataFrame
-            One row per row: .bought, the features in the order of purchase; .price, the total
-            price; the use of each resource; and the prediction, with the columns of `predict`.
+            One line per row of data: .bought (features in order of purchase), .price (total
+            price), the use of each resource, and the prediction as in `predict`.
 
         Raises
         ------
         ArgumentError
-            If a budget or `trade_off` is negative, a budget names no resource, or both
+            If a budget or `trade_off` is negative, `budget` names an unknown resource, or both
             `mean_budget` and `trade_off` are given.
         DataError
-            If a column is missing or of another kind.
+            If a column is missing or has another type than in training.
 
         See Also
         --------
@@ -264,12 +264,13 @@ class Policy:
         if mean_budget is not None and trade_off is not None:
             raise ArgumentError("give mean_budget or trade_off, not both: one follows from another")
         limit, alpha = self._limit(budget), self._alpha(trade_off)
-        if mean_budget is not None:
-            own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
-            alpha = trade_off_for(mean, self._oracle, self.X[own], own, limit)
         batch = self.design.apply(data)
-        X = tiles.unpack(batch.X, batch.n)
-        played = Player(self._oracle, alpha, limit).play(X)
+        X = self.mixture.features(tiles.unpack(batch.X, batch.n))
+        if mean_budget is None:
+            played = Player(self._oracle, alpha, limit).play(X)
+        else:
+            own, mean = self._some_rows(CALIBRATED), number("mean_budget", mean_budget, 0.0)
+            played = play_within(mean, self._oracle, X, own, limit)
         names, spent = self._oracle.items.names, np.array([one.spent for one in played])
         columns: dict[str, Any] = {
             ".bought": [" > ".join(names[g] for g in one.items) for one in played]
@@ -285,31 +286,31 @@ class Policy:
     def curve(
         self, data: Data, trade_offs: Any = None, *, frontier: Any = None, myopic: bool = True
     ) -> pd.DataFrame:
-        """Measure loss against mean price on rows with known responses that no fit has seen.
+        """Return loss against mean price on test rows, for the policy and for simpler rules.
 
         Parameters
         ----------
         data : frame
-            Complete rows with the response.
+            Complete test rows with the response.
         trade_offs : array, optional
-            By default from sixteen times to a tenth of that of the policy.
+            Values of `trade_off` to try; by default 16 to 0.1 times that of the policy.
         frontier : CostnetFit, optional
-            Fit of the same response, whose models are measured too.
+            Fit of the same response; each of its models is measured too.
         myopic : bool, default=True
-            Whether to play the policy with one feature at a time, too.
+            Whether to include the policy that looks only one feature ahead.
 
         Returns
         -------
         DataFrame
-            Per policy ("policy"; "myopic", one feature at a time; "fixed", the same features for
-            all rows; "random", a random order; "all", every feature; "frontier") and trade-off or
-            number of features: price, the mean price per row; loss, the mean log-loss or squared
-            error; se, its standard error; and accuracy for classes.
+            One line per rule and trade-off or number of features. Column policy: "policy";
+            "myopic" (one feature ahead); "fixed" (same features for all rows); "random" (random
+            order); "all" (every feature); "frontier". Further columns: price (mean per row), loss
+            (mean log-loss or squared error), se (its standard error), accuracy (for classes).
 
         Raises
         ------
         ArgumentError
-            If a trade-off is negative, or `frontier` is a fit of another response.
+            If a trade-off is negative, or `frontier` has another response.
         DataError
             If the data lack the response.
 
@@ -329,29 +330,28 @@ class Policy:
         known = np.flatnonzero(~np.isnan(batch.y))
         if not len(known):
             raise DataError("no row has a known response")
-        X = tiles.unpack(batch.X, batch.n)[known]
+        X = self.mixture.features(tiles.unpack(batch.X, batch.n)[known])
         y = batch.y[known]
         given = [self.trade_off * share for share in curves.SHARES]
         given = given if trade_offs is None else list(trade_offs)
         given = [number("trade_offs", one, 0.0) for one in given]
         kinds = ["policy", *["myopic"] * myopic, "fixed", "random", "all"]
-        frames = [curves.measure(self, X, (y - self.centre) / self.scale, kinds, given)]
+        runs = [*curves.by_rule(self, X, (y - self.centre) / self.scale, kinds, given)]
         if frontier is not None:
-            frames.append(curves.of_frontier(self, frontier, data, batch.rows[known], y))
-        return pd.concat(frames, ignore_index=True).dropna(axis=1, how="all")
+            runs += curves.frontier_by_row(self, frontier, data, batch.rows[known], y)
+        return curves.summary(runs).dropna(axis=1, how="all")
 
     def tree(self, data: Data | None = None, *, depth: int = 4) -> Tree:
-        """Return the most frequent orders of purchases as a tree.
+        """Return the most frequent sequences of purchases as a tree.
 
-        Branches are ranges of measured values after which the policy goes on in different ways.
+        A branch is a range of measured values; the policy continues differently in each.
 
         Parameters
         ----------
         data : frame, optional
-            Complete rows to play the policy on. By default up to 200 training rows, each without
-            itself among the rows that stand for it.
+            Complete rows on which the policy is simulated; by default up to 200 training rows.
         depth : int, default=4
-            Most purchases in a row.
+            Largest number of purchases on a path.
 
         Returns
         -------
@@ -376,7 +376,7 @@ class Policy:
         else:
             batch = self.design.apply(data)
             X = tiles.unpack(batch.X, batch.n)
-        played = Player(self._oracle, self._alpha(None)).play(X, own)
+        played = Player(self._oracle, self._alpha(None)).play(self.mixture.features(X), own)
         return grow(self, X, played, depth)
 
     def plot(
@@ -394,12 +394,12 @@ class Policy:
         ----------
         kind : {"tree", "curve"}
         data : frame, optional
-            Rows to play the policy on; needed for "curve", with the response.
+            Complete rows on which the policy is simulated. "curve" needs them, with the response.
         ax : Axes, optional
         depth : int, default=4
-            Most purchases in a row, for "tree".
+            Largest number of purchases on a path of the tree.
         frontier : CostnetFit, optional
-            For "curve"; see `curve`.
+            Fit that "curve" draws too.
 
         Returns
         -------
@@ -430,15 +430,15 @@ class Policy:
         return plots.curve(in_pandas(self.curve)(data, frontier=frontier), self, ax)
 
     def report(self, path: FilePath, data: Data | None = None, *, depth: int = 6) -> None:
-        """Write a page that asks for one measurement after the other, by the policy's tree.
+        """Write an HTML page that asks for one measurement after the other, as in `tree`.
 
         Parameters
         ----------
         path : path
         data : frame, optional
-            Rows to play the policy on; see `tree`.
+            Complete rows on which the policy is simulated; see `tree`.
         depth : int, default=6
-            Most purchases in a row.
+            Largest number of purchases on a path.
 
         Raises
         ------
@@ -469,21 +469,19 @@ class Policy:
         decay: float = 1.0,
         every: int | None = None,
     ) -> "Policy":
-        """Return the policy with new rows, whose response is known and features may be missing.
-
-        Once enough rows are new, the predictor is learned again with the same settings.
+        """Return a policy that has also learned from new rows.
 
         Parameters
         ----------
         data : frame
-            Rows with the response.
+            New rows with the response; features may be missing.
         window : int, optional
             Number of most recent rows to keep; by default all.
         decay : float, default=1
-            Factor on the weight of each old row per new row, above 0 and at most 1.
+            Factor by which each new row reduces the weight of older rows, in (0, 1].
         every : int, optional
-            Number of new rows after which the predictor is learned again; by default 5% of the
-            rows.
+            Number of new rows after which the predictor is refitted, with unchanged settings; by
+            default 5% of the rows.
 
         Returns
         -------
@@ -499,8 +497,8 @@ class Policy:
         Warns
         -----
         DataWarning
-            If the last new rows surprise the predictor far more than held-out training rows did:
-            the data have drifted.
+            If the predictions of recent rows are much worse than those of held-out training rows:
+            the data may have drifted.
 
         See Also
         --------
@@ -521,12 +519,13 @@ class Policy:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the price of each feature by itself, and what it saves if nothing else is known.
+        """Return the price and value of each feature when nothing has been measured.
 
         Returns
         -------
         DataFrame
-            feature, price, saving, unlocks: the features whose price falls after this purchase.
+            feature; price; saving (expected fall of the loss from this feature alone); unlocks
+            (features whose price falls after this purchase).
 
         See Also
         --------
@@ -575,7 +574,7 @@ class Policy:
         storage.write(path, self.name, forms.write(self))
 
     def summary(self) -> Report:
-        """Return a report: the predictor, the trade-off, and each feature's price and saving.
+        """Return a printable report: predictor, trade-off, price and saving of each feature.
 
         Returns
         -------
@@ -602,19 +601,19 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return a prediction of the standardized response in the response's own units."""
+        """Return a prediction (probabilities, or mean and sd) in the response's units."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Return the trade-off (loss per unit of price) in units of the standardized response."""
+        """Return the trade-off in squared units of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 
     def _limit(self, budget):
-        """Return the most to spend (1 + R,) on price and each of R resources; None if unlimited."""
+        """Return the limits (1 + R,) of price and R resources; None if unlimited."""
         if budget is None:
             return None
         given = budget if isinstance(budget, Mapping) else {"price": budget}
@@ -632,9 +631,7 @@ class Policy:
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 
     def _state(self, row):
-        """Return the State (what is known and paid) of a partly measured row.
-
-        Its known features count as paid."""
+        """Return the State (known values, paid purchases) of a row; known features are paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
         frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
         if len(frame) != 1:
@@ -647,4 +644,4 @@ class Policy:
         one = items.one_hot(*known)
         nothing = np.zeros(len(items), bool), np.zeros(len(self.network), bool)
         _, paid = items.closed(*nothing, one)
-        return State(x, one[0], paid[0])
+        return State(self.mixture.features(x[None])[0], one[0], paid[0])

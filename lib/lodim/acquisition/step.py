@@ -14,10 +14,9 @@ class Step:
     Attributes
     ----------
     options : DataFrame
-        One row per feature that is not measured, the best first: feature; price; saving, the
-        expected fall of the loss from this feature alone; buy, True for the feature to buy next;
-        together, True for the features of the best set, to which it belongs; unlocks, the features
-        whose price falls after this purchase.
+        One row per unknown feature: feature; price; saving (expected fall of the loss from this
+        feature alone); buy (True for the next purchase); together (True for all features of the
+        best set); unlocks (features whose price falls after this purchase).
     prediction : Series
         Probabilities by class; or fit and se, the mean and standard deviation of a number.
     loss : float

@@ -19,15 +19,14 @@ QUESTIONS = 2  # further questions about measured values before a purchase
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Node of a tree of purchases: rows that are treated alike.
+    """Node of a tree of purchases.
 
-    kind : "buy"; "ask", a question about measured values; "stop"; or "more", where the tree ends
-    items : names of the purchases, one after the other
-    price : mean price of these purchases, or total price at the end
-    rows : number of rows; share : their share of all rows
-    answer : mean prediction
-    follow : share of the rows for which the policy does this
-    branches : (text of a feature and the range of its values, Node) pairs
+    kind : "buy"; "ask" (a question about measured values); "stop"; or "more" (the tree is cut)
+    items : names of the features to buy, in order
+    price : mean price of these purchases; at the end, total price
+    rows, share : number of rows, and their share of all rows
+    answer : mean prediction; follow : share of the rows for which the policy does this
+    branches : pairs of a text (feature and range of values) and a Node
     """
 
     kind: str
@@ -42,14 +41,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """Most frequent orders of purchases; each branch is a range of values of the last one.
+    """Most frequent sequences of purchases; each branch is a range of measured values.
 
     Attributes
     ----------
     root : Node
     agreement : float
-        Share of the policy's first decisions, as many as the tree is deep, that are those of the
-        tree.
+        Share of the policy's decisions, up to the depth of the tree, that the tree repeats.
     heads : list of str
         Classes; or fit and se.
 
@@ -86,7 +84,7 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction in words: the likeliest class with its probability, or mean and sd."""
+    """Return a prediction as text: the likeliest class and its probability, or mean ± sd."""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -94,9 +92,7 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of purchases for rows X (n, p), from what the policy has bought for them.
-
-    depth : most purchases one after the other"""
+    """Return the Tree of the purchases `played` for rows X (n, p), with paths up to `depth`."""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -111,14 +107,14 @@ class _Growing:
         self.agreeing = 0
 
     def action(self, row, k):
-        """Return the policy's k-th purchase for a row, the number of a column, or -1 for none."""
+        """Return the column of the k-th purchase for a row, or -1 for none."""
         bought = self.played[row].items
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node of the tree for some rows, for which the same columns have been bought.
+        """Return the Node for rows that have bought the columns `bought`.
 
-        bought : these columns; questions : number of questions that may still be asked"""
+        questions : number of further questions about measured values"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -154,10 +150,9 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Return texts and rows of the branches by the values of one of the bought columns.
+        """Return texts and rows of branches by one of the bought columns.
 
-        after (n,) : the policy's next purchase for each row, which the branches shall separate
-        """
+        The branches separate `after` (n,), the next purchase of each row."""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -171,10 +166,9 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Return the best division of rows by the values of an item (column).
+        """Return the impurity, column, groups of values, and cuts of the best split by a column.
 
-        As impurity (how mixed the next purchases `target` are in a branch), item, groups of its
-        values, and positions of the cuts between them."""
+        The impurity is the variance of `target` (n, k) within branches."""
         groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -188,9 +182,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, item, columns):
-        """Return groups of rows by the values of a bought column, as (value, positions of rows).
-
-        In order; groups are levels of a category, or quantiles of a number."""
+        """Return (value, positions of rows) for each level, or quantile, of a bought column."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -221,15 +213,13 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _levels(self, columns):
-        """Return the levels of a category: one per indicator column, and that of all zeros.
-
-        None for numbers."""
+        """Return the levels of a categorical column; None for a number."""
         design = self.policy.design
         part = design.terms[design.term_of[columns[0]]][0]
         return getattr(part, "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Return the number of each row's level from the indicator columns of a category."""
+        """Return the level's number (n,) from standardized indicator columns X."""
         design = self.policy.design
         raw = X * design.scale[columns] + design.mean[columns]
         code = raw.argmax(axis=1)
@@ -243,9 +233,9 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the mean squared distance of `target` from its mean in each branch, over all rows.
+    """Return the variance of `target` within branches (groups between cuts).
 
-    Branches are the groups of values between cuts; infinite if one has fewer than `least` rows."""
+    Infinite if a branch has fewer than `least` rows."""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from lodim import forms
-from lodim.acquisition import mixture
 from lodim.engine import tiles
 from lodim.errors import DataError, DataWarning, warn
 
@@ -16,10 +15,7 @@ ERRORS = 4.0  # standard errors beyond the surprise of held-out rows, for a warn
 
 
 def updated(policy, data, window, decay, every):
-    """Return a policy with the rows of `data` added; it is learned again after many new rows.
-
-    window : number of most recent rows to keep; decay : factor on the weight of old rows
-    every : number of new rows after which the predictor is learned again"""
+    """Return the policy with the rows of `data` added; see `Policy.update` for the arguments."""
     batch = policy.design.apply(data, response=True)
     used = np.flatnonzero(~np.isnan(batch.y) & (batch.row_weights > 0.0))
     if not len(used):
@@ -36,17 +32,15 @@ def updated(policy, data, window, decay, every):
     )
     if new.pending < (every or max(1, int(REFIT * len(y)))):
         return new
-    settings = {name: policy.settings[name] for name in mixture.TRIED}
-    fit = mixture.learn(X, y, weight, len(policy.levels or ()), policy.seed, **settings)
-    scales = policy.settings["temperature"], policy.settings["repetition"]
-    return replace(new, mixture=fit.scaled(*scales), pending=0)
+    X = policy.mixture.features(X)
+    fit = policy.mixture.refit(X, y, weight, policy.seed, policy.settings)
+    return replace(new, mixture=fit, pending=0)
 
 
 def _recent_surprises(policy, X, y):
-    """Return the surprises of the most recent rows, including new rows X (n, p), y (n,).
+    """Return loss minus expected loss of the most recent rows, including new rows X, y.
 
-    A surprise is the loss beyond what the prediction expects. If they are large, warn that the data
-    have drifted; after a warning the count starts again.
+    If it is large, warn that the data may have drifted, and forget the rows.
     """
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
@@ -63,10 +57,8 @@ def _recent_surprises(policy, X, y):
 
 
 def _surprise(policy, x, y):
-    """Return how much the loss of a row's prediction exceeds what the prediction itself expects.
-
-    x : (p,) features, NaN if unknown"""
+    """Return loss minus expected loss of a row with features x (p,), NaN if unknown."""
     columns = np.flatnonzero(~np.isnan(x))
     n_classes = len(policy.levels or ())
-    V = np.ascontiguousarray(x[columns, None])
+    V = np.ascontiguousarray(policy.mixture.features(x[None])[0, columns, None])
     return float(policy.mixture.surprise(V, np.array([y]), columns, n_classes)[0])
