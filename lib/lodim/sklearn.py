@@ -65,10 +65,7 @@ ROW_ARGUMENTS = {
     *("sample", "client"),
 }
 PARAMETERS = {name for name, *_ in families.PARAMETERS.values()}  # of families of numbers
-ESTIMATOR_DEFAULTS = {
-    "formula": None,
-    "new_levels": "error",
-}  # parameters of all estimators, with defaults
+ESTIMATOR_DEFAULTS = {"formula": None, "new_levels": "error"}  # parameters of all estimators
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm predicts all rows, as scikit-learn requires
 HELP = """
 
@@ -78,21 +75,21 @@ formula : str, optional
     Right side of a formula, such as "bs(age, df=4) + ."; X must be a frame. By default all columns
     of X.
 new_levels : {{"error", "missing"}}
-    What a level of a category that training had not is: refused, or a missing value.
+    Levels of categories that did not occur in training: an error, or treated as missing.
 """
 HELP_OF_CV = """cv : int, splitter or list of (train, test), optional
-    Folds by which {chooses} is chosen, as `lodim.cv` does. By default as `lodim.{model}` does.
+    Folds to choose {chooses} by `lodim.cv`. By default `lodim.{model}` chooses settings.
 """
 HELP_OF_MODEL = """{names}
-    As of `lodim.{model}`.
+    See `lodim.{model}`.
 
 Attributes
 ----------
 fit_ : lodim.{fit}
-    With summary(), plot(), tidy() and all else.
+    The fit, with summary(), plot(), tidy() and other methods.
 """
 CV = """cv_ : lodim.CV
-    Where `cv` was given.
+    Only if `cv` is given.
 """
 CLASSES = """classes_ : array (K,)
 """
@@ -100,10 +97,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ for an estimator, with the keyword arguments of a model function.
-
-    Arguments in `without` are left out, those in the dict `own` are added.
-    """
+    """Return an __init__ with a model function's keyword arguments, less `without`, plus `own`."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -163,14 +157,9 @@ class _Estimator(BaseEstimator):
         parameters = [name for name in inspect.signature(cls).parameters if name not in own]
         parts = {"names": ", ".join(parameters), "model": model, "chooses": chooses}
         parts["fit"] = f"{model.capitalize()}Fit"
-        texts = [
-            HELP,
-            *([HELP_OF_CV] if chooses else []),
-            HELP_OF_MODEL,
-            *([CV] if chooses else []),
-        ]
-        texts += [CLASSES] if issubclass(cls, ClassifierMixin) else []
-        cls.__doc__ = inspect.cleandoc(cls.__doc__) + "".join(texts).format(**parts)
+        text = HELP + (HELP_OF_CV + HELP_OF_MODEL + CV if chooses else HELP_OF_MODEL)
+        text += CLASSES * issubclass(cls, ClassifierMixin)
+        cls.__doc__ = inspect.cleandoc(cls.__doc__) + text.format(**parts)
 
     def _learn(self, X, y, family, sample_weight, groups):
         """Fit the model to X (array or frame) and y (or None)."""
@@ -281,8 +270,8 @@ class _Estimator(BaseEstimator):
         return tags
 
 
-class _Regressor(RegressorMixin):
-    """Methods fit and predict of estimators for a numeric response."""
+class _Supervised:
+    """Method fit() of estimators with a response."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model.
@@ -292,7 +281,7 @@ class _Regressor(RegressorMixin):
         X : array (n, p) or frame
             A frame (pandas, polars) may hold categories and missing values.
         y : array (n,)
-            Numbers.
+            Numbers; for classifiers classes: text, integers, or True and False.
         sample_weight : array (n,), optional
             Row weights. Weight 0 ignores a row, weight 2 equals two rows.
         groups : array (n,), optional
@@ -302,36 +291,26 @@ class _Regressor(RegressorMixin):
         -------
         self
         """
+        return self._learn(X, *self._response(y), sample_weight, groups)
+
+
+class _Regressor(_Supervised, RegressorMixin):
+    """Methods fit and predict of estimators for a numeric response."""
+
+    def _response(self, y):
         y = column_or_1d(y, warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        return self._learn(X, y, getattr(self, "family", None) or "gaussian", sample_weight, groups)
+        return y, getattr(self, "family", None) or "gaussian"
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted mean of the response, (n,)."""
         return self._answers(X, "response").to_numpy(dtype=float)
 
 
-class _Classifier(ClassifierMixin):
+class _Classifier(_Supervised, ClassifierMixin):
     """Methods fit and predict of estimators for classes."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array (n, p) or frame
-            A frame (pandas, polars) may hold categories and missing values.
-        y : array (n,)
-            Classes: text, integers, or True and False.
-        sample_weight : array (n,), optional
-            Row weights. Weight 0 ignores a row, weight 2 equals two rows.
-        groups : array (n,), optional
-            Rows with equal values are held out together.
-
-        Returns
-        -------
-        self
-        """
+    def _response(self, y):
         family = getattr(self, "family", None)
         order = (
             y.cat.categories if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype) else None
@@ -351,7 +330,7 @@ class _Classifier(ClassifierMixin):
         family = family or ("binomial" if len(self.classes_) <= 2 else "multinomial")
         in_order = family == "ordinal" and (order is not None or self.classes_.dtype.kind in "iuf")
         labels = pd.Categorical.from_codes(code, self.classes_.tolist(), ordered=in_order)
-        return self._learn(X, labels, family, sample_weight, groups)
+        return labels, family
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row, (n,)."""
@@ -560,8 +539,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma" or "tweedie" (with `power`).
-    With missing="drop", the default, missing values raise an error, as in scikit-learn's linear
-    models.
+    With missing="drop", the default, missing values raise an error.
     """
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

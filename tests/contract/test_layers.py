@@ -168,7 +168,7 @@ def test_the_scan_sees():
     assert uses("models/gbmap/boost.py", "lodim.solve")
     assert uses("plot/axes.py", "matplotlib") and uses("formula/patsy_terms.py", "patsy")
     assert "lodim.models.gbmap.plots" in imports("models/gbmap/fit.py")  # within a function
-    assert "lodim.models.gbmap.refit" in parents("lodim.models.gbmap.drift")
+    assert "lodim.models.gbmap.refit" in parents("lodim.models.gbmap.assemble")
     assert solves("lodim.models.gbmap.boost") and solves("lodim.models.costnet.search.exact")
 
 

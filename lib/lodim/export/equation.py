@@ -20,19 +20,13 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit's predictions for one row of data, as symbolic expressions (nodes).
-
-    columns : Columns of the data, in order
-    refusals : tuple of (condition, message, node shown in the message) for rows that raise an error
-    unknown : conditions of rows without a prediction because of missing values
-    answers : dict class -> node of its probability; for a numeric response None -> node of the mean
-    """
+    """Computation of a fit's predictions for one row of data, as symbolic expressions."""
 
     title: str
     columns: tuple[Column, ...]
-    refusals: tuple
-    unknown: tuple
-    answers: dict
+    refusals: tuple  # of (condition, message, expression shown in it): rows that raise an error
+    unknown: tuple  # conditions of rows without a prediction because of missing values
+    answers: dict  # class -> expression of its probability; for a number None -> of the mean
 
     @property
     def conditions(self):
@@ -79,10 +73,7 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return a dict class -> expression of its probability, from expressions of link scores.
-
-    For a numeric response: None -> expression of the mean.
-    """
+    """Return a dict class (None for a number) -> expression of the prediction, from link scores."""
     if family.name == "none":
         return dict(scores)
     if levels is None:

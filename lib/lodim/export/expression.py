@@ -27,7 +27,7 @@ class Node:
     @property
     def parts(self):
         """Other nodes from which this node is computed."""
-        return ()
+        return getattr(self, "args", ())
 
     @property
     def kind(self):
@@ -37,15 +37,10 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Column(Node):
-    """A column of the data, which may have missing values; `of_kind` is its type."""
+    """A column of the data, which may have missing values."""
 
     name: str
-    of_kind: str = NUMBER
-
-    @property
-    def kind(self):
-        """Type of the column's values."""
-        return self.of_kind
+    kind: str = NUMBER
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +63,6 @@ class Call(Node):
     args: tuple
 
     @property
-    def parts(self):
-        """Arguments of the function."""
-        return self.args
-
-    @property
     def kind(self):
         """Type of the value: true or false for comparisons and logical functions, else a number."""
         return TRUTH if self.function in LOGIC else NUMBER
@@ -85,11 +75,6 @@ class Sum(Node):
     bias: float
     weights: tuple
     args: tuple
-
-    @property
-    def parts(self):
-        """Terms of the sum without their weights."""
-        return self.args
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +107,6 @@ class Kernels(Node):
     points: np.ndarray
     weights: np.ndarray
     log: bool = False
-
-    @property
-    def parts(self):
-        """Coordinates of the point z."""
-        return self.args
 
 
 ZERO, ONE = Constant(0.0), Constant(1.0)

@@ -102,10 +102,7 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return the text of a weighted sum, bias + w * x + ..., and its precedence.
-
-        Long sums are in bracketed groups.
-        """
+        """Return the text of a sum, bias + w * x + ..., in bracketed groups, and its precedence."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -135,6 +132,8 @@ class Program(Infix):
     """Writer of a function of one row as lines of assignments, for Python and JavaScript."""
 
     maximum_of = ""
+    nan = ""
+    end = ""  # of statements
 
     def __init__(self, equation):
         self.equation, self.answers = equation, equation.answers
@@ -163,6 +162,20 @@ class Program(Infix):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
                 yield from self.assignment(node)
+
+    def body(self):
+        """Return the lines of the body of the function."""
+        lines = [*self.assigned(self.equation.columns)]
+        missing = self.result([self.nan] * len(self.answers))
+        for condition in self.equation.unknown:
+            lines += self.assigned([condition])
+            lines += self.when(condition, f"return {missing}{self.end}")
+        for condition, words, shown in self.equation.refusals:
+            lines += self.assigned([condition, shown])
+            lines += self.when(condition, self.error(words, shown))
+        lines += self.assigned(self.answers.values())
+        values = self.result([self.text(node) for node in self.answers.values()])
+        return [*lines, f"return {values}{self.end}"]
 
     def points(self):
         """Yield (name, rows) per table of kernels; a row is a list of weight and coordinates."""

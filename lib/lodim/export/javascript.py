@@ -80,7 +80,7 @@ class _JavaScript(Program):
         "softplus": ("Math.max({0}, 0.0) + Math.log1p(Math.exp(-Math.abs({0})))", SUM, LOOSE),
         "logistic": ("1.0 / (1.0 + Math.exp(Math.min(-{}, 700.0)))", PRODUCT, ATOM),
     }
-    maximum_of = "Math.max"
+    maximum_of, nan, end = "Math.max", "NaN", ";"
     taken = frozenset(WORDS.split())
 
     # Forms -------------------------------------------------------------------------------------
@@ -115,32 +115,24 @@ class _JavaScript(Program):
 
     def function(self):
         """Return the whole text of the function and its helpers."""
-        body = "\n".join(f"  {line}" for line in self._body())
+        body = "\n".join(f"  {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
 
-    def _body(self):
-        """Return the lines of the function's body."""
-        lines = [*self.assigned(self.equation.columns)]
-        several = None not in self.answers
-        missing = self._pairs(["NaN"] * len(self.answers)) if several else "NaN"
-        for condition in self.equation.unknown:
-            lines += self.assigned([condition])
-            lines.append(f"if ({self.text(condition)}) return {missing};")
-        for condition, words, shown in self.equation.refusals:
-            lines += self.assigned([condition, shown])
-            value = f"{self.literal(words + ' ')} + String({self.text(shown)})"
-            lines.append(f"if ({self.text(condition)}) throw new Error({value});")
-        lines += self.assigned(self.answers.values())
-        texts = [self.text(node) for node in self.answers.values()]
-        return [*lines, f"return {self._pairs(texts) if several else texts[0]};"]
+    def when(self, condition, statement):
+        return [f"if ({self.text(condition)}) {statement}"]
+
+    def error(self, words, shown):
+        return f"throw new Error({self.literal(words + ' ')} + String({self.text(shown)}));"
 
     def assignment(self, node):
         """Return the line that computes an expression and assigns it to its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
-    def _pairs(self, values):
-        """Return the text of a list of [class, value]; keys of an object might be reordered."""
+    def result(self, values):
+        """Return a number, or the text of a list of [class, value], since objects reorder keys."""
+        if None in self.answers:
+            return values[0]
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 

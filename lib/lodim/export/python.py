@@ -128,7 +128,7 @@ class _Python(Program):
         "softplus": ("max({0}, 0.0) + math.log1p(math.exp(-abs({0})))", SUM, LOOSE),
         "logistic": ("1.0 / (1.0 + math.exp(min(-{}, 700.0)))", PRODUCT, ATOM),
     }
-    maximum_of = "max"
+    maximum_of, nan = "max", "math.nan"
     taken = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "math", "row"})
 
     # Forms -------------------------------------------------------------------------------------
@@ -189,27 +189,15 @@ class _Python(Program):
             lines = [f"    {tuple(row)!r},\n" for row in rows]
             yield f"{name} = (\n{''.join(lines)})"
 
-    def body(self):
-        """Return the lines of the body of predict()."""
-        lines = [*self.assigned(self.equation.columns)]
-        missing = (
-            "math.nan" if None in self.answers else self._dict(["math.nan"] * len(self.answers))
-        )
-        if self.equation.unknown:
-            for condition in self.equation.unknown:
-                lines += self.assigned([condition])
-            texts = [self.text(condition, COMPARED) for condition in self.equation.unknown]
-            for i in range(0, len(texts), 8):
-                lines += [f"if {' or '.join(texts[i : i + 8])}:", f"    return {missing}"]
-        for condition, words, shown in self.equation.refusals:
-            lines += self.assigned([condition, shown])
-            value = f"{words + ' '!a} + repr({self.text(shown)})"
-            lines += [f"if {self.text(condition)}:", f"    raise ValueError({value})"]
-        lines += self.assigned(self.answers.values())
-        texts = [self.text(node) for node in self.answers.values()]
-        return [*lines, f"return {texts[0] if None in self.answers else self._dict(texts)}"]
+    def when(self, condition, statement):
+        return [f"if {self.text(condition)}:", f"    {statement}"]
 
-    def _dict(self, values):
+    def error(self, words, shown):
+        return f"raise ValueError({words + ' '!a} + repr({self.text(shown)}))"
+
+    def result(self, values):
+        if None in self.answers:
+            return values[0]
         pairs = zip(map(ascii, self.answers), values, strict=True)
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 

@@ -52,10 +52,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the entry of an SQL function that is NULL unless a condition holds.
-
-    Both are texts with {} for the arguments.
-    """
+    """Return the template of an SQL function that is NULL unless a condition holds."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

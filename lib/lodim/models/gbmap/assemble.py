@@ -1,15 +1,18 @@
 """Build a GbmapFit from the fitted weak learners."""
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from lodim.engine.blocks import sum_rows
 from lodim.errors import warn_not_converged
-from lodim.models.gbmap.drift import calibrate
-from lodim.models.gbmap.embedding import Reference
+from lodim.models.gbmap import refit
+from lodim.models.gbmap.embedding import KINDS, NEIGHBOURS, Reference, drift_indicators
 from lodim.models.gbmap.fit import GbmapFit
 from lodim.models.gbmap.learners import Effects
+from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
@@ -25,7 +28,7 @@ def assemble(problem, learners, log, selection, for_path):
     if not for_path and settings.reference_rows:
         reference = Reference.from_batch(learners, batch, family.link == "identity", settings)
         if selection is not None:
-            calibration = calibrate(problem)
+            calibration = _calibrate(problem)
     if refit_log is not None and not refit_log["converged"]:
         warn_not_converged(
             f"gbmap's joint fit did not converge in {refit_log['n_eval']} evaluations: "
@@ -65,3 +68,33 @@ def _response_range(batch, settings):
         return np.array([-y.min(initial=np.inf), y.max(initial=-np.inf)])
 
     return sum_rows(ends, batch.n, np.maximum) * (-1.0, 1.0)
+
+
+def _calibrate(problem):
+    """Return the percentiles (101,) of each drift indicator over held-out training rows, as a dict.
+
+    A drift indicator measures how far a row is from the training rows. None if a fold has too few
+    training rows for the nearest neighbours.
+    """
+    splits, most = quick_splits(problem), problem.settings.reference_rows
+    if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
+        return None
+    weights = np.concatenate([test.row_weights for _, test in splits])
+    if not weights.any():
+        return None
+    run = Parallel(n_jobs=side_by_side(problem), backend="threading")
+    parts = run(delayed(_held_out_drift)(problem, *split) for split in splits)
+    share, how = np.arange(101) / 100, {"weights": weights, "method": "inverted_cdf"}
+    values = {kind: np.concatenate([part[kind] for part in parts]) for kind in KINDS}
+    return {kind: np.quantile(v, share, **how) for kind, v in values.items()}
+
+
+def _held_out_drift(problem, train, test):
+    """Fit gbmap to training rows; return both drift indicators of the held-out rows `test`."""
+    numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
+    stages = refit.fit_stages(
+        train, problem.family, settings.for_comparison(train.n, train.X.shape[1])
+    )
+    learners, _ = refit.combine([stage[:2] for stage in islice(stages, settings.m)])
+    reference = Reference.from_batch(learners, train, numeric, settings)
+    return drift_indicators(learners, reference, test, NEIGHBOURS, numeric, 1)

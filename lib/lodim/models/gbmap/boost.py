@@ -119,7 +119,9 @@ class _SmallData:
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
-        y, self.score, weight, start_at, start_X, self.key = state.small_data_rows
+        y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
+        start_at, start_X = state.starts.at, np.ascontiguousarray(state.starts.X.T)
+        self.score = state.score
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
         precision, limits = precision_of(state.X.dtype), (stop["max_iter"], float(stop["tol"]))
@@ -127,17 +129,15 @@ class _SmallData:
         self.follow = follower(state.X, weight, problem)
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
-        self.rows, self.start_rows = (y, self.score, weight), (start_X, *slopes, self.key)
+        self.rows = y, self.score, weight
+        self.start_rows = start_X, *slopes, state.starts.key
         self.way = state.loss, start_at, *self.margin, *slopes
         self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_scores)
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners for score k, their signs b, and the loss without a new learner.
-
-        `waves` are random numbers that mix the rows.
-        """
+        """Return starting learners of score k, their signs b, and the loss without learner."""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
@@ -146,8 +146,7 @@ class _SmallData:
 def _fit_small_data(state, small_data, stage, rng, warm_start):
     """Fit one boosting step by Newton's method, for few rows and columns; return (learners, log).
 
-    Rounding errors in a starting point hardly change Newton's result. L-BFGS could end in another
-    minimum.
+    Unlike L-BFGS, Newton's method ends in one minimum despite rounding errors in its start.
     """
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
@@ -218,10 +217,7 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Return theta (r, d) and signs (r,) of the learners of `warm_start` for one step and score.
-
-    `warm_start` is a fit with another penalty; both arrays are empty if it is None.
-    """
+    """Return theta (r, d) and signs (r,) of the learners of another fit for one step and score."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))

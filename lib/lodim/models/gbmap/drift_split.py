@@ -101,11 +101,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _split_frames(data, feature, rng):
-    """Return the frames a1, a2 and b of a split along one feature, without that feature.
-
-    b has the rows with the larger half of the feature's values; a1 and a2 split the others at
-    random.
-    """
+    """Return the frames a1, a2 and b of a split: b has the larger half of a feature's values."""
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2
     a, b = rng.permutation(order[:half]), order[half:]

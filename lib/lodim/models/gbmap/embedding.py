@@ -53,10 +53,7 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Return distances and positions, both (n, k), of the k stored rows nearest to rows of E.
-
-        E (n, M) holds the values of the M learners for n rows; the distance is L1.
-        """
+        """Return L1 distances and positions (n, k) of the k stored rows nearest to rows of E."""
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 

@@ -99,17 +99,11 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether w_j'x~ > 0 for each row and learner, (n, M), given their slopes.
-
-        If g is the identity, every learner is active at all rows.
-        """
+        """Return whether w_j'x~ > 0 for each row and learner, (n, M), given their slopes."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return K arrays (n, p): gradients of each score by the standardized features.
-
-        slopes (n, M) are b_j g'(w_j'x~).
-        """
+        """Return K arrays (n, p): gradients of each score, given the learners' slopes (n, M)."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -218,10 +212,7 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, X of these rows) in chunks that bound temporary memory.
-
-    `width` is the number of temporary values per row.
-    """
+    """Yield (slice of rows, X of these rows) in chunks that bound temporary memory."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -115,10 +115,7 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty of theta = (a, intercept, w), where w has `width` entries.
-
-    The number p of features that vary divides the penalty.
-    """
+    """Return the ElasticNet penalty of theta = (a, intercept, w), divided by p varying features."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus

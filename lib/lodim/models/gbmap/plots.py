@@ -8,19 +8,26 @@ from lodim.design.frame import in_pandas, one_row
 from lodim.errors import ArgumentError
 from lodim.models.gbmap.embedding import NEIGHBOURS
 from lodim.models.gbmap.report import loss_name
-from lodim.plot.axes import BLUE, GREY, LONGEST, RED, SCALE, count_line, ensure_axes, tidy
+from lodim.plot import points
+from lodim.plot.axes import BLUE, GREY, RED, SIZE, count_line, ensure_axes, tidy
 from lodim.plot.bars import bars
 from lodim.plot.lettering import legend
 from lodim.report.phrases import term_labels
 from lodim.report.tables import significant
-from lodim.text import shorten
 
 
 def loss(fit, ax):
     """Draw the training loss after each boost, with a line at the loss of a joint fit."""
-    last = fit.learners().groupby("boost").last()
-    deviance, explained = last["deviance"].to_numpy(), 100 * last["dev_ratio"].to_numpy()
-    ax = _loss_by_stage(last.index.to_numpy(), deviance, explained, loss_name(fit), ax)
+    deviance, null = fit.learners().groupby("boost")["deviance"].last(), fit._null_deviance or 1.0
+    ax = ensure_axes(ax)
+    ax.plot(deviance.index, deviance, "o-", ms=3, color=BLUE)
+    ax.set_xlabel("boost")
+    ax.set_ylabel(loss_name(fit))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.spines["top"].set_visible(False)
+    to_share, to_loss = (lambda d: 100.0 * (1.0 - d / null)), (lambda e: null * (1.0 - e / 100.0))
+    right = ax.secondary_yaxis("right", functions=(to_share, to_loss))
+    right.set_ylabel("% deviance explained")
     if fit.refit_log is not None:
         ax.axhline(fit.refit_log["deviance"], ls="--", lw=1, color=GREY, label="joint fit")
         ax.legend(frameon=False, fontsize=8)
@@ -59,10 +66,7 @@ def local(fit, ax, *, data, row=0, top=15):
 
 
 def embedding(fit, ax, *, data=None):
-    """Draw the first two principal components of the learners' values, coloured by the response.
-
-    Rows are those of `data`, by default the training rows that the fit keeps.
-    """
+    """Draw two principal components of the learners' values; colours show the response."""
     if data is None:
         reference = fit._reference_rows()
         E, y = reference.embedding, reference.y
@@ -76,7 +80,16 @@ def embedding(fit, ax, *, data=None):
     xy[:, : min(2, len(s))] = (U * s)[:, :2]
     share = np.r_[s**2 / max((s**2).sum(), 1e-300), 0.0, 0.0]
     names = [f"PC {k + 1} of the embedding ({100 * share[k]:.0f} %)" for k in (0, 1)]
-    return _scatter(xy, y, fit.levels, fit.design.response.name, ax, names)
+    key = points.Key.from_response(fit.design.response.name, fit.levels, y)
+    ax = ensure_axes(ax, SIZE)
+    shades = points.scatter_values(ax, xy, y, key, s=12, alpha=0.8, lw=0)
+    if fit.levels is None:
+        ax.figure.colorbar(shades, ax=ax, label=key.name)
+    else:
+        legend(ax, points.class_marks(ax, key, s=12, lw=0), frameon=False, fontsize=8)
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    return tidy(ax)
 
 
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
@@ -104,47 +117,6 @@ def _response(fit):
 
 
 # Shapes ------------------------------------------------------------------------------------------
-
-
-def _loss_by_stage(stages, loss, share, ylabel, ax=None):
-    """Draw training loss, and share of explained deviance, against the number of boosts."""
-    ax = ensure_axes(ax)
-    ax.plot(stages, loss, "o-", ms=3, color=BLUE)
-    ax.set_xlabel("boost")
-    ax.set_ylabel(ylabel)
-    right = ax.secondary_yaxis("right", functions=_linear(loss[0], share[0], loss[-1], share[-1]))
-    right.set_ylabel("% deviance explained")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.spines["top"].set_visible(False)
-    return ax
-
-
-def _linear(x0, y0, x1, y1):
-    """Return the line through (x0, y0) and (x1, y1), and its inverse, as functions.
-
-    Without an inverse, both are the identity.
-    """
-    if x0 == x1 or y0 == y1:
-        return (lambda x: x), (lambda y: y)
-    slope = (y1 - y0) / (x1 - x0)
-    return (lambda x: y0 + slope * (x - x0)), (lambda y: x0 + (y - y0) / slope)
-
-
-def _scatter(xy, colour, labels, name, ax=None, axis_names=("PC 1", "PC 2")):
-    """Draw points coloured by a number, or by class if `labels` are given."""
-    ax = ensure_axes(ax, (6.2, 5.0))
-    if labels is None:
-        points = ax.scatter(*xy.T, c=colour, s=12, cmap=SCALE, alpha=0.8, lw=0)
-        ax.figure.colorbar(points, ax=ax, label=name)
-    else:
-        entries = [
-            ax.scatter(*xy[colour == k].T, s=12, alpha=0.7, lw=0, label=label)
-            for k, label in enumerate(shorten(labels, LONGEST))
-        ]
-        legend(ax, entries, title=shorten([name], LONGEST)[0], frameon=False, fontsize=8)
-    ax.set_xlabel(axis_names[0])
-    ax.set_ylabel(axis_names[1])
-    return tidy(ax)
 
 
 def _drift_against_loss(indicator, loss, threshold, limit, ax=None):

@@ -9,9 +9,9 @@ import numpy as np
 from lodim.engine.blocks import dot, single_blas, sum_blocks, sum_spans
 from lodim.engine.tiles import varies
 from lodim.models.gbmap import boost
-from lodim.models.gbmap.bounded import minimize_joint
 from lodim.models.gbmap.kernels.cpu import joint_gradient
 from lodim.models.gbmap.objective import penalize, precision_of
+from lodim.models.gbmap.starts import minimize_bounded, weight_signs
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import Rescaled
@@ -111,7 +111,8 @@ def joint_refit(batch, family, settings, learners, log):
     if settings.monotone is not None:
         stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}
         stop["max_iter"] = settings.max_iter
-        end = minimize_joint(objective, u, learners.sign, settings.monotone, **stop)
+        way = np.concatenate(weight_signs(learners.sign, settings.monotone))
+        end = minimize_bounded(objective, u, [way], **stop)
     else:
         how = {"max_iter": settings.max_iter, "memory": MEMORY, "spacing": SPACING}
         end = lbfgs(objective, u, **how, **stop)
@@ -162,10 +163,7 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of a joint fit; 0 if rows are too few.
-
-    There must be at least one row per parameter.
-    """
+    """Return the default number of boosts of a joint fit; 0 if there are too few rows."""
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))
     return max((m for m in ROUND if p and m <= most), default=0)

@@ -12,7 +12,6 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
-from lodim.models.gbmap.bounded import minimize_bounded
 from lodim.models.gbmap.kernels import hinges as kernels
 from lodim.models.gbmap.kernels.cpu import IDENTITY, Form, forward
 from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
@@ -24,7 +23,7 @@ from lodim.models.gbmap.objective import (
     stage_objective,
 )
 from lodim.models.gbmap.worker_rows import loss_slope
-from lodim.solve.lbfgs import lbfgs
+from lodim.solve.lbfgs import Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
 
 UNRESOLVED = 0.2  # share of d / n by which the minimum on n sampled rows is too low
@@ -58,11 +57,43 @@ def minimize(objective, theta, state, **how):
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
-        way = objective.sign, state.settings.monotone
-        end = minimize_bounded(scaled, scaled.to(theta), *way, **how)
+        ways = weight_signs(objective.sign, state.settings.monotone)
+        end = minimize_bounded(scaled, scaled.to(theta), ways, **how)
     else:
         end = lbfgs(scaled, scaled.to(theta), **how)
     return replace(end, theta=scaled.back(end.theta))
+
+
+def minimize_bounded(objective, theta, ways, **stop):
+    """Minimize an objective over each row of theta (q, d), with effects of required signs.
+
+    ways[c] (d,) is 1, -1 or 0 per parameter of row c: not negative, not positive or free.
+    """
+    ends = [_minimize_row(objective, theta, c, way, **stop) for c, way in enumerate(ways)]
+    fields = ("theta", "value", "grad_norm", "n_iter", "converged")
+    joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
+    return Minimum(**joined, n_eval=max(end.n_eval for end in ends))
+
+
+def _minimize_row(objective, theta, c, way, **stop):
+    flip, active, point = np.where(way == 0, 1.0, way), np.array([c]), theta.copy()
+
+    def function(u):
+        point[c] = u * flip
+        value, gradient = objective(point, active)
+        return value[c], gradient[c] * flip
+
+    end = bounded(function, theta[c] * flip, np.where(way == 0, -np.inf, 0.0), **stop)
+    return replace(end, theta=end.theta * flip)
+
+
+def weight_signs(sign, monotone):
+    """Return the required signs (d,) of the parameters of learners with signs b, as a list.
+
+    Since g is increasing, f is monotone in x_k if b_j w_jk has the same sign for all learners j.
+    monotone (p,) is 1, -1 or 0 per feature: increasing, decreasing or free.
+    """
+    return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def rounded(theta, unit):
@@ -104,7 +135,7 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     previous boost. None if the loss has no slope.
     """
     settings, p = state.settings, state.X.shape[1]
-    n_starts = 1 if len(near) else None
+    n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
         near, near_sign = (
             np.concatenate([near, other_sign[0]]),
@@ -124,8 +155,9 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
-    at = sampled.astype(np.float64), U
-    theta, sign = _starts(state, k, *at, penalty.ridge[-1], n_starts)
+    by_row = derivatives(state.loss, *state.sample_margin(k))
+    at = U, sampled.astype(np.float64), *by_row
+    theta, sign = place_hinges(*at, penalty.ridge[-1], n_starts)
     theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
     sign = np.concatenate([sign, near_sign])
     within = penalize(settings, V.shape[1], state.p)
@@ -192,16 +224,6 @@ def _projected(X, V, threads):
     return out
 
 
-def _starts(state, k, Z, U, ridge, n_starts):
-    """Return the best starting learners along directions U (k, r), and their signs b.
-
-    U refers to the coordinates Z (n, r) of sampled rows; k is the class or score.
-    """
-    y, score, weight = state.sample_margin(k)
-    by_row = derivatives(state.loss, y, score, weight)
-    return place_hinges(U, Z, *by_row, ridge, n_starts or state.settings.n_starts)
-
-
 # Starts in the data ------------------------------------------------------------------------------
 
 
@@ -217,10 +239,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting hinges along directions U (k, p) for rows X (n, p), and signs b.
-
-    slope and curvature (n,) are the rows' loss derivatives; ridge penalizes squared weights.
-    """
+    """Return the best starting hinges along directions U (k, p) for rows X (n, p), and signs b."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

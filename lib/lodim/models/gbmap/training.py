@@ -53,17 +53,12 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False)
 class StartRows:
-    """Rows from which starting learners are drawn, equal for all settings of a search.
+    """Rows from which starting learners are drawn, equal for all settings of a search."""
 
-    at : positions in `tiles`, the blocks of 64 rows of the sample, or of all rows without a sample
-    key : a number per row that depends only on the row's content
-    class_order : (K,), order in which classes are fitted; independent of their names
-    """
-
-    at: np.ndarray
-    key: np.ndarray
-    class_order: np.ndarray
-    tiles: np.ndarray
+    at: np.ndarray  # positions in `tiles`
+    key: np.ndarray  # a number per row that depends only on the row's content
+    class_order: np.ndarray  # (K,), order in which classes are fitted, whatever their names
+    tiles: np.ndarray  # blocks of 64 rows of the sample, or of all rows without a sample
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
@@ -84,37 +79,26 @@ class StartRows:
 class BoostState:
     """Training rows of a fit and their scores under the learners fitted so far.
 
-    Tiles are blocks of 64 rows; `device` and `runs` are None for rows in memory that all count.
-
-    X : tiles of the (rotated) features, in memory, on a GPU or on workers
-    y, weight : (n,); y is the class, or the response less offset and null model, divided by scale
-    score : tiles (n_tiles, K, 64) of the current scores, in units of scale, updated in place; if X
-        is on a GPU or on workers, `device` has them
-    intercept : (K,), intercepts of the null model, in units of scale
-    scale : standard deviation of a numeric response less its offset, otherwise 1
-    p : number of features that vary
-    sample, sample_X : positions of the sampled rows and their tiles in memory; None if all are used
-    rotation : Rotation that made X from wide data, or None
-    unit : (2 + p,), sizes of the parameters; powers of four, so that dividing by them is exact
+    Rows are stored in tiles: blocks of 64 rows. Numbers are divided by the scale of the response.
     """
 
     family: Any
     settings: Settings
     loss: tuple
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray
-    score: np.ndarray
-    intercept: np.ndarray
-    scale: float
-    p: int
-    sample: np.ndarray | None
-    sample_X: np.ndarray | None
+    X: Any  # tiles of the (rotated) features, in memory, on a GPU or on workers
+    y: np.ndarray  # (n,), class, or response less offset and null model
+    weight: np.ndarray  # (n,)
+    score: np.ndarray  # tiles (n_tiles, K, 64) of current scores, unless `device` has them
+    intercept: np.ndarray  # (K,), of the null model
+    scale: float  # standard deviation of a numeric response less its offset, otherwise 1
+    p: int  # number of features that vary
+    sample: np.ndarray | None  # positions of the sampled rows; None if all are used
+    sample_X: np.ndarray | None  # their tiles, in memory
     starts: StartRows
-    rotation: Rotation | None
-    device: Any
-    unit: np.ndarray
-    runs: list | None = None
+    rotation: Rotation | None  # made X from wide data
+    device: Any  # rows on a GPU or on workers
+    unit: np.ndarray  # (2 + p,), sizes of parameters; powers of four: exact divisors
+    runs: list | None = None  # consecutive blocks of rows that count; None for all
 
     @classmethod
     def from_batch(cls, batch, family, settings):
@@ -168,13 +152,6 @@ class BoostState:
         one_block = len(self.X) <= tiles.TILES_PER_BLOCK
         return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
 
-    @cached_property
-    def small_data_rows(self):
-        """Response, score and weight (blocks of 64 rows), and the rows of starts, for few rows."""
-        y, weight = (tiles.pad(v, len(self.X)) for v in (self.y, self.weight))
-        columns = np.ascontiguousarray(self.starts.X.T)
-        return y, self.score, weight, self.starts.at, columns, self.starts.key
-
     @property
     def spanned(self):
         """Whether starting learners are sought among a few directions computed from all rows."""
@@ -219,10 +196,7 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return X, response, score k and weight, in blocks of 64 rows, from a GPU to memory.
-
-        Rows on the workers of a cluster stay there.
-        """
+        """Return X, response, score k and weight in memory (on the workers of a cluster)."""
         if self.device is None or self.on_workers:
             return self.rows(k)
         y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
@@ -242,10 +216,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives and keys of the rows from which starts are drawn.
-
-        A key is a number that depends only on a row's content.
-        """
+        """Return features, loss derivatives and keys (row hashes) of the rows that starts use."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -307,10 +278,7 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Return the sizes (2 + p,) by which a learner's parameters are divided to be comparable.
-
-    size (p,) is the typical size of each column.
-    """
+    """Return the sizes (2 + p,) by which parameters are divided, given the columns' sizes (p,)."""
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
@@ -345,10 +313,7 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return the classes ordered by the mean key (number computed from a row's content), (K,).
-
-    So the order does not depend on the classes' names.
-    """
+    """Return the classes ordered by the mean key (row hash) of their rows, whatever their names."""
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 

@@ -42,10 +42,7 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return response and current score k on the workers.
-
-        With several classes: for the two-class problem of class k against the others.
-        """
+        """Return response and score k; with several classes, of class k against the others."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)

@@ -12,15 +12,11 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates (rows that may become prototypes) and scoring rows (rows with a loss).
+    """Candidates (rows that may become prototypes) and scoring rows (rows with a loss)."""
 
-    candidates, scoring : (J,), (r,) increasing positions; a row may be in both
-    scoring_weight : (r,) weights of the scoring rows, scaled to represent all rows
-    """
-
-    candidates: np.ndarray
-    scoring: np.ndarray
-    scoring_weight: np.ndarray
+    candidates: np.ndarray  # (J,), increasing positions
+    scoring: np.ndarray  # (r,), increasing positions; a row may be in both
+    scoring_weight: np.ndarray  # (r,), scaled to represent all rows
 
     def in_all_rows(self, at):
         """Return the split with each position i replaced by at[i], its position among all rows."""

@@ -96,11 +96,7 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v chosen by some repetitions of cross-validation (lists `losses`, `gains`).
-
-    If the best value does not beat the null model, it is at least `null`, which gives the null
-    model.
-    """
+    """Return the lambda_v of some repetitions; at least `null` unless it beats the null model."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 

@@ -25,25 +25,20 @@ CHUNK = 64  # tiles of rows per step
 class Calibration:
     """Percentiles over training rows; a row that is a prototype is left out of its own estimate.
 
-    familiarity : percentiles of sum_j w_j G_j(x), Eq. 4.5: similarity to the prototypes
-    levels : (101,). loss="squared": percentiles of scaled residuals. loss="density": percentiles of
-        the distribution function at the response, widened to that of new rows. Empty for classes
-    variance : (M,) for loss="squared", squared residuals of M prototypes, in units of scale^2
-        (variance of the response); otherwise empty
-    null_variance : variance of the null model, in units of scale^2
+    Variances are relative to the variance of the response.
     """
 
-    familiarity: np.ndarray = forms.real(101, least=0)
+    familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
+    # loss="squared": scaled residuals. loss="density": distribution function at the response,
+    # widened to that of new rows. Empty for classes.
     levels: np.ndarray = forms.real("levels")
+    # loss="squared": (M,), squared residuals of M prototypes; otherwise empty.
     variance: np.ndarray = forms.real("variances", least=0)
-    null_variance: float = forms.real(least=0)
+    null_variance: float = forms.real(least=0)  # of the null model
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance of each row's response, (n,) each, in units of scale and scale^2.
-
-    scale is the standard deviation of the response; X is in blocks of 64 rows.
-    """
+    """Return mean and variance of each row's response, (n,) each, in units of its overall SD."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -56,10 +51,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's response at `levels`, (n, L), in units of scale.
-
-    scale is the standard deviation of the response; X is in blocks of 64 rows.
-    """
+    """Return the quantiles of each row's response at `levels`, (n, L), in units of its SD."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)

@@ -296,42 +296,6 @@ class ProsetFit(Fit):
 
         return KINDS
 
-    def evaluate(self, data: Data, *, offset: Offset | None = None) -> pd.DataFrame:
-        """Return the loss on data with known responses, in one row.
-
-        Parameters
-        ----------
-        data : frame
-            With the columns of the formula, including the response.
-        offset : array (n,) or column name, optional
-            Known part of the score.
-
-        Returns
-        -------
-        DataFrame
-            One row: n, deviance (mean per row), dev_ratio (share explained); for classes also
-            accuracy, log_loss and auc; for loss="density" also nll, the mean -log density.
-
-        Raises
-        ------
-        DataError
-            If no row is complete.
-
-        See Also
-        --------
-        predict, augment
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.proset("species ~ .", iris, lambda_v=0.05)
-        >>> fit.evaluate(iris).round(3)
-             n  deviance  dev_ratio  accuracy  log_loss    auc
-        0  150     0.229      0.896     0.953     0.114  0.998
-        """
-        return self._evaluate_rows(data, offset)
-
     def _losses(self, batch, score):
         losses = super()._losses(batch, score)
         if self.estimates.loss == DENSITY:

@@ -88,10 +88,7 @@ class Proset(Model):
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """Return the ProsetFit of prototypes and the optimizer's log.
-
-        Fits of a path (`for_path`) have no calibration and typical row.
-        """
+        """Return the ProsetFit of prototypes and log; fits `for_path` have no calibration."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -123,10 +120,7 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with further batches of prototypes, `n_batches` in total.
-
-    `data` are the training rows.
-    """
+    """Return the fit with more batches of prototypes, n_batches in total, from its own data."""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.
@@ -201,7 +195,8 @@ def proset(
     l1_ratio_v, l1_ratio_w : float in [0, 1], default=0.05
         Shares of their L1 penalties.
     loss : {"squared", "density"}, default="squared"
-        For a numeric response: least squares, or maximum likelihood of a conditional density.
+        For a numeric response: least squares, or maximum likelihood of a conditional density, for
+        which `evaluate` adds nll, the mean -log density.
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional

@@ -45,10 +45,7 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net penalty of theta = (v (p,), w (J,), u), all nonnegative.
-
-    square, size : (p + J + 1,) factors of theta^2 and of |theta|
-    """
+    """Elastic net penalty of theta = (v, w, u) >= 0, with factors of theta^2 and of theta."""
 
     square: np.ndarray
     size: np.ndarray

@@ -38,10 +38,7 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw the prototypes of a batch on two axes of their weighted PCA (Eqs. 4.1-4.4).
-
-    Also draws the rows of `data`, and the prototypes' impact on `row`; labels `named` prototypes.
-    """
+    """Draw a batch of prototypes, rows of `data` and one `row` by weighted PCA (Eqs. 4.1-4.4)."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -53,10 +50,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw the prototypes in the plane of two active features, by default the most important.
-
-    Also draws the rows of `data`, and the prototypes' impact on `row`; labels `named` prototypes.
-    """
+    """Draw the prototypes, rows of `data` and one `row` in the plane of two active features."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -109,10 +103,7 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes `of`, rows of data and a query row, at positions given by `to_plane`.
-
-    `to_plane` maps active features to two coordinates; names are the labels of the axes.
-    """
+    """Draw prototypes `of`, data and a row at the coordinates that `to_plane` gives features."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -158,18 +149,12 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Doubly weighted principal components of the prototypes of one batch.
+    """Doubly weighted principal components of the prototypes of one batch."""
 
-    v : (A,) feature weights, by which features are scaled (Eq. 4.1)
-    centre : (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
-    axes : (A, R) directions U in decreasing order of variance (Eq. 4.4)
-    share : (R,) share of the weighted variance
-    """
-
-    v: np.ndarray
-    centre: np.ndarray
-    axes: np.ndarray
-    share: np.ndarray
+    v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
+    centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
+    axes: np.ndarray  # (A, R) directions in decreasing order of variance (Eq. 4.4)
+    share: np.ndarray  # (R,) share of the weighted variance
 
     def __call__(self, x):
         """Return the first two principal components (n, 2) of points x (n, A); zero if absent."""
@@ -224,10 +209,7 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return familiarity minus its threshold (G, G), and a label; None if no point is below it.
-
-    Grid points below the threshold are veiled in the plot.
-    """
+    """Return familiarity minus its threshold (G, G), and a label; None if no point is below it."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -246,10 +228,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the values to draw (G, G), their label, and the value of the thick contour.
-
-    Z (G, G, K) holds estimates on a grid, level is the class to draw.
-    """
+    """Return the values of class `level` to draw (G, G), their label, and the thick contour."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -264,10 +243,7 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of one class and its label; by default the most probable class.
-
-    Of two classes it is always the second.
-    """
+    """Return the rows of one class and its label; by default the most probable (second of two)."""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):

@@ -45,35 +45,23 @@ LOG = {  # fields of the log, with one entry per batch
 
 @forms.record
 class Prototypes:
-    """M prototypes (weighted training rows) in B batches, for standardized features.
+    """M prototypes (weighted training rows) in B batches, for A standardized features."""
 
-    features : the A features with positive weight in some batch; others have no effect
-    y : class code, or (y - offset - level) / scale
-    batch : number of the batch, from 1
-    row : position in the training data of the first row merged into each prototype
-    member, member_of : positions of all R rows that were merged, and their prototypes
-    v : feature weights, per standard deviation
-    u : inverse widths for loss="density"
-    level : score of the null model without offset
-    scale : SD of a numeric response, else 1
-    loss : code of the loss
-    n_classes : number of classes, 0 for a numeric response
-    """
-
+    # Features with positive weight in some batch; others have no effect.
     features: np.ndarray = forms.ascending(forms.whole("A", most="p - 1"), strictly=True)
     x: np.ndarray = forms.real("M", "A")
-    y: np.ndarray = forms.responses("M")
-    w: np.ndarray = forms.real("M", least=0)
+    y: np.ndarray = forms.responses("M")  # class code, or (y - offset - level) / scale
+    w: np.ndarray = forms.real("M", least=0)  # weights
     batch: np.ndarray = forms.ascending(forms.whole("M", least=1))
-    row: np.ndarray = forms.whole("M")
-    member: np.ndarray = forms.whole("R")
-    member_of: np.ndarray = forms.whole("R", most="M - 1")
-    v: np.ndarray = forms.real("B", "A", least=0)
-    u: np.ndarray = forms.real("B", least=0)
-    level: np.ndarray = forms.real("K")
-    scale: float = forms.real(least=forms.TINY)
+    row: np.ndarray = forms.whole("M")  # position of the first training row merged into each
+    member: np.ndarray = forms.whole("R")  # positions of all rows that were merged,
+    member_of: np.ndarray = forms.whole("R", most="M - 1")  # and their prototypes
+    v: np.ndarray = forms.real("B", "A", least=0)  # feature weights, per standard deviation
+    u: np.ndarray = forms.real("B", least=0)  # inverse widths for loss="density"
+    level: np.ndarray = forms.real("K")  # score of the null model without offset
+    scale: float = forms.real(least=forms.TINY)  # SD of a numeric response, else 1
     loss: int = forms.choice(CLASSES, SQUARED, DENSITY)
-    n_classes: int = forms.size("C")
+    n_classes: int = forms.size("C")  # 0 for a numeric response
 
     def __len__(self):
         return len(self.w)
@@ -195,10 +183,7 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel over X (blocks of 64 rows) on the device that holds X.
-
-    The kernel fills its last arguments in place.
-    """
+    """Run a compiled kernel on the device that holds X; it fills its last arguments in place."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -222,30 +207,21 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return numbers of each prototype whose weighted sums give the estimates.
-
-    Classes: one-hot codes (M, n_classes). Numbers: (M, 2), one and the response y.
-    """
+    """Return the numbers to sum per prototype: one-hot classes (M, K), or (1, y) (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums from which estimates are computed.
-
-    The result is (n, n_classes) or, for numbers, (n, 2); base (n, n_scores) is the offset.
-    """
+    """Return the null model's part of the sums, (n, n_classes) or (n, 2), at offsets `base`."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
 
 
 def link_scores(null, sums, base):
-    """Return link scores (n, n_scores) from weighted sums over prototypes and null model (Eq. 2.6).
-
-    base (n, n_scores) is the offset.
-    """
+    """Return link scores (n, n_scores) from sums over prototypes and null model (Eq. 2.6)."""
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -255,10 +231,7 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return the null model's class probabilities, with each row's offset, (n, n_classes).
-
-    level holds its scores without offset, base (n, n_scores) the offset.
-    """
+    """Return the null model's class probabilities for rows with offsets `base`, (n, n_classes)."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -294,10 +267,7 @@ class Mixture:
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset, and familiarity (n,), at points x (n, A).
-
-    Familiarity is the sum of weights times similarities over the prototypes.
-    """
+    """Return estimates (n, K) without offset, and sums of similarities (n,), at points x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])

@@ -30,10 +30,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks for X of a given shape, (n_tiles, p, 64).
-
-    Wide data get fewer blocks, so that the rows in use stay in the GPU's cache.
-    """
+    """Return the number of GPU thread blocks; wide data get fewer, as rows stay in the cache."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -42,10 +39,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of several learners on the GPU, (q, 1 + d).
-
-    As `cpu.loss_gradient`, summed over all rows.
-    """
+    """Return loss and gradient of several learners on the GPU, (q, 1 + d); see `cpu`."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -65,10 +59,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of all M learners on the GPU, (M, 2 + d).
-
-    As `cpu.joint_gradient`, summed over all rows.
-    """
+    """Return loss and gradient of the sum of M learners on the GPU, (M, 2 + d); see `cpu`."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -82,20 +73,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learners' values, or derivatives, of rows X on the GPU to the host array out.
-
-    As `cpu.forward`: learner j is added to row into[j] of out (n_tiles, width, 64).
-    """
+    """Add the values of learner j, or its derivative, to row into[j] of the host array out."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learners' values, or derivatives, of rows X on the GPU to the GPU array out.
-
-    As `cpu.forward`: learner j is added to row into[j] of out (n_tiles, width, 64).
-    """
+    """Add the values of learner j, or its derivative, to row into[j] of the GPU array out."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -161,10 +146,7 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add X'r over 64 rows, for some features and a number r per row, to the partial sums.
-
-    Rows of narrow data are split among threads, so that every thread has work.
-    """
+    """Add X'r over 64 rows, for some features and a number r per row, to the partial sums."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -266,10 +248,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute partial sums of loss and gradient of the sum of M learners, with a thread per row.
-
-    room (blocks, M + 2 K, 64) is work space; target is the score that each learner adds to.
-    """
+    """Compute partial sums of loss and gradient of the sum of M learners, with a thread per row."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -334,10 +313,7 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y and base for class k against the other classes, with a thread per row.
-
-    base = score k - log(sum of exp(other scores)).
-    """
+    """Fill y and base = score k - log(sum of exp(other scores)), with a thread per row."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf

@@ -14,11 +14,7 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 
 class Scale(NamedTuple):
-    """Units of the parameters in L-BFGS.
-
-    Parameters are divided by `unit` (d,) or, if `scaled`, multiplied by the transposed Cholesky
-    `factor` (q, d, d) of a Hessian.
-    """
+    """Units of the parameters in L-BFGS: `unit` (d,) and, if `scaled`, factors of Hessians."""
 
     unit: np.ndarray
     factor: np.ndarray

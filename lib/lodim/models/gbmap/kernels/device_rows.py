@@ -34,10 +34,7 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return response and current score of score k, device arrays (n_tiles, 64).
-
-        With several classes: those of the two-class problem of class k against the others.
-        """
+        """Return response and score k; with several classes, of class k against the others."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda.margin(self.y, self.score, k, *self.problem)

@@ -60,10 +60,7 @@ def _cosine(x):
 
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
-    """Make the first k rows of Q orthonormal, in place; return how many remain.
-
-    Rows that depend linearly on earlier rows are dropped.
-    """
+    """Make the first k rows of Q orthonormal, in place; return the rank, which may be lower."""
     kept = np.int64(0)  # a literal would compile the callers' callees twice
     for j in range(k):
         size, rest = 0.0, 0.0
@@ -173,10 +170,7 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale directions U (k, p) and projections Z (k, n) to unit variance; return their number.
-
-    Constant projections are dropped, unless all are constant.
-    """
+    """Scale directions U (k, p) and projections Z (k, n) to unit variance; return their number."""
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]

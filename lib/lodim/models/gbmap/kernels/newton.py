@@ -35,10 +35,7 @@ class Problem(NamedTuple):
 
 
 class NewtonArrays(NamedTuple):
-    """Work arrays of Newton's method for learners with d parameters.
-
-    kept (3, n_tiles, 64) holds score, g' and loss derivative of all rows for the Hessian.
-    """
+    """Work arrays of Newton's method; `kept` has score, g' and loss derivative of all rows."""
 
     kept: np.ndarray
     tiles: np.ndarray

@@ -102,10 +102,7 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs Newton's method.
-
-    It changes learners theta in place, given response `own` and score `rest`.
-    """
+    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends: Newton's method."""
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)

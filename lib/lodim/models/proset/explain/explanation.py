@@ -10,14 +10,15 @@ import pandas as pd
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
 from lodim.models.proset.explain.familiarity import familiarity_quantile
-from lodim.models.proset.explain.nearest import nearest_rows
 from lodim.models.proset.explain.query import (
     active_names,
+    active_values,
     by_importance,
     original_units,
     read_query,
     select_features,
     targets,
+    zero_offset,
 )
 from lodim.models.proset.prototypes import Mixture
 from lodim.report.numbers import blank_if_missing
@@ -26,6 +27,7 @@ from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
 MOST_ROWS, MOST_FEATURES = 16, 8  # size of the printed tables
+N_NEAREST = 5  # most nearest rows that are shown
 STAR = "*"  # marks the dominant set; also the heading of its narrow column
 
 
@@ -302,11 +304,26 @@ def explain(
     )
 
 
-def _nearest_rows(fit, query, train, on):
-    """Return the rows of `train` nearest to the explained row: target, distance and features."""
-    frame, x = nearest_rows(fit, query, train)
+def _nearest_rows(fit, query, data, on):
+    """Return the rows of `data` nearest to the explained row: target, distance, features `on`.
+
+    The distance is sqrt(sum_d (v_d z_d)^2) with z in standard deviations and v the largest feature
+    weight of the batches; similarity is exp(-distance^2 / 2). The explained row is left out.
+    """
+    batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
+    x, labels = active_values(fit, batch), batch.index[batch.rows]
+    v = fit.estimates.v.max(axis=0, initial=0.0)
+    distance = np.sqrt((((x - query.x) * v) ** 2).sum(axis=1))
+    itself = np.array([d == 0 and k == query.label for d, k in zip(distance, labels, strict=True)])
+    order = np.argsort(np.where(itself, np.inf, distance), kind="stable")
+    order = order[: min(N_NEAREST, batch.n - int(itself.sum()))]
+    target = batch.y[order]
+    if fit.levels is not None:
+        target = np.array(fit.levels, dtype=object)[target.astype(int)]
+    frame = pd.DataFrame({"row": labels[order], "target": target, "distance": distance[order]})
     names = distinct_names([active_names(fit)[k] for k in on], frame.columns)
-    return pd.concat([frame, pd.DataFrame(x[:, on], columns=names)], axis=1)
+    values = original_units(fit, x[order])[:, on]
+    return pd.concat([frame, pd.DataFrame(values, columns=names)], axis=1)
 
 
 def _largest(impact, wanted):
@@ -316,10 +333,7 @@ def _largest(impact, wanted):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which of M prototypes decide the estimate of a row, (M,) bool.
-
-    impact (M,) are their weights times similarities with the row.
-    """
+    """Return which prototypes decide the estimate of a row, (M,) bool, given their impacts (M,)."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -344,10 +358,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model as rows of an explanation: one per class, or one for a number.
-
-    mass is the sum of the prototypes' weights times similarities.
-    """
+    """Return the null model as rows of an explanation: one per class, or one for a number."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -459,10 +470,7 @@ def _rest(impact):
 
 
 def _up_to(order, last, decided):
-    """Return the prototypes up to the first rank for which `decided` is True, (M,) bool.
-
-    `order` sorts the M prototypes by impact and `last` ends each rank of equal impacts.
-    """
+    """Return the prototypes up to the first rank of equal impacts that is `decided`, (M,)."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -529,10 +537,7 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return columns of the training data that are not active features, for the prototypes' rows.
-
-    `taken` are column names already in use.
-    """
+    """Return other columns of the training data for the prototypes' rows."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

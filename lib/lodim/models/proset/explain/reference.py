@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import entr
 from scipy.stats import rankdata
 
 from lodim import forms
@@ -122,7 +123,7 @@ def _typical(fit):
 def central_row(prototypes, x, threads):
     """Return the position of the most typical of rows x (n, A), by features and estimates."""
     estimate, _ = estimates_at(prototypes, x, threads)
-    tie = entropy(estimate) if prototypes.loss == CLASSES else np.zeros(len(x))
+    tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
 
 
@@ -135,11 +136,6 @@ def reference_point(x, estimate, tie):
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie[best])])
-
-
-def entropy(p):
-    """Return the entropy of each row of probabilities p (n, K), (n,)."""
-    return -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1)
 
 
 def mean_distances(x):
@@ -160,10 +156,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return Borda points of rows x, (n,): the number of rows with a larger mean distance.
-
-    Rows with an equal distance count one half.
-    """
+    """Return Borda points of rows x, (n,): how many rows have a larger mean distance."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

@@ -63,10 +63,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for the rows i of X.
-
-    As `cpu.kernel_sums`, for X on the GPU.
-    """
+    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for rows X on the GPU."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -78,10 +75,7 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill the rows of points: features `index` times their weights, then w, then the target.
-
-    Columns beyond the J candidates are zero.
-    """
+    """Fill the rows of points: features `index` times weights, then w, then the target; else 0."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -168,10 +162,7 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's sums of h_ij w_j G_ij and of w_j G_ij over points j, by row, in `room`.
-
-    They are numerators and denominators of the rows' estimates.
-    """
+    """Store each thread's sums over points of h_ij w_j G_ij and w_j G_ij, by row, in `room`."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
