@@ -88,9 +88,7 @@ def peer(problem, groups):
     free = with_free_columns(network, batch.X.shape[1])
     search = make_search(batch, family, free, np.inf, "deviance")
     supports = rules.path_supports(search, penalty_path(batch, family, groups), "lasso")
-    return CostFrontier.from_candidates(
-        search, network, select_frontier(search, supports), np.zeros_like
-    )
+    return CostFrontier.from_candidates(search, network, select_frontier(search, supports))
 
 
 def losses(frontier, budget, batch, family):

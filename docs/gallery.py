@@ -134,7 +134,7 @@ ax = prototypes.plot("shapley", data=cells, row=297)
 # %% [markdown]
 # ## costnet
 #
-# Share of the deviance explained against the price of a model, for `costnet` and for the lasso.
+# Share of the deviance explained against the price of a model.
 
 # %%
 prices = ld.data("heart_costs").set_index("name")

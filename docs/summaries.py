@@ -100,7 +100,6 @@ print(fit.summary())
 # | `Df` | columns with a coefficient |
 # | `Rule`, `Relax` (`r=`) | search rule that found the model; coefficients are a mean of penalized and refitted ones, and `Relax` is the share of the refitted ones (1 if `r=` is not shown) |
 # | `%Dev`, `%CV` | deviance explained on training rows and on held-out rows |
-# | `At most` | proven upper limit of `%Dev` at this price |
 # | `Purchases` | items added (+) and dropped (−) since the row above |
 # | `Price`, `In the model`, `Needed by` | price of an item; whether the formula uses it; items that need it |
 # | `Estimate`, `Per SD` | coefficient per unit and per standard deviation |

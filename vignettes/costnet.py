@@ -106,13 +106,12 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 ax = fit.plot("cost", log=True)
 
 # %% [markdown]
-# In the plot, the dashed line is the lasso with refitted coefficients. The lasso weights each
-# feature by its full price, as if the feature were bought alone. So it cannot use that the second
-# result of an exercise test costs only one dollar:
+# The lasso alone (also refitted) weights each feature by its full price, as if the feature were
+# bought alone. So it cannot use that the second result of an exercise test costs only one dollar:
 
 # %%
-lasso = fit.estimates.lasso
-pd.DataFrame({"cost": lasso.cost, "dev_ratio": 1 - lasso.deviance / fit.null_deviance})
+lasso = ld.costnet("disease ~ .", data=heart, rules="lasso", **priced)
+lasso.prices()[["cost", "dev_ratio"]]
 
 # %% [markdown]
 # The graph shows the items that are bought, and the price of the first model that uses each:
@@ -237,8 +236,7 @@ curved.prices()[["cost", "df", "dev_ratio", "new"]]
 # - A feature that is not bought may still be informative. Another item may give the same
 #   information at a lower price.
 # - A model on the list is the best model that the search rules found at its price. It may not be
-#   the best possible model. `dev_ratio_bound`, if it is known, is an upper limit of `dev_ratio` for
-#   every model at this price.
+#   the best possible model. For few features, `rules="exact"` finds that model.
 # - `dev_ratio` is for training rows, and the models were selected among many. For new rows, expect
 #   the cross-validated share (`%CV`), or slightly less.
 # - There are no standard errors and no p-values, because the same rows were used to select and to

@@ -57,32 +57,14 @@ def curvature(loss, y, f, weight):
     return logistic_curvature(y, f, weight)
 
 
+# Compilers take the choice of the loss out of these loops: each loss has its own fast loop.
 @scalar
 def tile_loss_slope(loss, y, f, weight, value, slope):
     """Write the weighted loss of each of 64 rows to `value`, and its derivative in f to `slope`.
 
     loss : tuple of the family's code and its parameters; f : scores"""
-    if loss[0] == _SQUARED:
-        for i in range(TILE):
-            value[i], slope[i] = squared(y[i], f[i], weight[i])
-        return
-    if loss[0] == POWER:
-        exponent, constant = loss[2], loss[3]
-        for i in range(TILE):
-            value[i], slope[i] = power(exponent, constant, y[i], f[i], weight[i])
-        return
-    if loss[0] == CHECK:
-        quantile, width = loss[2], loss[3]
-        for i in range(TILE):
-            value[i], slope[i] = check(quantile, width, y[i], f[i], weight[i])
-        return
-    if loss[0] == HUBER:
-        limit = loss[2]
-        for i in range(TILE):
-            value[i], slope[i] = huber(limit, y[i], f[i], weight[i])
-        return
     for i in range(TILE):
-        value[i], slope[i] = logistic(y[i], f[i], weight[i])
+        value[i], slope[i] = loss_slope(loss, y[i], f[i], weight[i])
 
 
 @scalar
@@ -90,27 +72,8 @@ def tile_curvature(loss, y, f, weight, out):
     """Write the second derivative of each of 64 rows' weighted loss in the score f to `out`.
 
     loss : tuple of the family's code and its parameters"""
-    if loss[0] == _SQUARED:
-        for i in range(TILE):
-            out[i] = squared_curvature(y[i], f[i], weight[i])
-        return
-    if loss[0] == POWER:
-        exponent = loss[2]
-        for i in range(TILE):
-            out[i] = power_curvature(exponent, y[i], f[i], weight[i])
-        return
-    if loss[0] == CHECK:
-        width = loss[3]
-        for i in range(TILE):
-            out[i] = check_curvature(width, y[i], f[i], weight[i])
-        return
-    if loss[0] == HUBER:
-        limit = loss[2]
-        for i in range(TILE):
-            out[i] = huber_curvature(limit, y[i], f[i], weight[i])
-        return
     for i in range(TILE):
-        out[i] = logistic_curvature(y[i], f[i], weight[i])
+        out[i] = curvature(loss, y[i], f[i], weight[i])
 
 
 def rows(loss, y, f, weight):

@@ -1,4 +1,4 @@
-"""The frontier of costnet: refits, rules, bounds and budgets against naive references."""
+"""The frontier of costnet: refits, rules and budgets against naive references."""
 
 from dataclasses import replace
 from itertools import product
@@ -18,7 +18,6 @@ from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import (
-    bounds,
     criterion,
     exact,
     greedy,
@@ -26,8 +25,8 @@ from lodim.models.costnet.search import (
     rules,
     sweep,
 )
-from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
+from lodim.models.costnet.search.exact import Relaxation
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
 from lodim.models.costnet.search.moves import local_search
 from lodim.models.costnet.search.refit import Quadratic, Refits
@@ -341,7 +340,7 @@ def test_a_frontier_is_what_it_says(family):
     made = {"gaussian": Gaussian(), "binomial": Binomial()}[family]
     search = make_search(batch, made, network, np.inf, "bic")
     rungs = greedy_frontier(search)
-    found = CostFrontier.from_candidates(search, network, rungs, bounds.lower_bounds(search, [9.0]))
+    found = CostFrontier.from_candidates(search, network, rungs)
     assert len(found) > 4 and found.cost[0] == 0.0 and found.rule[0] == "null"
     assert (np.diff(found.cost) > 0).all()
     assert (np.diff(found.criterion) < -MIN_IMPROVEMENT).all()
@@ -528,9 +527,6 @@ def test_of_too_many_columns_the_promising_are_looked_at(monkeypatch):
     assert len(kept) <= 12 and {1, 5, 9} <= set(kept) and search.space.screened
     closed = network.needs[kept].any(axis=0)
     assert set(np.flatnonzero(closed)) == set(kept)  # with all that they need
-    assert (
-        bounds.lower_bounds(search, [5.0])(np.array([5.0])) == 0.0
-    )  # nothing is known of the rest
 
 
 # Alternatives ---------------------------------------------------------------------------------
@@ -568,7 +564,7 @@ def test_the_cheapest_source_that_serves(error, source):
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([0, 2, 3]))
 @settings(max_examples=25, deadline=None)
 def test_frontiers_of_any_network(seed, classes):
-    """Several parents, several columns, free nodes, two series: prices, sources and bounds hold."""
+    """Several parents, several columns, free nodes, two series: prices and sources hold."""
     rng = np.random.default_rng(seed)
     V = 9
     columns = [tuple(range(2 * v, 2 * v + rng.integers(0, 3))) for v in range(V)]
@@ -587,11 +583,8 @@ def test_frontiers_of_any_network(seed, classes):
     budget = rng.choice([2.0, 5.0, 100.0])
     search = make_search(batch_of(X, y), family, with_free_columns(network, 2 * V), budget, "aic")
     rungs = greedy_frontier(search)
-    found = CostFrontier.from_candidates(
-        search, network, rungs, bounds.lower_bounds(search, [1.0, 2.0, budget])
-    )
+    found = CostFrontier.from_candidates(search, network, rungs)
     assert (found.cost <= budget).all() and (np.diff(found.cost) > 0).all()
-    assert (found.bound <= found.deviance + 1e-12).all()
     owner = {j for columns in network.columns for j in columns}
     for k, bought in enumerate(found.bought):
         assert found.cost[k] == pytest.approx(naive_price(network, bought))
@@ -680,7 +673,7 @@ def test_relax_blends_refit_and_penalized():
     assert half.lambda_[1] == supports[1].lambda_ and half.rule == ("null", "lasso")
 
 
-# Exact programs, and bounds -------------------------------------------------------------------
+# Exact programs ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -720,7 +713,7 @@ def test_exact_programs_refuse_what_they_cannot_solve():
 
 @pytest.mark.long
 def test_the_rule_of_the_proven_optimum(monkeypatch):
-    """By looking at all subsets and by the program: the best of all, named, with a bound on it."""
+    """By looking at all subsets and by the program: the best of all, named."""
     batch, network = chains(5, p=12, cost=np.random.default_rng(5).uniform(0.3, 3.0, 12))
     for most in (15, 3):
         monkeypatch.setattr(exact, "MOST_EXHAUSTIVE", most)
@@ -733,8 +726,7 @@ def test_the_rule_of_the_proven_optimum(monkeypatch):
             every = [search.state(used) for used in every_subset(len(search.space))]
             best = min(s.deviance for s in every if affordable(s.price, 6.0))
             assert found.deviance[-1] == pytest.approx(best, rel=1e-9)
-            assert found.bound[-1] == pytest.approx(best, rel=1e-8) and found.rule[-1] == "exact"
-            assert (found.bound <= found.deviance + 1e-12).all()
+            assert found.rule[-1] == "exact"
 
 
 def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
@@ -776,50 +768,6 @@ def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
     search = make_search(batch, Gaussian(), network, 4.0, "deviance")
     with pytest.raises(DataError, match="did not finish"):
         exact.best_subset(search, 4.0)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(6))
-def test_no_model_of_a_price_is_below_its_bound(seed):
-    cost = np.ones(11) if seed % 2 else np.random.default_rng(seed).uniform(0.0, 3.0, 11)
-    batch, network = chains(seed, n=120, p=11, cost=cost)
-    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
-    prices = np.linspace(0.5, cost.sum(), 9)
-    lower = bounds.lower_bounds(search, prices)(prices)
-    best = np.array([exact.exhaustive(search, price).deviance for price in prices])
-    assert (lower <= best).all() and (np.diff(lower) <= 0).all()
-    everything = search.state(np.ones(11, bool)).deviance
-    null = search.refits.null.deviance
-    # Worth having: well above what all columns together reach, and met where all are paid for.
-    assert ((best - lower) <= 0.75 * (best - everything) + 2e-6 * null)[[1, 2]].all()
-    assert lower[-1] == pytest.approx(everything, abs=2e-6 * null)
-
-
-@pytest.mark.parametrize("family", [Binomial(), Multinomial(3)])
-def test_bounds_of_classes(family):
-    batch, network = chains(1, n=200, p=8, family="binomial")
-    if family.name == "multinomial":
-        batch = replace(batch, y=batch.y + (matrix(batch)[:, 3] > 1.0))
-    search = make_search(batch, family, network, np.inf, "deviance")
-    prices = np.array([1.0, 2.0, 4.0, 8.0])
-    lower = bounds.lower_bounds(search, prices)(prices)
-    for price, low in zip(prices, lower, strict=True):
-        assert 0.5 * low < low <= exact.exhaustive(search, price).deviance
-
-
-def test_bounds_with_alternatives_and_collinear_columns():
-    network = with_series()
-    batch = monitored(0.3)
-    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
-    prices = np.array([1.0, 2.0, 3.5, 5.0])
-    lower = bounds.lower_bounds(search, prices)(prices)
-    best = [exact.exhaustive(search, price).deviance for price in prices]
-    assert (lower <= best).all()
-    X = matrix(batch)
-    twice = batch_of(np.column_stack([X, X[:, 0]]), batch.y)
-    search = make_search(twice, Gaussian(), plain(7), np.inf, "deviance")
-    lower = bounds.lower_bounds(search, [2.0])(np.array([2.0]))
-    assert 0.0 < lower[0] <= exact.exhaustive(search, 2.0).deviance
 
 
 def test_cuts_lie_below_least_squares():
@@ -917,10 +865,10 @@ def asked(network, **given):
 def test_a_fit_has_the_path_and_the_frontier(family):
     batch, network = chains(0, family=family.name)
     *_, (estimates, log, _) = fit_stages(batch, family, asked(network))
-    found, lasso = estimates.frontier, estimates.lasso
+    found = estimates.frontier
+    lasso = next(fit_stages(batch, family, asked(network, rules=("lasso",))))[0].frontier
     assert len(estimates.path.lambdas) == len(log["gap"]) and log["converged"].all()
     assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}
-    assert (found.bound <= found.deviance).all() and found.bound[0] > found.deviance[-1]
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
         assert found.criterion[found.index_within(price)] <= value + MIN_IMPROVEMENT

@@ -11,7 +11,7 @@ from lodim.family import has_classes
 from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.path import penalty_path
-from lodim.models.costnet.search import bounds, rules
+from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
 from lodim.models.costnet.search.exact import optimum
@@ -46,12 +46,12 @@ def fit_stages(batch, family, settings, eval_batch=None):
     if settings.lambda_ is not None:
         path = _raised(path, level)
         scores = None if eval_batch is None else _scores(eval_batch, family, path, 0)
-        yield Estimates(path, None, None), log, scores
+        yield Estimates(path, None), log, scores
         return
     with single_blas():
-        frontiers = _frontiers(batch, family, settings, path, bounded=eval_batch is None)
-    estimates = Estimates(*(_raised(models, level) for models in (path, *frontiers)))
-    frontier = estimates.frontier
+        draws = count_draws(batch) if eval_batch is None else 1
+        frontier = _raised(_frontier(batch, family, settings, path, draws), level)
+    estimates = Estimates(_raised(path, level), frontier)
     for budget in _budgets(settings):
         k = _index(frontier, settings, budget)
         scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
@@ -59,8 +59,8 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return models (PenaltyPath, CostFrontier or None) with `level` (K,) added to intercepts."""
-    return None if models is None else replace(models, intercept=models.intercept + level)
+    """Return models (PenaltyPath or CostFrontier) with `level` (K,) added to the intercepts."""
+    return replace(models, intercept=models.intercept + level)
 
 
 def _budgets(settings):
@@ -94,34 +94,19 @@ def _lambdas(settings):
     return None if settings.lambdas is None else np.asarray(settings.lambdas)
 
 
-def _frontiers(batch, family, settings, path, bounded):
-    """Return the frontier (best model at each price) of all rules, and the lasso's or None."""
+def _frontier(batch, family, settings, path, draws):
+    """Return the CostFrontier: at each price the best model of all search rules.
+
+    path : models of the group penalty; draws : number of sets of random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
     if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
-    results, optima = _rule_results(batch, family, settings, path)
-    lower = np.zeros_like
-    if bounded:
-        lower = bounds.lower_bounds(results.search, [c.state.price for c in results.listed])
-    if optima:
-        lower = bounds.raised_bounds(lower, _limits(settings), optima)
-    make = partial(CostFrontier.from_candidates, results.search, settings.network, lower=lower)
-    found, held_out = results.listed, {}
+    results = _rule_results(batch, family, settings, path)
+    selected, held_out = results.listed, {}
     if _judged(batch, settings):
-        draws = 1 if large or not bounded else count_draws(batch)
-        found, held_out = _judge(batch, family, settings, results, draws)
-    if large or not bounded:  # the lasso's frontier is too slow, or not used
-        return make(found, **held_out), None
-    return make(found, **held_out), make(_lasso_alone(batch, family, settings, results, path))
-
-
-def _lasso_alone(batch, family, settings, results, path):
-    """Return the candidate models of the weighted lasso alone, for comparison with all rules."""
-    penalty = _penalties(settings, batch.X.shape[1]).get("lasso")
-    path = path if penalty is None else results.paths.get("lasso")
-    path = path or _path_solver(settings)(batch, family, penalty)
-    supports = rules.path_supports(results.search, path, "lasso")
-    return select_frontier(results.search, supports, _share(settings))
+        draws = 1 if large else draws
+        selected, held_out = _judge(batch, family, settings, results, draws)
+    return CostFrontier.from_candidates(results.search, settings.network, selected, **held_out)
 
 
 def _penalties(settings, p):
@@ -159,7 +144,7 @@ def _judge(batch, family, settings, results, draws):
     # Folds keep the units of all rows, so that penalties are comparable.
     splits = fold_splits(batch, levels, settings.seed, standardize=False, draws=draws)
     known = {rule: path.lambdas[::STEP] for rule, path in results.paths.items()}
-    fold_results = (_rule_results(train, family, settings, lambdas=known)[0] for train, _ in splits)
+    fold_results = (_rule_results(train, family, settings, lambdas=known) for train, _ in splits)
     tests = [test for _, test in splits]
     held_out = HeldOut.from_folds(recipes, fold_results, tests, family, draws)
     at = select_held_out(results.search, recipes, held_out) if by_cv else range(len(recipes))
@@ -168,7 +153,7 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Apply the search rules to the rows of a batch; return RuleResults and deviances of optima.
+    """Apply the search rules to the rows of a batch; return their RuleResults.
 
     path : path of the group penalty, if known; lambdas : dict of penalties per rule, if given"""
     p, known = batch.X.shape[1], lambdas or {}
@@ -198,7 +183,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
         candidate_models += rules.backward_models(search, candidate_models)
     by_deviance = not _by_cv(settings) or count_units(batch) < 2
     listed = select_frontier(search, candidate_models, _share(settings), by_deviance)
-    return RuleResults(search, asked, listed), [c.state.deviance for c in found.get("exact", ())]
+    return RuleResults(search, asked, listed)
 
 
 def _models_of_rules(search, settings, paths, limits):

@@ -32,7 +32,7 @@ class CostnetFit(Fit):
     ----------
     estimates : Estimates
         Estimates for standardized features: `path` of the group penalty; `frontier`, the models of
-        all rules; `lasso`, the models of the weighted lasso alone.
+        all rules.
     position : tuple of (bool, int)
         Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
         on the frontier or on the path; `at` changes it.
@@ -257,13 +257,12 @@ class CostnetFit(Fit):
         Parameters
         ----------
         kind : str, optional
-            "cost", the default: deviance explained against the price, with the lasso's curve and
-            the cross-validation; log=True for prices of different sizes. "path": coefficients of
-            the group penalty against log lambda, with names of the `top` (10) largest. "graph":
-            the purchases, at most `most` (30), and the price from which each is bought.
-            "calibration": observed share of a class against its predicted probability, in `bins`
-            (10) groups of rows of `data`, for the class `level` (default: the second of two, or all
-            of several).
+            "cost", the default: deviance explained against the price, in training and held-out
+            rows; log=True for prices of different sizes. "path": coefficients of the group penalty
+            against log lambda, with names of the `top` (10) largest. "graph": the purchases, at
+            most `most` (30), and the price from which each is bought. "calibration": observed share
+            of a class against its predicted probability, in `bins` (10) groups of rows of `data`,
+            for the class `level` (default: the second of two, or all of several).
         ax : matplotlib Axes, optional
             New axes by default.
         **arguments
@@ -396,11 +395,11 @@ class CostnetFit(Fit):
         """Return the frontier: one row per model; each is better than all cheaper models.
 
         Columns: cost; df, the number of columns with a coefficient (a category has one per level;
-        with several classes a column counts once); deviance; dev_ratio; dev_ratio_bound, an upper
-        bound for all models of this price (NaN if unknown); dev_ratio_held_out in cross-validation
-        (NaN if unknown); rule that found the model; lambda_ for the rule "group" (NaN for others,
-        whose penalties are not those of `path`); relax, the share of the refit; new and dropped,
-        purchases added and removed since the row above; chosen, the model that predict() uses.
+        with several classes a column counts once); deviance; dev_ratio; dev_ratio_held_out in
+        cross-validation (NaN if unknown); rule that found the model; lambda_ for the rule "group"
+        (NaN for others, whose penalties are not those of `path`); relax, the share of the refit;
+        new and dropped, purchases added and removed since the row above; chosen, the model that
+        predict() uses.
 
         See Also
         --------

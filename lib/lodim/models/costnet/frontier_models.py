@@ -23,17 +23,15 @@ DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 class Estimates:
     """Estimates of a costnet fit, for standardized columns.
 
-    `frontier` has the best model of all search rules at each price, `lasso` those of the weighted
-    lasso alone. Both may be None."""
+    `path` has the models of the group penalty, `frontier` the best model of all search rules at
+    each price, or None if a lambda_ was given."""
 
-    path: PenaltyPath = forms.part(PenaltyPath)  # models of the group penalty
+    path: PenaltyPath = forms.part(PenaltyPath)
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
-    lasso: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
         """Return the estimates without models of the frontier that cost more than a budget."""
-        lists = (part and part.within(budget) for part in (self.frontier, self.lasso))
-        return Estimates(self.path, *lists)
+        return Estimates(self.path, self.frontier and self.frontier.within(budget))
 
 
 @forms.record
@@ -70,14 +68,13 @@ class ListedModel:
     lambda_: float  # penalty of the path that selected its terms, or NaN
     number: int = 0  # on the frontier, from 1; 0 for a penalized model
     rule: str = PENALIZED  # search rule that found it
-    bound: float = np.nan  # lower bound of the deviance at its price, or NaN
     relax: float = 0.0  # share of the unpenalized refit in its coefficients
     held_out: float = np.nan  # mean deviance of held-out rows, or NaN
 
     @classmethod
     def from_frontier(cls, frontier, k):
         """Return model k of a frontier (the best models by price)."""
-        bound, rule = float(frontier.bound[k]), frontier.rule[k]
+        rule = frontier.rule[k]
         # Other rules have their own penalties, which are not on the path of the fit.
         lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan
         return cls(
@@ -90,7 +87,6 @@ class ListedModel:
             df=int(frontier.df[k]),
             lambda_=lambda_,
             rule=rule,
-            bound=bound if bound > 0.0 else np.nan,
             relax=float(frontier.relax[k]),
             held_out=float(frontier.held_out[k].mean()) if frontier.held_out.size else np.nan,
         )
@@ -224,7 +220,6 @@ def prices(fit, models=None):
         index=pd.RangeIndex(1, len(models) + 1, name="step"),
     )
     frame["dev_ratio"] = [fit._explained(m.deviance) for m in models]
-    frame["dev_ratio_bound"] = [fit._explained(m.bound) for m in models]
     frame["dev_ratio_held_out"] = [fit._explained(m.held_out) for m in models]
     frame = frame.assign(**_columns(models, "rule", "lambda_", "relax"))
     new_and_dropped = list(changes(fit, models))

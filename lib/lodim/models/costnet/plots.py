@@ -13,22 +13,18 @@ from lodim.report.tables import significant
 
 
 def cost(fit, ax, *, log=False):
-    """Draw the deviance explained against the price: frontier, weighted lasso, held-out rows.
+    """Draw the deviance explained against the price: frontier and held-out rows.
 
     The frontier has the best model at each price. With `log` the price axis is logarithmic."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier to draw: fit without lambda_")
     ax = axes.ensure_axes(ax, (7.4, 4.6))
     null = fit.null_deviance or np.nan
-    frontier, lasso = fit.estimates.frontier, fit.estimates.lasso
-    end = 1.04 * frontier.cost[-1] or 1.0
-    if lasso is not None:
-        paid = lasso.cost <= end  # more expensive models are worse by the criterion
-        style = {"color": axes.GREY, "lw": 1.2, "ls": "--", "zorder": 1}
-        style["label"] = "weighted lasso alone"
-        _steps(ax, lasso.cost[paid], _share(lasso.deviance[paid], null), end, **style)
+    frontier = fit.estimates.frontier
     share = _share(frontier.deviance, null)
-    _steps(ax, frontier.cost, share, end, color=axes.BLUE, lw=1.4, zorder=2)
+    end = 1.04 * frontier.cost[-1] or 1.0
+    budget, reached = np.r_[frontier.cost, end], np.r_[share, share[-1]]
+    ax.plot(budget, reached, drawstyle="steps-post", color=axes.BLUE, lw=1.4, zorder=2)
     _models_by_rule(ax, frontier, share)
     if frontier.held_out.size:
         _held_out(ax, frontier, null)
@@ -65,11 +61,6 @@ def _spread(ax, prices):
 def _share(deviance, null):
     """Return the percentage of the null deviance that is explained."""
     return 100.0 * (1.0 - np.asarray(deviance) / null)
-
-
-def _steps(ax, x, y, end, **style):
-    """Draw a step function of the budget: y changes at the budgets x and continues to `end`."""
-    ax.plot(np.r_[x, end], np.r_[y, y[-1]], drawstyle="steps-post", **style)
 
 
 def _held_out(ax, frontier, null):

@@ -10,7 +10,7 @@ from lodim.models.costnet.frontier_models import PENALIZED
 from lodim.page.picture import MOST_NAMES, Picture
 from lodim.prices.build import unused_prices
 from lodim.report import phrases
-from lodim.report.numbers import aligned, is_missing
+from lodim.report.numbers import aligned
 from lodim.report.tables import Report, Table, significant
 from lodim.text import counted
 
@@ -101,10 +101,9 @@ def _prices(fit):
     table.insert(2, "%Dev", 100.0 * frame["dev_ratio"])
     table["Rule"] = _rules(frame)
     table.insert(3, "%CV", _percent(frame["dev_ratio_held_out"]))
-    table.insert(4, "At most", 100.0 * frame["dev_ratio_bound"])
     table.index = _numbered(frame)
-    without = [name for name in ("%CV", "At most") if table[name].isna().all()]
-    table = table.drop(columns=without)
+    if table["%CV"].isna().all():
+        table = table.drop(columns="%CV")
     room = (
         WIDTH_OF_NAMES
         - WIDTH_OF_SHARE * ("%CV" in table)
@@ -114,7 +113,7 @@ def _prices(fit):
     bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
     table["Purchases"] = [_changes(*names, room) for names in bought]
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
-    formats = {"Df": "d", "%Dev": ".2f", "%CV": ".2f", "At most": _blank_if_missing}
+    formats = {"Df": "d", "%Dev": ".2f", "%CV": ".2f"}
     formats = {"Cost": costs.get} | {name: formats[name] for name in formats if name in table}
     explained = tuple(_explained(fit, table))
     return (Table("Frontier", table, formats, explained, keep=_shown(frame)),)
@@ -148,13 +147,6 @@ def _explained(fit, table):
             "r: relax, share of the refitted coefficients in the mean with the penalized ones; "
             "1 if not shown."
         )
-    if "At most" in table:
-        yield "At most: upper limit of %Dev for all models of this price."
-
-
-def _blank_if_missing(value):
-    """Return a percentage as text; empty if it is missing."""
-    return "" if is_missing(value) else f"{value:.2f}"
 
 
 def _changes(new, dropped, room):

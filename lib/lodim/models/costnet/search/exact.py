@@ -1,10 +1,11 @@
 """The best model within a budget, with a proof, for small problems."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lodim.errors import ArgumentError, DataError
 from lodim.models.costnet.search import sweep
-from lodim.models.costnet.search.bounds import Relaxation
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.moves import Search, SearchState
 
@@ -12,6 +13,7 @@ MOST_EXHAUSTIVE = 15  # most candidates whose subsets are all examined
 MOST_PROGRAM = 60  # most candidates of a mixed-integer program
 MOST_CUTS = 1000
 TOL = 1e-9  # tolerance, relative to the null deviance
+SAFE = 1.0 - 1e-9  # factor of the diagonal that is split off, for rounding
 
 
 def optimum(search: Search, budget: float) -> SearchState:
@@ -65,6 +67,55 @@ def _maximal(subsets):
         larger[np.arange(len(row)), np.arange(len(row))] = True
         if not any(other.tobytes() in known for other in larger[~row]):
             yield row
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """Perspective relaxation: mean squared error, convex in shares z in [0, 1] of the columns used.
+
+    With gram = rest + diag(split), rest positive semidefinite, and target b (products with y),
+
+            F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
+
+    is convex. It equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
+    Linderoth 2010). `null` is the deviance without a column."""
+
+    rest: np.ndarray
+    split: np.ndarray
+    target: np.ndarray
+    null: float
+
+    @classmethod
+    def from_gram(cls, gram, target, null):
+        """Return the relaxation for q centred columns with a Gram matrix (q, q).
+
+        target (q,) : products of the columns with y; null : deviance without a column"""
+        values, vectors = np.linalg.eigh(gram)
+        values = np.maximum(values, 1e-12 * values[-1:].max(initial=0.0))
+        split = 1.0 / np.maximum(((vectors / values) * vectors).sum(axis=1), 1e-300)
+        root = np.sqrt(split)
+        least = np.linalg.eigvalsh(gram / np.outer(root, root))[:1].max(initial=0.0)
+        split = split * max(least * SAFE - 1e-12, 0.0)
+        return cls(gram - np.diag(split), split, target, float(null))
+
+    @property
+    def vacuous(self):
+        """Whether columns are so collinear that the bound is useless."""
+        return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
+
+    def solve(self, z):
+        """Return the best coefficients w (q,) if column j is used with the share z_j in [0, 1]."""
+        root = np.sqrt(z)
+        inner = self.rest * np.outer(root, root)
+        inner[np.diag_indices_from(inner)] += self.split
+        return root * np.linalg.solve(inner, root * self.target)
+
+    def cut(self, w):
+        """Return c and h (q,) of a lower bound c - h'z of the deviance at shares z of columns.
+
+        It is exact at the shares for which the coefficients w (q,) are optimal."""
+        slope = self.rest @ w - self.target
+        return self.null - w @ self.rest @ w, slope**2 / self.split
 
 
 def best_subset(search: Search, budget: float) -> SearchState:

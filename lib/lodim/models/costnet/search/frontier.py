@@ -31,18 +31,16 @@ class CostFrontier:
     df: np.ndarray = forms.whole("M", most="p")  # number of columns with a coefficient
     lambda_: np.ndarray = forms.real("M", least=0, nan=True)  # NaN if the rule has none
     rule: tuple[str, ...] = forms.several("M")  # search rule that found the model
-    bound: np.ndarray = forms.real("M", least=-np.inf, most=forms.SQUARE, nan=True)
     criterion: np.ndarray = forms.squares("M", nan=True)  # NaN if the model is not refitted
     relax: np.ndarray = forms.real("M", least=0, most=1)  # share of the unpenalized refit
     held_out: np.ndarray = forms.squares("M", "D")  # for each of D sets of folds; may be empty
     error: np.ndarray = forms.squares("M", nan=True)  # standard error of their mean
 
     @classmethod
-    def from_candidates(cls, search, network, candidate_models, lower, held_out=None, error=None):
+    def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
         """Return the frontier of selected models, which are in the order of their prices.
 
         candidate_models : list of CandidateModel, each better than all before it
-        lower : callable(prices (M,)) -> (M,) lower bounds of the deviance
         held_out, error : (M, D) held-out deviances for D sets of folds; (M,) standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
@@ -50,10 +48,9 @@ class CostFrontier:
         coef = np.zeros((len(models), search.final.data.X.shape[1], len(intercept[0])))
         for full, state, part in zip(coef, states, parts, strict=True):
             full[space.columns[space.columns_of(state.used)]] = part
-        cost = np.array([state.price for state in states])
         nodes = [space.nodes(state.used)[: len(network)] for state in states]
         return cls(
-            cost=cost,
+            cost=np.array([state.price for state in states]),
             intercept=np.array(intercept),
             coef=coef,
             bought=np.array([network.closed(on) for on in nodes]),
@@ -61,7 +58,6 @@ class CostFrontier:
             df=coef.any(axis=2).sum(axis=1),
             lambda_=np.array([candidate.lambda_ for candidate in candidate_models]),
             rule=tuple(candidate.rule for candidate in candidate_models),
-            bound=lower(cost),
             criterion=np.array([state.value for state in states]),
             relax=np.array([candidate.relax for candidate in candidate_models]),
             held_out=np.zeros((len(states), 0)) if held_out is None else held_out,
