@@ -42,8 +42,8 @@ from lodim import family as families  # noqa: E402
 from lodim.design.batch import Batch  # noqa: E402
 from lodim.engine import tiles  # noqa: E402
 from lodim.models.costnet.penalty.groups import Groups  # noqa: E402
-from lodim.models.costnet.penalty.path import lambda_max, penalty_path  # noqa: E402
 from lodim.models.costnet.penalty.reference import ConicSolver  # noqa: E402
+from lodim.models.costnet.penalty.solvers import lambda_max, penalty_path  # noqa: E402
 from lodim.prices.network import unfold  # noqa: E402
 
 REPEATS = 9

@@ -32,7 +32,7 @@ import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import penalty_path
+from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import with_free_columns
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier

@@ -28,7 +28,7 @@ from lodim import family as families
 from lodim.design.design import Design
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import penalty_path
+from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import criterion, exact, rules
 from lodim.models.costnet.search.frontier import select_frontier
 from lodim.models.costnet.search.rows import SearchData

@@ -40,6 +40,6 @@ ax = fit.plot("coefficients")
 # | `max_iter` | 50 | largest number of iterations |
 # | `diagnostic_rows` | 10,000 | number of training rows whose residuals are kept for plots |
 #
-# **Optimization.** Up to 65,536 rows, statsmodels fits the model, except for ordered classes, since its `OrderedModel` has no weights. For these and with more rows, lodim uses Newton's method and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, with nearly orthogonal columns. It computes these columns by a Cholesky factor of the cross products. If columns are nearly collinear, it uses a QR decomposition instead.
+# **Optimization.** Up to 65,536 rows, statsmodels fits the model, except for more than two classes, since its models of these have no weights. For these and with more rows, lodim uses Newton's method and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, with nearly orthogonal columns. It computes these columns by a Cholesky factor of the cross products. If columns are nearly collinear, it uses a QR decomposition instead.
 #
 # **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.

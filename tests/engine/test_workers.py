@@ -21,8 +21,8 @@ from lodim.engine.blocks import sum_blocks
 from lodim.errors import ArgumentError, DataError, DataWarning, DeviceError, MissingExtraError
 from lodim.family.binomial import LOGISTIC
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
+from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
 from lodim.prices.network import unfold
 

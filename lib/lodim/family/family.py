@@ -96,6 +96,51 @@ class Family:
             return float(mean_deviance(self, y, weight, offset, intercept))
 
 
+class IdentityLink(Family):
+    """Methods of families whose predictions are the scores (n, 1)."""
+
+    link: str = "identity"
+
+    def mean(self, score):
+        return score[:, 0]
+
+    def residual(self, y, score):
+        return y - score[:, 0]
+
+
+class LogLink(Family):
+    """Methods of families with a log link, whose means are exp(score)."""
+
+    link: str = "log"
+    least = 0.0
+    support = "counts, 0 or more"
+
+    def mean(self, score):
+        return np.exp(np.minimum(score[:, 0], LARGEST_LOG))
+
+    def score(self, mean):
+        return np.log(np.maximum(mean, RAREST))[:, None]
+
+    def residual(self, y, score):
+        return y - self.mean(score)
+
+    @staticmethod
+    def contains(y):
+        return y >= 0.0
+
+    def spread(self, mean):
+        """Return a multiple of the responses' standard deviation at given means."""
+        return np.sqrt(self.variance(mean))
+
+    def most_deviance(self, y):
+        """Return the largest deviance of a held-out row that counts.
+
+        It is that of the smallest response where the largest is predicted."""
+        least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
+        most = y.max()
+        return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
+
+
 def beyond_null(y, offset, null):
     """Return a numeric response minus its offset and the null model's intercept, shaped like y.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
-from lodim.family.identity_link import IdentityLink
+from lodim.family.family import IdentityLink
 
 SQUARED = 0, 0.0, 0.0, 0.0, 0.0  # format: see `losses`
 

@@ -7,7 +7,7 @@ import numpy as np
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import like
-from lodim.family.identity_link import IdentityLink
+from lodim.family.family import IdentityLink
 from lodim.family.quantile import weighted_quantile
 
 HUBER = 4  # the code of the loss; its parameter is the error from which it is linear

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import betainc, gammaln, polygamma, psi, xlogy
 
 from lodim.engine.blocks import dot, sum_rows
-from lodim.family.family import LARGEST_LOG, RAREST
-from lodim.family.log_link import LogLink
+from lodim.family.family import LARGEST_LOG, RAREST, LogLink
 
 LEAST, MOST = 1e-6, 1e8  # of theta; beyond the latter the counts are Poisson's
 STEPS = 100

@@ -8,8 +8,7 @@ from scipy.special import logsumexp
 from lodim.engine.blocks import dot, sum_rows
 from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import exp_bounded, like
-from lodim.family.family import RAREST
-from lodim.family.log_link import LogLink
+from lodim.family.family import RAREST, LogLink
 
 POWER = 2  # code of the loss; its parameters are the power, and a constant that is subtracted
 

@@ -9,7 +9,7 @@ from lodim.engine.compiled import scalar
 from lodim.engine.scalar_math import like
 from lodim.family.binomial import curvature as logistic_curvature
 from lodim.family.binomial import loss_slope as logistic
-from lodim.family.identity_link import IdentityLink
+from lodim.family.family import IdentityLink
 
 CHECK = 3  # the code of the loss; its parameters are the quantile and the width of the rounding
 WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
@@ -28,9 +28,9 @@ def loss_slope(quantile, width, y, f, weight):
 
 @scalar
 def curvature(width, y, f, weight):
-    """Return the second derivative of a row's weighted, rounded check loss in the prediction f.
+    """Return the second derivative of a row's weighted check loss in the prediction f.
 
-    width : width of the rounding at f = y"""
+    The loss is rounded at f = y over a range of the given width."""
     h = like(width, f)
     return logistic_curvature(y, (f - y) / h, weight) / h
 

@@ -328,7 +328,7 @@ def minimum(search, n_eval):
 
 
 class Steps:
-    """Last steps of the minimizer `bounded`, with the changes of the gradient over them."""
+    """Last steps of the minimizer `bounded`, and the changes of the gradient over each step."""
 
     def __init__(self, d):
         self.S, self.Y = np.zeros((2, MEMORY, d))
@@ -429,12 +429,12 @@ def bounded(
     It projects the quasi-Newton direction of the free parameters on the bounds (Bertsekas 1982).
     With bounds at zero an L1 penalty is smooth, and zeros are exact.
 
-    function : theta (d,) -> value, gradient (d,)
+    function : returns value and gradient (d,) at theta (d,)
     tol, ftol, patience : it stops if the largest projected gradient is at most tol, or if each of
         the last `patience` steps lowered the value by at most ftol times its size
     precision : relative error of a value; a step may raise the value by this much
-    start : value and gradient at theta, if known; steps : earlier steps, to which steps are added
-    """
+    start : value and gradient at theta, if known
+    steps : earlier steps that approximate the Hessian; new steps are added"""
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0

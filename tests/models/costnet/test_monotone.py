@@ -11,8 +11,8 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import lambda_max, penalty_path
 from lodim.models.costnet.penalty.reference import ConicSolver
+from lodim.models.costnet.penalty.solvers import lambda_max, penalty_path
 from lodim.models.costnet.search import exact
 from lodim.models.costnet.search.moves import possible_moves
 from lodim.models.costnet.search.refit import Refits

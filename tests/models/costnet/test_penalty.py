@@ -20,11 +20,10 @@ from lodim.design.batch import Batch
 from lodim.engine import tiles
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Groups, Layout
-from lodim.models.costnet.penalty.path import lambda_max, penalty_path
 from lodim.models.costnet.penalty.problem import PathProblem
 from lodim.models.costnet.penalty.prox import prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
-from lodim.models.costnet.penalty.solvers import NewtonSolver
+from lodim.models.costnet.penalty.solvers import NewtonSolver, lambda_max, penalty_path
 from lodim.prices.network import unfold
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
@@ -557,7 +556,7 @@ def test_more_columns_than_moments_are_kept(monkeypatch):
     batch = batch_of(X, y)
     lambdas = lambda_max(batch, family, g) * np.geomspace(1.0, 0.05, 15)
     one = penalty_path(batch, family, g, lambdas, tol=1e-9)
-    monkeypatch.setattr("lodim.models.costnet.penalty.path.MOST_MOMENTS", 0)
+    monkeypatch.setattr("lodim.models.costnet.penalty.solvers.MOST_MOMENTS", 0)
     assert lambda_max(batch, family, g) == pytest.approx(lambdas[0])
     two = penalty_path(batch, family, g, lambdas, tol=1e-9)
     np.testing.assert_allclose(one.objective, two.objective, rtol=1e-8)

@@ -66,7 +66,9 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box per purchase (what has a price) and set of alternatives, after its needs."""
+    """Return the Boxes of the graph, one per purchase and one per set of alternatives.
+
+    A purchase is an item with a price. Each box comes after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -106,7 +108,9 @@ def _bought(fit, copies):
 
 
 def _joined(box, step, chosen):
-    """Return the box of a set of alternatives, updated by a purchase that needs it."""
+    """Return the Box of a set of alternatives after adding a purchase that needs it.
+
+    `step` is the number of the cheapest model that contains the purchase."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 

@@ -10,7 +10,8 @@ from lodim.errors import ArgumentError
 from lodim.family import has_classes
 from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import penalty_path
+from lodim.models.costnet.penalty.problem import batch_beyond_null
+from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
@@ -27,7 +28,6 @@ from lodim.models.costnet.search.held_out import (
 from lodim.models.costnet.search.moves import CandidateModel, Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
-from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
 
@@ -153,9 +153,9 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Apply the search rules to the rows of a batch; return their RuleResults.
+    """Apply the search rules to the rows of a batch; return the models found (RuleResults).
 
-    path : path of the group penalty, if known; lambdas : dict of penalties per rule, if given"""
+    path : models of the group penalty, if known; lambdas : dict of penalties per rule, if given"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)
@@ -187,9 +187,9 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _models_of_rules(search, settings, paths, limits):
-    """Return the candidate models that each search rule finds, as a dict by rule.
+    """Return the models that each search rule finds, as a dict by rule.
 
-    `paths` are penalized paths by rule; `limits` are budgets of exact searches."""
+    `paths` are penalized paths by rule; `limits` are the budgets of exact searches."""
     out, asked = {}, settings.rules
     if "exact" in asked:  # first, so that equal models are attributed to it
         out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
@@ -211,7 +211,7 @@ def _limits(settings):
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """Return the Search that all rules share: columns to choose among, their prices and refits.
+    """Return the Search that all search rules share: columns, their prices, and refitted models.
 
     network is the graph of prices and dependencies. In wide data only promising columns are kept.
     """

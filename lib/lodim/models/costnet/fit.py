@@ -177,10 +177,9 @@ class CostnetFit(Fit):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
-        >>> fit.at(budget=2).predict(cars[:2]).round(2).tolist()
-        [15.41, 14.15]
+        >>> fit = ld.costnet("mpg ~ weight + model_year", cars)
+        >>> fit.at(budget=1).predict(cars[:2]).round(2).tolist()
+        [19.42, 17.97]
         >>> fit.predict(cars[:2], "cost").tolist()
         [2.0, 2.0]
         """
@@ -205,9 +204,7 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.tidy().columns.tolist()
         ['step', 'cost', 'rule', 'lambda_', 'chosen', 'term', 'estimate', 'std_estimate']
         """
@@ -227,12 +224,10 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.glance()[["n", "p", "cost", "df"]]
              n  p  cost  df
-        0  398  4   2.0   2
+        0  398  2   2.0   2
         """
         own = {"budget": self.settings.budget}
         own |= {name: getattr(self.step, name) for name in ("cost", "df", "lambda_", "rule")}
@@ -284,9 +279,7 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> ax = fit.plot("cost")
         """
         return super().plot(kind, ax, **arguments)
@@ -320,16 +313,12 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.at(budget=1).coef().round(4)
         term
-        (Intercept)            46.3174
-        weight                 -0.0077
-        horsepower              0.0000
-        model_year              0.0000
-        horsepower[missing]     0.0000
+        (Intercept)    46.3174
+        weight         -0.0077
+        model_year      0.0000
         Name: estimate, dtype: float64
         """
         if (budget is None) == (lambda_ is None):
@@ -382,8 +371,7 @@ class CostnetFit(Fit):
         --------
         >>> import lodim as ld
         >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", cars)
         >>> sorted(fit.staged(cars[:2]))
         [0.0, 1.0, 2.0]
         """
@@ -408,9 +396,7 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.prices()[["cost", "df", "dev_ratio"]].round(3)
               cost  df  dev_ratio
         step
@@ -434,9 +420,7 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.at(budget=2).bought()
                     price  in_model needed_by
         item
@@ -458,9 +442,7 @@ class CostnetFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> prices = {"weight": 1, "horsepower": 5, "model_year": 1}
-        >>> fit = ld.costnet("mpg ~ weight + horsepower + model_year", cars, costs=prices)
+        >>> fit = ld.costnet("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.path().shape
         (56, 6)
         """

@@ -36,7 +36,7 @@ class Estimates:
 
 @forms.record
 class Purchases:
-    """Purchases that each of L penalized models needs, and their total prices."""
+    """Purchases (items with a price) of each of L penalized models, and their total prices."""
 
     bought: np.ndarray = forms.flags("L", "V")  # for the V nodes of the dependency graph
     cost: np.ndarray = forms.real("L", least=0)

@@ -16,9 +16,9 @@ from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.frontier_models import Purchases, rounded
 from lodim.models.costnet.penalty.groups import Groups
-from lodim.models.costnet.penalty.path import lambda_max
+from lodim.models.costnet.penalty.problem import batch_beyond_null
+from lodim.models.costnet.penalty.solvers import lambda_max
 from lodim.models.costnet.settings import Settings, check_used, needs
-from lodim.models.costnet.worker_rows import batch_beyond_null
 from lodim.prices.build import make_network
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
 
@@ -27,7 +27,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the smallest lambda_ for which nothing with a price is used."""
+    """Return the smallest lambda_ at which all coefficients with a price are zero."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -62,9 +62,9 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the budgets that cv() compares, and the models for all rows.
+        """Return the settings that cv() compares: budgets (prices of models), or the given lambda_.
 
-        The budgets are prices of these models; if lambda_ is given, it is returned instead."""
+        Also returns the models for all rows, or None."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]

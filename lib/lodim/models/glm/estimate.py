@@ -1,19 +1,24 @@
 """Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics.
 
-statsmodels fits rows in memory; Newton's method fits more rows, range by range. The last steps to
+statsmodels fits numbers and two classes in memory, Newton's method all others. The last steps to
 the maximum and all inference are shared."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from lodim.engine.blocks import SPAN_ROWS, single_blas
+from lodim.family.negative_binomial import NegativeBinomial, fitted_theta
 from lodim.models.glm import inference, solvers
-from lodim.models.glm.aliasing import independent
 from lodim.models.glm.estimates import Estimates, design_matrix
 from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
 from lodim.models.glm.separation import is_separated
 
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
+ALIASED = 1e-7  # smallest share of a column not explained by others, as in R's glm
+ROUNDING = 1e-12  # coefficients below this share of the largest are rounding errors
+CLOSE = 1e-9  # relative change of theta at which its iterations stop
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -92,8 +97,62 @@ def _level(rows):
 
 
 def _both_sides(basis, cov):
-    """Transform a covariance of coefficients of z to one of coefficients of x, if z = T'x.
+    """Return the covariance of coefficients of columns x, given that of coefficients of z = T'x.
 
     `basis` holds T, the matrix of nearly orthogonal columns z."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
+
+
+def independent(X):
+    """Return the positions (q,) of the columns of X (n, p) that are not aliased, and combinations.
+
+    An aliased column is a linear combination of earlier columns: aliased column j is X[:, kept] @
+    combination[:, j], for combination (q, p - q)."""
+    R = np.linalg.qr(X, mode="r")
+    size = np.linalg.norm(R, axis=0)
+    # The diagonal of R is the part of each column that earlier columns do not explain.
+    if len(R) == X.shape[1] and (np.abs(np.diag(R)) > ALIASED * size).all():
+        return np.arange(X.shape[1]), np.zeros((X.shape[1], 0))
+    basis, kept = np.zeros((len(R), len(R))), []
+    for j in range(X.shape[1]):
+        rest = R[:, j]
+        for _ in range(2):  # twice, to remove rounding errors
+            rest = rest - basis[:, : len(kept)] @ (basis[:, : len(kept)].T @ rest)
+        if len(kept) < len(R) and np.linalg.norm(rest) > ALIASED * size[j]:
+            basis[:, len(kept)] = rest / np.linalg.norm(rest)
+            kept.append(j)
+    aliased = np.setdiff1d(np.arange(X.shape[1]), kept)
+    combination = np.linalg.lstsq(R[:, kept], R[:, aliased], rcond=None)[0]
+    # Far from the data, tiny coefficients would make rows look not estimable.
+    rounding = np.abs(combination) <= ROUNDING * np.abs(combination).max(axis=0, initial=0.0)
+    return np.array(kept, np.int64), np.where(rounding, 0.0, combination)
+
+
+def with_theta(problem):
+    """Return the problem with a negative binomial family whose theta fits its rows.
+
+    The variance is mu + mu^2 / theta. Coefficients and theta are estimated in turn, as in R's
+    MASS::glm.nb."""
+    family = problem.family
+    settings = replace(problem.settings, diagnostic_rows=0)
+    for _ in range(settings.max_iter):
+        estimates, _, _ = next(fit_stages(problem.batch, family, settings))
+        before, family = family.theta, NegativeBinomial(_theta(problem, estimates, family)[0])
+        if abs(family.theta - before) <= CLOSE * before:
+            break
+    design = replace(problem.design, parameter=family.theta)
+    return replace(problem, design=design, family=family)
+
+
+def theta_error(problem, estimates):
+    """Return the standard error of the negative binomial's theta; NaN for other families."""
+    if problem.family.name != "negative_binomial":
+        return float("nan")
+    return _theta(problem, estimates, problem.family)[1]
+
+
+def _theta(problem, estimates, family):
+    batch = problem.batch
+    mean = family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
+    return fitted_theta(batch.y, mean, batch.row_weights)

@@ -259,8 +259,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.tidy().round(4).iloc[:, :3]
                   term  estimate  std_error
         0  (Intercept)  -14.1980     3.9677
@@ -309,8 +308,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.glance()[["n", "df", "aic"]].round(1)
              n  df     aic
         0  398   3  2116.7
@@ -355,8 +353,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> str(fit.summary(level=0.9)).count("90% interval")
         1
         """
@@ -399,8 +396,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> ax = fit.plot("residuals")
         """
         return super().plot(kind, ax, **arguments)
@@ -443,9 +439,9 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), at given coefficients (S q,) of the model.
+        """Return predictions, (N,) or (N, K), of the model with other coefficients (S q,).
 
-        X is the design matrix and offset that of the N rows."""
+        X is the design matrix of the N rows, and offset their offset or None."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":
@@ -474,8 +470,7 @@ class GlmFit(Described, Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.glm("mpg ~ weight + model_year", cars)
+        >>> fit = ld.glm("mpg ~ weight + model_year", ld.data("autompg"))
         >>> fit.covariance().round(5)
         term         (Intercept)   weight  model_year
         term

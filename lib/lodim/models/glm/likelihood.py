@@ -43,14 +43,6 @@ def curvatures(family, y, weight, mean, observed=False):
     return np.stack([weight * p[s] * ((s == t) - p[t]) for s in range(S) for t in range(s + 1)])
 
 
-def information(family, X, weight, mean):
-    """Return the expected information of the coefficients times the dispersion, (S q, S q).
-
-    X (n, q) holds the columns; the q coefficients of each of S scores follow one another."""
-    curvature = curvatures(family, None, weight, mean)
-    return joined_blocks(np.stack([(X.T * c) @ X for c in curvature]), mean.shape[1] - 1)
-
-
 def joined_blocks(blocks, S):
     """Return the symmetric matrix (S q, S q) of blocks (P, q, q) that belong to pairs of S scores.
 

@@ -5,11 +5,10 @@ from typing import Any, ClassVar, Literal
 from lodim.errors import DataWarning, warn, warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option
-from lodim.models.glm.estimate import fit_stages
+from lodim.models.glm.estimate import fit_stages, theta_error, with_theta
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import NAMED, SATURATED
 from lodim.models.glm.settings import Settings, check_trials, needs
-from lodim.models.glm.theta import theta_error, with_theta
 from lodim.text import first_names
 from lodim.typing import Data, Family, Missing, Offset, RowValues
 

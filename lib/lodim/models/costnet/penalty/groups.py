@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; groups may overlap.
 
-    A column that exists in several copies has one coefficient per copy. Coefficients in no group
-    are not penalized. A group follows all groups that it contains."""
+    A column may exist in several copies with one coefficient each. Coefficients in no group are not
+    penalized. Groups come after the groups that they contain."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
     node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
@@ -104,7 +104,7 @@ class Groups:
 
     @property
     def group_of_member(self):
-        """Group of each entry of `member`, the list of coefficients of all groups."""
+        """Number of the group of each entry of `member`, in which groups follow one another."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):
@@ -193,6 +193,6 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arrays of the layout as a tuple for compiled functions."""
+        """Arrays of the layout (order of coefficients by group), for compiled functions."""
         groups = self.start, self.member, self.cost
         return self.block, self.first, self.nested, *groups, self.assigned_group, self.sign

@@ -1,4 +1,6 @@
-"""Data of a penalized path, in the form that solvers use, and the solvers' results."""
+"""Data of a penalized path, in the form that solvers use, and the solvers' results.
+
+The rows of a batch may be in memory or on the workers of a cluster."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -7,10 +9,11 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import available_threads, on_host, sum_rows, sum_spans, sum_tiles
+from lodim.engine.tiles import TILE
+from lodim.family import beyond_null
 from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
-from lodim.models.costnet.worker_rows import rows_beside
 
 RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
@@ -245,7 +248,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the model for second moments (J, J, F + A, F + A) of J scores.
+        """Return the quadratic model of J scores, given second moments (J, J, F + A, F + A).
 
         The F unpenalized columns come first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
@@ -311,3 +314,59 @@ def _pseudo_inverse(M, J):
     good = share > RANK
     vector = vector[:, good] * unit[:, None]
     return (vector / value[good]) @ vector.T, float(share[good].min(initial=1.0))
+
+
+def rows_beside(batch, n_scores):
+    """Return response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
+
+    If the features are on workers of a cluster, the workers compute these arrays from their data.
+    """
+    if on_host(batch.X):
+        return _rows(batch, n_scores)
+    return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))
+
+
+def batch_beyond_null(batch, family):
+    """Return a batch with a numeric response less offset and null model, and the level (K,).
+
+    The level is the null model's intercept. A batch of classes is returned unchanged."""
+    if family.name != "gaussian":
+        return batch, np.zeros(family.n_scores)
+    offset = batch.offsets(1)
+    level = family.null_intercept(batch.y, batch.weight, offset)
+    y = beyond_null(batch.y, offset[:, 0], level)
+    if not on_host(batch.X):
+        X = batch.X
+        X.know(y, X.column(batch.y).map(beyond_null, X.column(batch.offset), level))
+    return replace(batch, y=y, offset=None), level
+
+
+def _rows(batch, n_scores):
+    return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
+
+
+def _known_rows(batch, n_scores):
+    """Return the rows of a batch, after telling a cluster's workers where weight and offset are."""
+    y, weight, offset = _rows(batch, n_scores)
+    batch.X.know(weight, _weight_tiles(batch))
+    batch.X.know(offset, _offset_tiles(batch, n_scores))
+    return y, weight, offset
+
+
+def _weight_tiles(batch):
+    """Return the batch's row weights in blocks of 64 rows on the workers, (n_tiles, 64)."""
+    X = batch.X
+    if batch.weights is None:
+        return X.constant(float(batch.weight[0]))
+    return X.column(batch.weights).map(np.divide, max(batch.weight_sum, 1e-300))
+
+
+def _offset_tiles(batch, n_scores):
+    """Return the batch's offsets in blocks of 64 rows on the workers, (n_tiles, K, 64)."""
+    return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
+
+
+def _of_scores(offset, n_scores):
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K scores."""
+    offset = offset[:, None] if offset.ndim == 2 else offset
+    return np.zeros((len(offset), n_scores, TILE)) + offset

@@ -1,14 +1,20 @@
-"""Solvers of a penalized path: by the moments of all columns, or by proximal Newton steps."""
+"""Penalized path over lambda: by the moments of all columns, or by proximal Newton steps."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from lodim.engine.blocks import each_tile
+from lodim.engine.blocks import each_tile, single_blas
 from lodim.family.gaussian import SQUARED
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Layout
-from lodim.models.costnet.penalty.problem import PathSolution, ReducedQuadratic, hold_absent
+from lodim.models.costnet.penalty.problem import (
+    PathProblem,
+    PathSolution,
+    PenaltyPath,
+    ReducedQuadratic,
+    hold_absent,
+)
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
@@ -16,6 +22,9 @@ LEVEL = 1e-10  # slope of free coefficients that counts as zero
 SWEEPS = 1000
 SWEEPS_PER_MODEL = 5  # sweeps of a quadratic loss per allowed quadratic model
 HALVINGS = 30
+MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
+SHARP = 1e-8  # relative eigenvalue of free columns' moments that is accurate to 1e-8
+LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 
 class MomentSolver:
@@ -201,9 +210,9 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the duality gap and the part of the slopes (K, A) that dual vectors do not absorb.
+        """Return a model's duality gap, and the part of the slopes (K, A) that causes it.
 
-        The dual point is the rows' slopes, shrunk until dual vectors of the groups can absorb them.
+        The dual point is the rows' slopes, shrunk until the groups' dual vectors can absorb them.
         lam and ridge are the factors of the group norms and of the squares."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
@@ -315,3 +324,71 @@ class NewtonSolver:
 def _between(f, far, t):
     """Return scores between two sets of scores: f + t (far - f)."""
     return f + t * (far - f)
+
+
+def penalty_path(
+    batch,
+    family,
+    groups,
+    lambdas=None,
+    *,
+    l1_ratio=1.0,
+    n_lambda=100,
+    lambda_min_ratio=None,
+    tol=1e-7,
+    max_iter=200,
+    threads=None,
+    make_solver=None,
+):
+    """Fit the models of a path of penalties, each starting from the previous one.
+
+    By default the path has `n_lambda` penalties from lambda_max (all priced coefficients are zero)
+    down to lambda_min_ratio lambda_max, evenly on the log scale. It then stops early if the
+    explained deviance hardly increases, as in glmnet.
+
+    l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
+    lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
+    tol : allowed duality gap, relative to the null model's objective
+    max_iter : most quadratic models (gaussian response: a fifth of the sweeps) per penalty
+    make_solver : callable(problem, n) -> solver; None: moments for a quadratic loss of few columns,
+        otherwise passes over the rows"""
+    with single_blas():
+        problem = PathProblem.from_batch(batch, family, groups, threads)
+        start = _own_solver(problem)
+        early_stop, null = lambdas is None, start.null
+        if early_stop:
+            if lambda_min_ratio is None:
+                lambda_min_ratio = 1e-4 if len(batch.positive_weight) > batch.X.shape[1] else 1e-2
+            largest = start.lambda_max / l1_ratio * problem.spread
+            lambdas = largest * lambda_min_ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
+        lambdas = np.asarray(lambdas, np.float64)
+        order = np.argsort(-lambdas, kind="stable")
+        lambdas, ridges = lambdas[order], lambdas[order] * (1.0 - l1_ratio)
+        scaled = lambdas * l1_ratio / problem.spread
+        if make_solver is None:
+            solver = start
+            # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
+            scaled = np.maximum(scaled, LEAST * (start.lambda_max or 1.0))
+        else:
+            solver = make_solver(problem, batch.n)
+        solution = solver.path(scaled, ridges, tol * null, max_iter, early_stop)
+        path = PenaltyPath.from_solution(problem, lambdas, scaled, ridges, solution, null, tol)
+        return path if early_stop else path.take(np.argsort(order))
+
+
+def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
+    """Return the smallest lambda for which all coefficients with a price are zero."""
+    with single_blas():
+        problem = PathProblem.from_batch(batch, family, groups, threads)
+        return _own_solver(problem).lambda_max / l1_ratio * problem.spread
+
+
+def _own_solver(problem):
+    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver.
+
+    Moments are not accurate enough if unpenalized columns are nearly collinear."""
+    if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
+        solver = MomentSolver(problem)
+        if solver.least > SHARP:
+            return solver
+    return NewtonSolver(problem)

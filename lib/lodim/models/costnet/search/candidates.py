@@ -58,39 +58,41 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """Whether a candidate node (row) needs another candidate (column), (m, m) bool."""
+        """Whether one node that has columns (row) needs another one (column), (m, m) bool."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
 
     def columns_of(self, used):
-        """Return the columns of the candidates `used` (m,), as numbered in searches, increasing."""
+        """Return the increasing column numbers of selected nodes, marked by `used` (m,)."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return the nodes of the graph that the candidates `used` (m,) are, (V,) bool."""
+        """Return which of the graph's V nodes are selected, (V,) bool.
+
+        used (m,) marks them among the m nodes that have columns."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
 
     def price(self, used):
-        """Return the price of the candidates `used` (m,), with everything they need."""
+        """Return the price of selected nodes, marked by `used` (m,), with everything they need."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of r selections with each of m candidates added.
+        """Return the prices (r, m) of r selections of nodes, with each of m nodes added.
 
-        used (r, m) bool marks the candidates (nodes with columns) of each selection."""
+        used (r, m) bool marks the nodes of each selection."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return whether each of m candidates can be added to r selections `used` (r, m), bool.
+        """Return whether each of m nodes can be added to r selections of nodes `used` (r, m), bool.
 
-        A candidate cannot if it needs a second source of the same series (set of alternatives)."""
+        It cannot if it needs a second source of one series (set of alternative sources)."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine, other = self.source[None], self._sources_of(used)[:, None]

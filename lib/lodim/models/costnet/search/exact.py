@@ -104,7 +104,7 @@ class Relaxation:
         return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
 
     def solve(self, z):
-        """Return the best coefficients w (q,) if column j is used with the share z_j in [0, 1]."""
+        """Return the coefficients w (q,) of lowest bound if column j is used with the share z_j."""
         root = np.sqrt(z)
         inner = self.rest * np.outer(root, root)
         inner[np.diag_indices_from(inner)] += self.split

@@ -155,9 +155,9 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key of selections (sets of candidate nodes): number of purchases, then names.
+    """Return a sort key of models of equal price and quality: number of purchases, then names.
 
-    It orders models of equal price and quality, so that the choice is reproducible."""
+    used (m,) marks the columns of a model. The key makes the choice reproducible."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
@@ -195,7 +195,9 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections (sets of nodes) whose predicted criterion and price equal a model's."""
+    """Yield selections of columns that moves can reach at the price and criterion of a model.
+
+    A move drops and adds columns; its criterion is a prediction."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -28,7 +28,7 @@ class SearchState:
 
 @dataclass(frozen=True, eq=False)
 class CandidateModel:
-    """Model (SearchState) proposed by a search rule."""
+    """Model (SearchState) proposed by a search rule, with the rule and its penalty."""
 
     state: SearchState
     rule: str
@@ -166,7 +166,9 @@ def _add_sets(space, used):
 
 
 def _column_lists(space, sets):
-    """Return the columns of sets of candidates (r, m) bool, as starts (r + 1,) and positions."""
+    """Return the columns of r sets of nodes, (r, m) bool, as one list and each set's start in it.
+
+    Starts (r + 1,) come first."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size

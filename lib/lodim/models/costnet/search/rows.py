@@ -10,7 +10,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import SPAN_ROWS, on_host, over_spans, rows_of_spans
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family import has_classes, losses
-from lodim.models.costnet.worker_rows import rows_beside
+from lodim.models.costnet.penalty.problem import rows_beside
 
 ALL = slice(None)
 MOST_ROWS = 100_000  # most rows in searches whose refits pass over the rows
@@ -77,7 +77,7 @@ class SearchData:
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
 
     def _pass(self, spans, work, args, **known):
-        """Return work(data, *args) for each span (fixed range) of rows, combined by `spans`."""
+        """Return work(data, *args) of each fixed range of rows, combined by the function `spans`."""
         of_span = partial(_of_span, work, args, self.family, self.loss, self.columns)
         rows = self.y, self.weight, self.offset
         return spans(of_span, self.X, len(self.y), *rows, **known)

@@ -87,12 +87,12 @@ def served_by(space, choice):
 
 
 def forward_models(search):
-    """Return candidate models from forward selection of columns, by gain and by gain per price."""
+    """Return the models of forward selection of columns, by gain and by gain per price."""
     return [CandidateModel(state, "greedy") for state in forward_selection(search)]
 
 
 def backward_models(search, candidate_models):
-    """Return candidate models found by dropping purchases from given ones (those of all rules)."""
+    """Return models found by dropping purchases from given models (those of all search rules)."""
     states = [candidate.state for candidate in candidate_models]
     return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
 
