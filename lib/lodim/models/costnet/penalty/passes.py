@@ -24,13 +24,6 @@ PANEL = 48  # columns of a Gram matrix per product
 MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
-def add_scores(X, columns, step, f, threads):
-    """Add the effect of a `step` (K, C) of C coefficients to scores f (n_tiles, K, 64), in place.
-
-    Arrays hold blocks of 64 rows. Column -1 of `columns` is the intercept."""
-    over_rows(_add_scores, X, columns, step, f, threads=threads)
-
-
 def scores_after(X, columns, step, f, threads):
     """Return scores (n_tiles, K, 64) after a change `step` (K, C) of C coefficients from scores f.
 
@@ -38,7 +31,7 @@ def scores_after(X, columns, step, f, threads):
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
-    add_scores(X, columns, step, f, threads)
+    over_rows(_add_scores, X, columns, step, f, threads=threads)
     return f
 
 

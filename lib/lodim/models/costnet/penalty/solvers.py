@@ -103,18 +103,6 @@ class QuadraticModel:
         self.ridge = ridge
 
 
-@dataclass(frozen=True, eq=False)
-class ModelStep:
-    """Step to the minimum of a quadratic model of the loss, plus penalty.
-
-    dw (K, A) and db (K, F) change the penalized and unpenalized coefficients. `gain` is the
-    predicted decrease of the objective, plus the model's remaining duality gap."""
-
-    dw: np.ndarray
-    db: np.ndarray
-    gain: float
-
-
 class NewtonSolver:
     """Proximal Newton solver of a penalized path: quadratics in coefficients likely nonzero.
 
@@ -253,14 +241,14 @@ class NewtonSolver:
                 return gap, iteration
             wanted = wanted | (np.abs(left).max(axis=0) > 0.0) | s.w.any(axis=0)
             current = self._extend_model(wanted, ridge) or self.problem.loss == SQUARED
-            step = self._model_step(lam, ridge, target)
+            *step, gain = self._model_step(lam, ridge, target)
             if iteration > 1:
-                if 2.0 * step.gain <= MARGIN * target:
-                    return 2.0 * step.gain, iteration
+                if 2.0 * gain <= MARGIN * target:
+                    return 2.0 * gain, iteration
                 if not current:
                     current = self._renew_model(wanted, ridge)
-                    step = self._model_step(lam, ridge, target)
-            if not self._line_search(step.dw, step.db, lam, ridge) and current:
+                    *step, gain = self._model_step(lam, ridge, target)
+            if not self._line_search(*step, lam, ridge) and current:
                 return gap, iteration
         return gap, max_iter
 
@@ -297,9 +285,10 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return the ModelStep to the minimum of the quadratic model plus penalty.
+        """Return the steps (K, A), (K, F) to the minimum of the quadratic model plus penalty.
 
-        The minimum is found within a thousandth of the allowed duality gap `target`."""
+        Also returns the predicted decrease of the objective plus the model's remaining gap, which
+        is a thousandth of the allowed duality gap `target`."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -318,7 +307,7 @@ class NewtonSolver:
         gain += self.problem.penalty(s.w, lam) - self.problem.penalty(s.w + dw, lam)
         free = model.reduced.free_step(s.slope, step)
         hold_absent(free, self.problem.absent)
-        return ModelStep(dw, free, gain + target)
+        return dw, free, gain + target
 
 
 def _between(f, far, t):

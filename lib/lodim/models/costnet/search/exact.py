@@ -40,10 +40,6 @@ def exhaustive(search: Search, budget: float) -> SearchState:
     Without alternatives only selections are refitted to which nothing affordable can be added,
     since a further column never increases the deviance."""
     space, m = search.space, len(search.space)
-    if m > MOST_EXHAUSTIVE:
-        raise ArgumentError(
-            f"all subsets of at most {MOST_EXHAUSTIVE} nodes are looked at, not of {m}"
-        )
     subsets = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 > 0
     subsets = subsets[[_has_single_sources(space, used) for used in subsets]]
     if space.network.set_cost is None:
@@ -126,8 +122,6 @@ def best_subset(search: Search, budget: float) -> SearchState:
     c_k - h_k's for all cuts k (linear lower bounds of the deviance). Each solution adds a cut that
     is exact at it, until eta reaches the deviance of a solution (Duran and Grossmann 1986)."""
     space, refits = search.space, search.final
-    if refits.data.family.name != "gaussian" or space.network.set_cost is not None:
-        raise ArgumentError("best_subset needs a numeric response and additive costs")
     null, m = refits.null.deviance, len(space)
     at, owns = _independent_columns(space, refits.at_null.gram)
     gram, target = refits.at_null.gram[np.ix_(at, at)], refits.at_null.target[at, 0]

@@ -77,7 +77,7 @@ class SearchData:
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
 
     def _pass(self, spans, work, args, **known):
-        """Return work(data, *args) of each fixed range of rows, combined by the function `spans`."""
+        """Return work(data, *args) of each fixed range of rows, combined by a function `spans`."""
         of_span = partial(_of_span, work, args, self.family, self.loss, self.columns)
         rows = self.y, self.weight, self.offset
         return spans(of_span, self.X, len(self.y), *rows, **known)
