@@ -295,7 +295,7 @@ def record(kind: type[T]) -> type[T]:
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms among a class's attributes to `_forms`, after those of its base class."""
+    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)

@@ -16,7 +16,7 @@ import lodim as ld
 from lodim import forms
 from lodim.design import chunks, features
 from lodim.design import terms as design_terms
-from lodim.design.chunks import ChunkReader
+from lodim.design.chunks import ChunkReader, part_task, spans_of
 from lodim.design.design import Design
 from lodim.design.features import apply_to_chunk
 from lodim.design.reading import Reading, read_source_rows
@@ -359,8 +359,9 @@ def test_parts_can_be_made_by_themselves_in_any_order(frame):
     work = partial(
         apply_to_chunk, terms=design.terms, fills=design.fills, missing="drop", work=moments
     )
-    tasks = learnt.tasks(work, design.features)
-    found = [pickle.loads(pickle.dumps(task))() for task in tasks]
+    spans, names = spans_of(learnt.table.rows, learnt.n), design.features
+    each = [(learnt.store, span, learnt._bare(span), work, names) for span in spans]
+    found = [part_task(*pickle.loads(pickle.dumps(task))) for task in each]
     same(found, learnt.map(work, design.features), "moments")
 
 

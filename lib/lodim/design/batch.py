@@ -115,7 +115,7 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return the training rows and the held-out rows, held_out (n,) bool, as two batches.
+    """Return a batch's training rows and held-out rows as two batches; held_out : (n,) bool.
 
     Features are centred (and scaled, if `standardize`) by the training rows only.
     """
@@ -183,7 +183,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a batch of the rows at positions i, with the features X (n, p) instead if given."""
+    """Return a batch of the rows at positions i; X (n, p), if given, are their features."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

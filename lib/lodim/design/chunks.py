@@ -23,7 +23,7 @@ from lodim.design.summaries import merge, summarize
 from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
-from lodim.errors import ArgumentError, DataError
+from lodim.errors import DataError
 from lodim.sources.source import ROWS_PER_CHUNK
 
 
@@ -49,16 +49,12 @@ def spans_of(rows, n):
 
     rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1
     """
-    return [
-        _span(rows, k, first, min(first + ROWS_PER_CHUNK, n))
-        for k, first in enumerate(range(0, n, ROWS_PER_CHUNK))
-    ]
-
-
-def _span(rows, k, first, last):
-    if not rows.size:
-        return Span(k, first, first, last, ALL_ROWS, last - first)
-    return span_of(rows[first:last], k, first)
+    spans = []
+    for k, first in enumerate(range(0, n, ROWS_PER_CHUNK)):
+        last = min(first + ROWS_PER_CHUNK, n)
+        whole = Span(k, first, first, last, ALL_ROWS, last - first)
+        spans.append(span_of(rows[first:last], k, first) if rows.size else whole)
+    return spans
 
 
 def span_of(rows, k, first):
@@ -224,8 +220,7 @@ class Cutter:
 class ChunkStore:
     """Data that are not in memory, with the row positions of their pieces (such as files).
 
-    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows. Can
-        be pickled
+    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows
     """
 
     source: object
@@ -344,13 +339,6 @@ class SourceChunks(Chunks):
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
-    def tasks(self, work, names):
-        """Return picklable calls, one per chunk of rows; each returns work(span, table)."""
-        return [
-            partial(part_task, self.store, span, self._bare(span), work, list(names))
-            for span in spans_of(self.table.rows, self.n)
-        ]
-
     def _bare(self, span):
         """Return the table of a chunk of rows without columns, but with the chunk's row labels."""
         table = table_of_span(self.table, span, {})
@@ -447,31 +435,6 @@ def flags_of(positions, n):
     flags = np.zeros(n, bool)
     flags[positions] = True
     return flags
-
-
-def client_for(client, source, sample, scratch):
-    """Return the Dask client whose workers read the data; None to read them in this process.
-
-    A Dask frame uses the client of this process, if there is one, unless `client` is False.
-    """
-    if client is False:
-        return None
-    if client is None:
-        stays = source is None or source.kind != "dask" or sample is not None or scratch is not None
-        return None if stays else dask_cluster.own_client()
-    if source is None:
-        raise ArgumentError(
-            "client= needs files or a Dask frame, which the workers read; these data are in "
-            "memory: leave client= out"
-        )
-    if sample is not None:
-        raise ArgumentError("sample= and client= cannot be combined: leave one of them out")
-    if scratch is not None:
-        raise ArgumentError(
-            'control={"scratch": ...} and client= cannot be combined, as the workers keep the '
-            "features: leave one of them out"
-        )
-    return dask_cluster.checked_client(client)
 
 
 @dataclass(frozen=True, eq=False)

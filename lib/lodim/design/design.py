@@ -54,13 +54,13 @@ class Design:
     names, term_names : names of the p features, and of the terms
     term_of : (p,) number of the term that makes each feature
     mean, scale : (p,), X = (raw - mean) / scale. A constant feature has X = 0, also in new data
-    n_dropped, n_incomplete : rows dropped for missing values; rows that miss only features (both of
-        positive weight)
+    n_dropped : number of rows of positive weight dropped for missing values
     weights, offset : names of columns, if given by name; offset_given : whether there was an offset
     left_out : columns that a dot leaves out: predictions of a model, and identifiers of rows
-    missing : 'drop': rows with missing features are dropped. 'indicator': a number becomes its
-        training mean, with an indicator column; a missing category is a level. 'keep': NaN stays
+    missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
+        number becomes the training mean, with an indicator; a missing category is a level
     fills : replacements of missing values per column; empty unless missing is 'indicator'
+    n_incomplete : number of rows of positive weight that miss only features
     frame_kind : package of the data frame; "pandas" also for a dict
     n_sampled : rows from which splines, centres and scales were learned; 0 without a sample
     wild : range (Limits) of features with extreme outliers, which become a middle value
@@ -106,9 +106,10 @@ class Design:
         which=None,
         reading=Reading(),  # noqa: B008
     ):
-        """Learn a design from data, and return it with the Batch (rows as numbers) of these data.
+        """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
-        Means and scales are weighted; rows of weight zero are kept but do not influence them.
+        The Batch holds the rows as numbers. Rows of weight zero are kept, but do not influence the
+        Design.
 
         inputs : RowInputs (weights, offset etc.) as column names or arrays of the N rows
         family : None guesses it: levels, and numbers {0, 1} or {-1, 1}, are classes
@@ -174,8 +175,8 @@ class Design:
         new_levels : "error", or "missing" to treat new levels as missing values
         """
         frame = read_frame(data)
-        if response:
-            self._require_response()
+        if response and self.response is None:
+            raise DataError(f"the formula {self.formula!r} has no response")
         weights = self.weights if response else None
         inputs = RowInputs(weights=weights, offset=self._offset(offset)).read(frame)
         batch = self.batch_of(frame, inputs, response, self.known_levels(new_levels))
@@ -209,8 +210,9 @@ class Design:
         inputs.check_classes(self.family, self.response)
         X = tiles_for(False, len(rows), len(self.names), self.dtype, None)
         if len(rows):
-            scaling = self.mean, self.scale, self._is_constant()
-            write_features(self.terms, table, X, *scaling, self.limits)
+            constant = set(self.constant)
+            flat = [name in constant for name in self.names]
+            write_features(self.terms, table, X, self.mean, self.scale, flat, self.limits)
         y = None if target is None else code_response(target, table, self.family)
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
@@ -255,11 +257,6 @@ class Design:
     def rescaled(self, mean, scale):
         """Return the design with each feature replaced by (feature - mean) / scale."""
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
-
-    def _require_response(self):
-        if self.response is None:
-            raise DataError(f"the formula {self.formula!r} has no response")
-        return self.response
 
     def _offset(self, offset):
         """Return the offset for new data; raise DataError if one is required or not allowed."""
@@ -322,10 +319,6 @@ class Design:
     def limits(self):
         """Dict feature position -> (lower, upper, middle); values outside become the middle."""
         return limits_by_position(self.wild, self.names)
-
-    def _is_constant(self):
-        constant = set(self.constant)
-        return [name in constant for name in self.names] if constant else [False] * len(self.names)
 
     def _check_fields(self):
         """Raise ValueError unless the fields of a design from a file are consistent."""

@@ -406,8 +406,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column mostly holds numbers or dates, but is no category.
 
-    levels : texts that occur; n : number of rows; answer : whether the column is the response.
-        Declared categories and up to 20 distinct numbers pass. Dates pass up to 10 levels.
+    Declared categories, up to 20 distinct numbers, and up to 10 dates pass.
     """
     if column.declared or not all(isinstance(level, str) for level in levels):
         return

@@ -25,7 +25,8 @@ def ways(monotone):
 def directions(monotone, design, family):
     """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X.
 
-    Raises ArgumentError if a column of `monotone` also occurs in a product of the formula.
+    monotone : dict column name -> "increasing" or "decreasing". Raises ArgumentError if the column
+        also occurs in another term.
     """
     if family.n_scores > 1:
         raise ArgumentError(

@@ -17,7 +17,6 @@ from lodim.design.chunks import (
     TableChunks,
     ahead,
     check_names,
-    client_for,
     count_rows,
     draw_positions,
     frame_of,
@@ -35,7 +34,8 @@ from lodim.design.rows import (
     flag_missing,
     read_complete,
 )
-from lodim.errors import DataError
+from lodim.engine import dask_cluster
+from lodim.errors import ArgumentError, DataError
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,34 @@ class Reading:
     client: Any = None
 
     def client_for(self, source):
-        """Return the Dask client whose workers read the data; None if this process reads them."""
-        return client_for(self.client, source, self.sample, self.scratch)
+        """Return the Dask client whose workers read the data; None to read them in this process.
+
+        A Dask frame uses the client of this process, if there is one, unless `client` is False.
+        """
+        if self.client is False:
+            return None
+        if self.client is None:
+            is_dask = source is not None and source.kind == "dask"
+            goes = is_dask and self.sample is None and self.scratch is None
+            return dask_cluster.own_client() if goes else None
+        if source is None:
+            raise ArgumentError(
+                "client= needs files or a Dask frame, which the workers read; these data are in "
+                "memory: leave client= out"
+            )
+        if self.sample is not None:
+            raise ArgumentError("sample= and client= cannot be combined: leave one of them out")
+        if self.scratch is not None:
+            raise ArgumentError(
+                'control={"scratch": ...} and client= cannot be combined, as the workers keep the '
+                "features: leave one of them out"
+            )
+        return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
         """Return a function that reads the complete rows (RowInputs -> Rows), and its argument.
 
-        The argument is `inputs`, restricted to the sampled rows if a sample is requested. request :
-        columns to summarize; answers : columns of the response
+        The argument is `inputs`, restricted to the sampled rows if a sample is requested.
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)

@@ -30,7 +30,7 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 def place(X, engine, large=None):
     """Return X, stored in tiles of 64 rows, on the device where kernels will read it: CPU or GPU.
 
-    large : whether the problem is large enough for engine="auto" to use a GPU
+    large : whether engine="auto" may use a GPU; by default if X has at least 256 MiB
     """
     if not on_host(X):
         if engine == "cuda":
@@ -39,22 +39,15 @@ def place(X, engine, large=None):
                 "Dask cluster: use engine='auto' or 'cpu'"
             )
         return X
-    cuda = device_for(X, engine, large)
-    return X if cuda is None else cuda.DeviceTiles.from_tiles(np.asarray(X))
-
-
-def device_for(X, engine, large=None):
-    """Return the module `engine.cuda` if X (tiles of 64 rows) shall be on a GPU, else None.
-
-    "auto" uses a GPU for a `large` problem (by default X of 256 MiB) if one is usable and X fits.
-    """
     large = X.nbytes >= LARGE if large is None else large
     if engine == "cpu" or (engine == "auto" and not (large and _has_target())):
-        return None
+        return X
     problem, cuda = _device(X)
-    if problem is not None and engine != "auto":
-        raise problem
-    return cuda
+    if problem is None:
+        return cuda.DeviceTiles.from_tiles(X)
+    if engine == "auto":
+        return X
+    raise problem
 
 
 def _device(X):
@@ -113,7 +106,7 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most(threads):
-    """Limit the available threads within a `with` block, for the calling thread only."""
+    """Limit the number of threads within a `with` block, for the calling thread only."""
     token = _most_threads.set(threads)
     try:
         yield
@@ -157,7 +150,7 @@ def _over_runs(kernel, runs, lo, hi, *args):
 
 
 def runs_of(some):
-    """Return ranges (first, end) of True in `some` (n_blocks,), end exclusive; None if all are."""
+    """Return ranges (first, end) of consecutive True in `some` (n_blocks,); None if all are."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))

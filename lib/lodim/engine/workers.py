@@ -81,19 +81,28 @@ class WorkerTiles:
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return [function(rows, *tiles, *args), ...] per 65,536 rows, a slice, by the workers."""
+        """Return a list of function(rows, *tiles, *args) per 65,536 rows, called on the workers.
+
+        rows : slice of these rows among all rows; tiles : the part of each array that holds them
+        """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return [work(X, *rows), ...] per 65,536 rows, by the workers; rows : arrays (n, ...)."""
+        """Return a list of work(X, *rows) per 65,536 rows, called on the workers.
+
+        X : features of these rows, in tiles of 64 rows; rows : arrays (n, ...) of these rows
+        """
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return [work(X, *arrays), ...] per 65,536 rows, by the workers; all are in tiles."""
+        """Return a list of work(X, *arrays) per 65,536 rows, called on the workers.
+
+        X, arrays : (n_tiles, ..., 64), values of these rows in tiles of 64 rows
+        """
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -265,7 +274,7 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return a kernel's sums over each 65,536 rows of a group, (n_spans, *shape)."""
+    """Return what a kernel sums over each 65,536 of a worker's rows, (n_spans, *shape)."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))

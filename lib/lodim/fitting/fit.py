@@ -108,14 +108,14 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the one-row frame of glance(); `sizes` are its columns before deviances."""
+        """Return the one-row frame of glance(); sizes, ends : columns before, after deviances."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return a dict of the model's size: features, perhaps parts, part (their noun), price."""
+        """Return a dict of the model's size: numbers of features, and of parts such as learners."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:

@@ -138,7 +138,7 @@ def answers(formula, names):
 
 
 def written(formula):
-    """Return the names of columns that the right side of a formula names itself, not by a dot."""
+    """Return the columns that the right side of a formula names itself, without those of a dot."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 

@@ -109,9 +109,9 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first batch, last batch, rows) of runs of batches with about 65,536 rows.
+    """Group consecutive batches of a file into runs of about 65,536 rows; counts : rows per batch.
 
-    counts : rows per batch
+    Yields (first batch, last batch, number of rows) per run.
     """
     first, n = 0, 0
     for k, count in enumerate(counts):

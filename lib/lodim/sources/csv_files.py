@@ -45,13 +45,13 @@ class Dialect:
 
 @dataclass
 class Kinds:
-    """Kinds of values that occur in a column, and whether values are missing."""
+    """Kinds of values in a column (numbers, text etc.), and whether values are missing."""
 
     seen: set[str] = field(default_factory=set)
     gaps: bool = False
 
     def add(self, values: "pd.Series[Any]") -> None:
-        """Add the values of a chunk, as read by pandas."""
+        """Add the kinds of the values of a chunk, as read by pandas."""
         missing = bool(values.isna().any())
         self.gaps |= missing
         if missing and bool(values.isna().all()):
