@@ -73,7 +73,9 @@ class Search(NamedTuple):
 
 @njit(cache=True, forceinline=True)
 def new_search(theta, memory):
-    """Return the state of q minimizations that begin at theta (q, d) and store `memory` steps."""
+    """Return the Search (state of q minimizations) that begins at theta (q, d).
+
+    `memory` is the number of steps to store."""
     q, d = theta.shape
     start, gradient = np.zeros((q, d)), np.zeros((q, d))
     slope, direction = np.zeros((q, d)), np.zeros((q, d))
@@ -349,7 +351,9 @@ class Steps:
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Convert the steps to parameters multiplied by `scale` (d,); zero means unknown."""
+        """Convert the steps to parameters multiplied by `scale` (d,).
+
+        A scale of zero means that the curvature is unknown."""
         self.S *= scale
         self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
 

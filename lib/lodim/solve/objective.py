@@ -67,7 +67,8 @@ def add_ridge(active, theta, ridge, value, gradient):
 class Preconditioned:
     """Objective in parameters u = L' theta, for which its Hessian is near the identity.
 
-    L L' = hessian + damping max(diag hessian) I; hessian (q, d, d) is an approximation."""
+    L is a Cholesky factor of the given approximate Hessian (q, d, d), to whose diagonal `damping`
+    times its largest element is added."""
 
     scaled = True
 

@@ -206,7 +206,7 @@ def _share(settings):
 
 
 def _limits(settings):
-    """Return the given budgets as floats."""
+    """Return the given budgets as floats, without those that held-out rows choose."""
     return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 

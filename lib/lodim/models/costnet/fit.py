@@ -346,7 +346,7 @@ class CostnetFit(Fit):
         *,
         offset: Offset | None = None,
     ) -> dict[float, pd.Series | pd.DataFrame]:
-        """Return the predictions of all models of the frontier.
+        """Return the predictions of all models of the frontier, as a dict from cost to prediction.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class CostnetFit(Fit):
         Returns
         -------
         dict
-            From cost to prediction, the cheapest model first.
+            The cheapest model first.
 
         Raises
         ------

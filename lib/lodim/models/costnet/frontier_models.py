@@ -43,7 +43,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the Purchases that the models of a penalized path need.
+        """Return the Purchases (items with a price) that the models of a penalized path need.
 
         dependents : "all" or "direct", as in `costnet`"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node

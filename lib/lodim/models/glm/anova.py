@@ -46,7 +46,7 @@ def compare(one, other):
 
 
 def _check(small, large):
-    """Raise unless two fits are nested and have the same rows, response and family."""
+    """Raise ArgumentError unless two fits are nested and have equal rows, response and family."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         raise ArgumentError(

@@ -28,7 +28,7 @@ class Rows:
 
     @cached_property
     def weights(self):
-        """Weights (n,) as given; by default ones, in an array that takes no memory."""
+        """Weights (n,) of the rows, as given; ones by default."""
         given = self.batch.weights
         return np.broadcast_to(1.0, self.batch.n) if given is None else given
 

@@ -352,7 +352,9 @@ def subtract_product(H, d, lo, hi, c, a, b):
 
 @njit(**FAST)
 def largest_eigenvalue(H, lo, hi):
-    """Return an upper bound of the largest eigenvalue of H over [lo, hi), by power iteration."""
+    """Return an upper bound of the largest eigenvalue of H for the coefficients [lo, hi).
+
+    By power iteration; a safety factor makes it a bound."""
     rows = H.shape[0]
     if hi - lo == 1 and rows == 1:
         return H[0, 0, lo, lo]

@@ -140,7 +140,7 @@ class Layout:
 
     @classmethod
     def from_groups(cls, groups):
-        """Return the Layout of all coefficients that are in groups."""
+        """Return the Layout (order by groups) of all coefficients that are in groups."""
         G, q = len(groups), groups.q
         group = groups.group_of_member
         link = coo_array((np.ones(len(group)), (group, G + groups.member)), shape=(G + q, G + q))

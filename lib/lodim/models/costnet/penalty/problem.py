@@ -63,7 +63,9 @@ class PathProblem:
 
     @property
     def offset(self):
-        """Offset divided by `spread`, as a new array of blocks of 64 rows, (n_tiles, K, 64)."""
+        """Offset of the scores in units of the scaled response, (n_tiles, K, 64).
+
+        Rows are in blocks of 64; each call makes a new array."""
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
@@ -196,11 +198,9 @@ class PenaltyPath:
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
         """Return the path of models in units of the response, from a solver's PathSolution.
 
-        lambdas, scaled, ridges : (L,) penalties, and the factors of norms and ridge that the solver
-            used
-        solution : may cover only the first penalties
-        null : objective of the unpenalized coefficients alone
-        tol : allowed duality gap, in units of `null`"""
+        `scaled` and `ridges` (L,) are the factors of norms and ridge that the solver used for the
+        penalties `lambdas`. `null` is the objective of the unpenalized coefficients alone; the
+        allowed duality gap is `tol` times `null`."""
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
         coef = np.stack([problem.by_column(*both) for both in zip(w, b, strict=True)])

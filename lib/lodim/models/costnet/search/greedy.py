@@ -62,7 +62,7 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Return the price of a selection (set of candidates): by a cost function, or else `by_sum`."""
+    """Return the price of a set of columns: by the user's cost function, or else `by_sum`."""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 

@@ -35,7 +35,7 @@ class RuleResults:
     def models_along(self, rule, choice):
         """Return the nodes (L, m) used by the models of a rule's path, and their prices (L,).
 
-        choice : the source used of each set of alternatives"""
+        `choice` is the source that is used of each set of alternatives."""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -103,7 +103,7 @@ def recipes_of(results, relax=None):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Deviances of n held-out rows under V models."""
+    """Deviances of n held-out rows under V models, by cross-validation."""
 
     rows: np.ndarray  # (V, n) deviance, averaged over sets of random folds; inf if unknown
     weight: np.ndarray  # (n,) row weights that sum to one

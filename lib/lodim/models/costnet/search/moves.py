@@ -15,9 +15,7 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Refitted model of a search, with the candidate nodes `used` (m,) bool.
-
-    A candidate is a node of the dependency graph that has columns."""
+    """Refitted model of a search, with the columns of the nodes `used` (m,) bool."""
 
     used: np.ndarray
     price: float  # with everything that the candidates need
@@ -40,7 +38,9 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Candidates, refits and criterion of a search for models."""
+    """What a search for models needs: nodes to choose among, refitted models and a criterion.
+
+    A node is a column, a term or another purchase."""
 
     space: Any  # SearchSpace: candidate nodes and their prices
     refits: Any  # Refits on the rows that are searched
@@ -49,9 +49,9 @@ class Search:
     budget: float  # infinite if none is given
 
     def state(self, used):
-        """Return the refitted model (SearchState) of the nodes `used` (m,).
+        """Return the refitted model (SearchState) with the columns of the nodes `used` (m,).
 
-        Its criterion is infinite, without a refit, if it has too many coefficients."""
+        If it has too many coefficients, it is not refitted and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -62,7 +62,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: sets of candidates to drop, (a, m) bool, and sets to add, (b, m) bool."""
+    """Moves from a model: sets of nodes to drop, (a, m) bool, and sets to add, (b, m) bool."""
 
     drop: np.ndarray
     add: np.ndarray
@@ -70,16 +70,16 @@ class Moves:
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
-        """Return the candidates (m,) after move (a, b): `used` without drop[a], with add[b]."""
+        """Return the nodes (m,) after move (a, b): `used` without drop[a], with add[b]."""
         return used & ~self.drop[a] | self.add[b]
 
 
 def possible_moves(search, state, budget, drop=True, add=True):
-    """Return all Moves (sets to drop and to add) from a model within a budget.
+    """Return all Moves (sets of nodes to drop and to add) from a model within a budget.
 
-    One candidate, or all candidates that need one node, may be dropped; one candidate, alone or
-    with everything it needs, may be added. Values are exact for a numeric response; otherwise the
-    deviance is approximated by a quadratic at the model."""
+    One node, or all nodes that need one other node, may be dropped. One node, alone or with
+    everything it needs, may be added. Values are exact for a numeric response, otherwise by a
+    quadratic approximation of the deviance."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -103,9 +103,9 @@ def possible_moves(search, state, budget, drop=True, add=True):
 
 
 def local_search(search, state, budget):
-    """Return the models on the way from `state` to one that no move within the budget improves.
+    """Return the models on the way from `state` to a model that no move improves.
 
-    A move drops and adds candidates (columns with their needs)."""
+    A move drops and adds columns with what they need, within the budget."""
     states = []
     for _ in range(ROUNDS):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -117,7 +117,7 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the model after the best move (drop and add candidates), or None if none improves."""
+    """Return the model after the best move (drop and add columns), or None if none improves."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
@@ -133,9 +133,9 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return sets of the candidates `used` that a move may drop, (a, m) bool.
+    """Return sets of the nodes `used` that a move may drop, (a, m) bool.
 
-    They are: none, each candidate, and all used candidates that need one and the same node."""
+    They are: none, each node, and all used nodes that need one and the same node."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -152,9 +152,9 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of candidates that a move may add to those `used`, and each set's candidate.
+    """Return sets of nodes that a move may add to those `used`, and the main node of each set.
 
-    They are (b, m) bool: none, each candidate, and each candidate with its needs."""
+    They are (b, m) bool: none, each node, and each node with its needs."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -193,7 +193,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield the candidates `used` with each other source of series s (a set of alternatives).
+    """Yield the nodes `used` (m,) with each other source of series s (a set of alternatives).
 
     Columns that need the series are replaced by their copies for that source."""
     mine = used & (space.source[:, s] >= 0)

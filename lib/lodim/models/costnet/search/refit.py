@@ -63,7 +63,7 @@ def _moments(data, intercept, on, coef):
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Refits (unpenalized models) of sets of columns; each set is fitted once."""
+    """Store of unpenalized models of the rows; each set of columns is fitted once."""
 
     data: SearchData
     null: Refit  # without columns
@@ -74,7 +74,7 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return the Refits (unpenalized models) of the rows `data`, with none fitted yet."""
+        """Return a store of unpenalized models of the rows `data`, in which none is fitted yet."""
         level = data.family.null_intercept(data.y, data.weight, data.offset)
         nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
         with single_blas():
@@ -94,7 +94,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` except those that required signs hold at zero in their refit."""
+        """Return the columns `on` without those whose required sign forces a zero coefficient."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
