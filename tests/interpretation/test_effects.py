@@ -380,7 +380,7 @@ REFUSED = {
     "odd terms": (lambda f, d: ld.effects(f, d, 5), ld.ArgumentError, "terms must be"),
     "odd term": (lambda f, d: ld.effects(f, d, [5]), ld.DataError, "not 5"),
     "odd by": (lambda f, d: ld.effects(f, d, by=3), ld.ArgumentError, "name of a column"),
-    "offset": (lambda f, d: ld.effects(f, d, offset=[[], 1]), ld.ArgumentError, "offset must be"),
+    "offset": (lambda f, d: ld.effects(f, d, offset=[[], 1]), ld.DataError, "offset must be"),
     "by": (lambda f, d: ld.effects(f, d, by="weight"), ld.ArgumentError, "1 to 50 values"),
     "no rows": (
         lambda f, d: ld.effects(f, d.assign(weight=np.nan), "weight"), ld.ArgumentError, "every",

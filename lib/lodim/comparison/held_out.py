@@ -145,7 +145,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return scores (n, K) of the null model (mean or class shares) without each row's fold."""
+    """Return scores (n, K) of the null model: mean or class shares of the rows in other folds."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -179,7 +179,7 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """Return the formula and the arguments for a call of a model function with rows `train`."""
+    """Return formula and arguments to call a model function with the rows at positions `train`."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, **task.parameters}
     arguments |= {"seed": task.seed, "threads": task.threads}

@@ -26,7 +26,7 @@ def listing_of(comparison):
         table.insert(4, "R2", frame["dev_ratio"])
     if frame["parts"].notna().any():
         table["Parts"] = _part_counts(frame)
-    if _has_prices(comparison):
+    if any(c.arguments.get("costs") is not None for c in comparison._candidates):
         table["Price"] = frame["price"]
     table.index = pd.Index(frame["model"])
     return listing(
@@ -154,11 +154,6 @@ def _remarks(comparison):
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")
     return found
-
-
-def _has_prices(comparison):
-    """Return whether `costs` were given to a model; otherwise each column costs one."""
-    return any(c.arguments.get("costs") is not None for c in comparison._candidates)
 
 
 def _part_counts(frame):

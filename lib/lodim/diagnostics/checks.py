@@ -141,10 +141,6 @@ class Subject:
                 found |= {"answers", f"{age} answers"}
         return found
 
-    def X(self, batch):
-        """Return the standardized features of a batch, (n, p); missing values are zero."""
-        return features.standardized(batch)
-
 
 def run(fit, data, offset, ignore):
     """Return the Checks of a fit: findings, and which checks were made or skipped.

@@ -33,7 +33,7 @@ def leak(subject):
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
     at = _thinned(batch.n)
-    X, y = subject.X(batch)[at], batch.y[at]
+    X, y = standardized(batch)[at], batch.y[at]
     levels = subject.fit.levels
     found = []
     for j, name in enumerate(design.names):
@@ -108,7 +108,7 @@ def copies(subject):
         return f"fewer than {MIN_ROWS} rows"
     if len(design.names) > MOST_COLUMNS:
         return f"more than {MOST_COLUMNS:,} features"
-    X = subject.X(batch)[_thinned(batch.n)]
+    X = standardized(batch)[_thinned(batch.n)]
     pairs = near_copies(X, _sources(design))
     if not pairs:
         return []
@@ -158,7 +158,7 @@ def duplicates(subject):
         return f"fewer than {MIN_ROWS} rows"
     if subject.answered is not None:
         response[subject.answered.rows] = subject.answered.y
-    X = subject.X(batch)
+    X = standardized(batch)
     again = repeats(np.column_stack([X, response[batch.rows]]), X)
     if not len(again):
         return []
@@ -181,7 +181,7 @@ def collinearity(subject):
         return "fewer than two rows for each feature"
     if len(at) > MOST_COLUMNS:
         return f"more than {MOST_COLUMNS:,} features"
-    factor = inflation(subject.X(batch)[_thinned(batch.n)][:, at])
+    factor = inflation(standardized(batch)[_thinned(batch.n)][:, at])
     high = np.flatnonzero(factor > INFLATED)
     if not len(high):
         return []
@@ -260,7 +260,7 @@ def _columns_of_levels(design):
 def extrapolation(subject):
     """Find new rows outside the training range or with unknown levels; return a list of Finding."""
     design, batch, found = subject.fit._reader, subject.read, []
-    X = subject.X(batch)
+    X = standardized(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]

@@ -100,7 +100,10 @@ def dispersion(subject):
     if reason or df < 1:
         return reason or "no row without missing values"
     mean = fit.family.mean(subject.score)
-    ratio, errors = poisson_dispersion(batch.y, mean, batch.row_weights, df)
+    square = (batch.y - mean) ** 2
+    ratio = (batch.row_weights @ (square / np.maximum(mean, 1e-300))) / df
+    # Score test of Dean and Lawless (1989), in standard errors
+    errors = (square - batch.y).sum() / np.sqrt(2.0 * (mean**2).sum() + 1e-300)
     if LEAST_RATIO <= ratio <= MOST_RATIO or abs(errors) <= ERRORS:
         return []
     size = "too small" if ratio > 1.0 else "too large"
@@ -120,7 +123,9 @@ def zeros(subject):
     reason = _no_counts(subject)
     if reason:
         return reason
-    seen, expected, errors = excess_zeros(batch.y, fit.family.mean(subject.score))
+    p = np.exp(-fit.family.mean(subject.score))  # Poisson probabilities of zero
+    seen, expected = int((batch.y == 0).sum()), float(p.sum())
+    errors = (seen - expected) / np.sqrt((p * (1.0 - p)).sum() + 1e-300)
     if seen <= MOST_RATIO * expected or errors <= ERRORS:
         return []
     sentence = f"{seen} counts are zero, where the fit expects {significant(expected, 3)}."
@@ -189,10 +194,7 @@ ERRORS = 4.0  # number of standard errors beyond which a result is reported
 LEAST_EXPLAINED = 0.05  # share of deviance explained in training, below which losses are ignored
 COOK = 1.0  # Cook's distance above which a row is reported
 NEARLY_ALL = 0.95  # share explained above which a few rows always make the remaining deviance
-LEAST_RATIO, MOST_RATIO = (
-    0.5,
-    1.5,
-)  # share explained above which few rows make the remaining deviance
+LEAST_RATIO, MOST_RATIO = 0.5, 1.5  # variance over that of a Poisson response: no finding between
 FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
@@ -232,22 +234,6 @@ def dominant(deviance, weight):
     part = deviance * weight
     total = part.sum()
     return np.flatnonzero(part >= SHARE * total) if total > 0 else np.zeros(0, int)
-
-
-def poisson_dispersion(y, mean, weight, df):
-    """Return Pearson's statistic of counts (n,) per degree of freedom, and a test statistic.
-
-    The test is the score test of Dean and Lawless (1989), in standard errors."""
-    square = (y - mean) ** 2
-    ratio = (weight @ (square / np.maximum(mean, 1e-300))) / df
-    return ratio, (square - y).sum() / np.sqrt(2.0 * (mean**2).sum() + 1e-300)
-
-
-def excess_zeros(y, mean):
-    """Return the number of zeros among counts (n,), its Poisson expectation, and a z statistic."""
-    p = np.exp(-mean)
-    seen, expected = int((y == 0).sum()), float(p.sum())
-    return seen, expected, (seen - expected) / np.sqrt((p * (1.0 - p)).sum() + 1e-300)
 
 
 def is_lost(explained_before, explained_now, error):

@@ -6,7 +6,9 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges (E,) of up to `bins` intervals of equal weight of x (n,); one for constants."""
+    """Return edges (E,) of up to `bins` intervals of x (n,) with equal total weight.
+
+    A constant x has a single edge."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -18,7 +20,9 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval (n,), from 0 on, of each value x (n,); values on an edge belong below."""
+    """Return the interval number (n,), from 0 on, of each value x (n,), given the edges (E,).
+
+    A value on an edge belongs to the interval below."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 

@@ -30,6 +30,10 @@ KINDS = {
     "importance": "permutation importance",
 }
 CURVES = ("ale", "pd")
+MEANINGS = {  # notes below the table
+    "ale": "Change of the prediction along each feature, among existing rows; the mean is zero.",
+    "pd": "Mean prediction if all rows had this value, even if it is unlikely for them.",
+}
 LEVEL = 0.95  # default confidence level
 TYPES = ("response", "link")
 MOST_GROUPS = 50
@@ -228,7 +232,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame with the smallest and the largest estimate of each curve, and its places."""
+    """Return a frame with the smallest and the largest estimate of each curve, and their places."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):
@@ -402,9 +406,7 @@ class Effects:
         header = {"Model": self.fit.name, "Response": response, "Rows": str(self.n)}
         header |= {"Of": self._scale}
         title = KINDS[self.kind].capitalize()
-        return Report(
-            title, tuple(header.items()), [Table("", *self._table())], self._notes(), full
-        )
+        return Report(title, tuple(header.items()), [self._table()], self._notes(), full)
 
     def plot(self, term: str | None = None, ax: Any = None, *, top: int = 9) -> Any:
         """Draw the curves with a rug of the data; slopes and importance as points.
@@ -463,32 +465,15 @@ class Effects:
             return "the mean deviance"
         if self.type == "link":
             return f"the {self.fit.family.link}"
-        return phrases.modelled(self.fit) if self._one else "the probability"
+        return phrases.modelled(self.fit) if "class" not in self.frame else "the probability"
 
-    @property
-    def _one(self):
-        return "class" not in self.frame
-
-    def _table(self):
-        if self.kind in CURVES:
-            shown = self.ranges()
-        else:
-            shown = self.frame.dropna(axis=1, how="all")
-            keep = ["value"] if self.kind == "importance" else []
-            shown = shown.drop(columns=keep)
-        return (shown.set_index("term").rename_axis(None),)
+    def _table(self, notes=()):
+        shown = self.ranges() if self.kind in CURVES else self.frame.dropna(axis=1, how="all")
+        shown = shown.drop(columns="value") if self.kind == "importance" else shown
+        return Table("", shown.set_index("term").rename_axis(None), notes=notes)
 
     def _notes(self):
-        notes = []
-        if self.kind == "ale":
-            notes.append(
-                "Change of the prediction along each feature, among existing rows; the mean is "
-                "zero."
-            )
-        elif self.kind == "pd":
-            notes.append(
-                "Mean prediction if all rows had this value, even if it is unlikely for them."
-            )
+        notes = [MEANINGS[self.kind]] if self.kind in MEANINGS else []
         if self.replicated:
             notes.append(
                 f"{100.0 * self.level:g}% limits from bootstrap replicates, with the limitations "
@@ -507,5 +492,5 @@ class Effects:
     def __repr__(self):
         lines = [f"{KINDS[self.kind].capitalize()} on {self._scale}, {self.n} rows"]
         lines += [f"By {self.by}"] if self.by else []
-        table = Table("", *self._table(), notes=self._notes())
+        table = self._table(self._notes())
         return listing(f"effects of {self.fit.call}", lines, table, whole="tidy()")

@@ -9,6 +9,7 @@ import pandas as pd
 from lodim.checks import listed
 from lodim.design import columns, factors
 from lodim.design.frame import read_column, read_frame
+from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
 
 
@@ -54,7 +55,7 @@ class Rows:
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as numbers (a Batch) made by a design, possibly with the response."""
+        """Return the rows as numbers (a Batch): features of a design, and the response if asked."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -89,24 +90,7 @@ def read_rows(fit, data, offset, response=False, replicates=()):
     weight = np.ones(n)
     if design.weights in read:
         weight = np.nan_to_num(columns.as_float(read[design.weights].values))
-    return Rows(held, weight, _offset(offset, frame, n)), features
-
-
-def _offset(offset, frame, n):
-    if isinstance(offset, str):
-        offset = read_column(frame, offset).values
-    if offset is None:
-        return None
-    try:
-        offset = np.asarray(offset, float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"offset must be numbers or a column, not {offset!r:.80}") from None
-    offset = np.full(n, offset) if offset.ndim == 0 else offset
-    if len(offset) != n:
-        raise ArgumentError(
-            f"offset must have one entry per row: it has {len(offset)}, the data has {n} rows"
-        )
-    return offset
+    return Rows(held, weight, RowInputs(offset=offset).read(frame).offset), features
 
 
 def _feature(column, design, n):
@@ -126,7 +110,7 @@ def _feature(column, design, n):
 
 
 def _column(feature, values):
-    """Return values of a feature as a data column, from which designs compute features."""
+    """Return values of a feature as a column of data, which a design can read."""
     if feature.dates:
         return columns.to_moments(values)
     if feature.levels is None:
@@ -136,7 +120,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return a Column whose values stay unchanged as a data column that designs can read."""
+    """Return a Column as a column of data with the same values, which a design can read."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -145,7 +129,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels, given by codes (-1 if missing), as a data column that designs can read."""
+    """Return levels, given by codes (-1 if missing), as a data column, which a design can read."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:

@@ -10,10 +10,7 @@ from lodim.plot.legend import INK, MAX_CONTOURS, NAME_LENGTH, NARROW, key, mark,
 from lodim.text import counted, shorten
 
 TAIL, FENCE = 0.01, 0.35  # shares of rows, and distance, that define outliers
-MANY_CLASSES, SHORT_NAME = (
-    14,
-    9,
-)  # number of classes above which names in the view have SHORT_NAME characters
+MANY_CLASSES, SHORT_NAME = 14, 9  # with more classes, names in the plot are this short
 CROWDED = 0.12  # largest share of the Axes that names of classes may cover
 REACH = 0.62  # length of the longest arrow, as a share of the distance to the frame
 ARROW = {"arrowstyle": "-|>", "color": INK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}

@@ -97,9 +97,8 @@ def _assign(batch, folds, classes, seed):
         return _whole_units(batch, folds, key, of_class, seed)
     order = row_keys.shuffled(key, seed)
     if classes:
-        rank = np.append(
-            np.argsort(np.argsort(of_class)), len(of_class)
-        )  # missing classes come last
+        # Missing classes come last.
+        rank = np.append(np.argsort(np.argsort(of_class)), len(of_class))
         code = np.nan_to_num(batch.y[order], nan=len(of_class)).astype(int)
         order = order[np.argsort(rank[code], kind="stable")]
     fold = np.empty(batch.n, np.int64)
