@@ -201,7 +201,7 @@ def _confusion(fit, known, response):
 
 
 def choice(fit):
-    """Return a list with a picture of the cross-validation that chose a numeric setting, or []."""
+    """Return a list with a picture of the cross-validation that chose a setting; [] without any."""
     if fit.selection is None:
         return []
     names = [name for name in fit.chosen if name in fit.selection]
