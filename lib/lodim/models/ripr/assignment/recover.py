@@ -215,7 +215,7 @@ def refit(L, columns, lambda_, weight=None):
     """Assign rows to the feature sets `columns` only, at a small penalty; return both.
 
     The penalty that finds the feature sets concentrates rows in the largest ones; as after a lasso,
-    they are therefore fitted again. `search` is the Assignment to all columns of L."""
+    they are therefore fitted again."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
