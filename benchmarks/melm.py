@@ -38,9 +38,8 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.search import search
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
-from lodim.models.melm.search.sample import Sample, bandwidths
 from lodim.models.melm.search.search import Plan, search_manifold
-from lodim.models.melm.search.whitening import Basis
+from lodim.models.melm.search.whitening import Basis, Sample, bandwidths
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NAMES = (

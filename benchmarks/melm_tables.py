@@ -32,7 +32,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from lodim.models.melm.classify.rule import fit_rule
+from lodim.models.melm.rule import fit_rule
 from lodim.models.melm.search.search import Plan, search_manifold
 from lodim.models.melm.settings import Settings
 

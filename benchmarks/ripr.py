@@ -23,14 +23,13 @@ from volumes import KINDS, log_volume, total_and_mean
 
 import lodim as ld
 from lodim.datasets.synthetic import informative_views, informative_views_r
-from lodim.models.ripr import losses
-from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.clusters import kmeans
-from lodim.models.ripr.answers.knn import class_ratios, number_answers
+from lodim.models.ripr import clusters, losses
 from lodim.models.ripr.assignment import constrained
 from lodim.models.ripr.assignment.lambda_path import class_errors
 from lodim.models.ripr.assignment.recover import Control, RecoveryData, recover
 from lodim.models.ripr.assignment.solve import solve_rows
+from lodim.models.ripr.clusters import kmeans
+from lodim.models.ripr.losses import class_ratios, number_answers
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import count, enumerate_views, features, most_views, screened_views
 

@@ -12,7 +12,7 @@ from lodim.engine import cuda as device
 from lodim.models.melm.kernels import cuda as cuda_kernels
 from lodim.models.melm.search import divergence
 from lodim.models.melm.search.divergence import Divergence
-from lodim.models.melm.search.sample import Sample
+from lodim.models.melm.search.whitening import Sample
 from models.melm.test_divergence import ONE, Case
 
 assert config.ENABLE_CUDASIM

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from lodim.active_learning import scores
-from lodim.active_learning.batch_selection import diverse, features, top
 from lodim.active_learning.labels import (
     check_frames,
     check_labels,
@@ -268,10 +267,10 @@ class Learner(Generic[FitT]):
             with showing(self.arguments.get("progress"), "query"):
                 value = np.asarray(getattr(scores, score)(self, rng), float)
         if score == "diverse":
-            X, known = (features(self.fit, rows) for rows in (self.pool, self.labelled))
-            at = diverse(value, X, known, n, rng)
+            X, known = (scores.features(self.fit, rows) for rows in (self.pool, self.labelled))
+            at = scores.far_apart(value, X, known, n, rng)
         else:
-            at = top(value, n, rng)
+            at = scores.top(value, n, rng)
         self._asked = _name_of(score)
         rows = self.pool.iloc[at]
         new = {".score": value[at], ".class": None}

@@ -13,8 +13,8 @@ from lodim.family import Binomial
 from lodim.fitting import storage
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.melm import estimate, model
-from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.model import FINE
+from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search import search
 from lodim.selection import choice
 from lodim.selection.tuning import preference

@@ -6,8 +6,8 @@ import pytest
 
 import lodim as ld
 from lodim.engine import row_keys as keys
-from lodim.models.melm.classify import density
-from lodim.models.melm.classify.rule import (
+from lodim.models.melm import density
+from lodim.models.melm.rule import (
     INVERSE_TEMPERATURES,
     Rows,
     losses_by_temperature,

@@ -8,9 +8,16 @@ import pytest
 from lodim.datasets.synthetic import informative_views, informative_views_r
 from lodim.errors import ArgumentError, DataError
 from lodim.models.ripr import losses
-from lodim.models.ripr.assignment import forward
 from lodim.models.ripr.assignment.lambda_path import assignment_path
-from lodim.models.ripr.assignment.recover import Control, RecoveryData, _better, recover
+from lodim.models.ripr.assignment.recover import (
+    Control,
+    RecoveryData,
+    _better,
+    candidates,
+    forward_selection,
+    recover,
+    single_errors,
+)
 from lodim.models.ripr.assignment.solve import (
     assign,
     assign_in_order,
@@ -310,15 +317,15 @@ def test_forward_selection_is_greedy_and_ends(tolerance):
             break
         chosen, errors = [*chosen, j], found[j][1]
     assert chosen[:2] == [4, 2] and len(chosen) < 7
-    assert forward.forward_selection(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
-    assert forward.forward_selection(ratios, y, 1, weight).tolist() == [4]
+    assert forward_selection(ratios, y, 7, weight, tolerance=tolerance).tolist() == chosen
+    assert forward_selection(ratios, y, 1, weight).tolist() == [4]
 
 
 def test_forward_selection_prefers_the_surer_of_views_with_equal_errors():
     y, ratios = np.arange(40) % 2, np.empty((40, 3, 2))
     for j, sure in enumerate((0.1, 2.0, 1.0)):
         ratios[np.arange(40), j, y], ratios[np.arange(40), j, 1 - y] = -sure, sure
-    assert forward.forward_selection(ratios, y, 3).tolist() == [1]
+    assert forward_selection(ratios, y, 3).tolist() == [1]
 
 
 def test_forward_selection_with_more_views_must_be_more_surely_better():
@@ -341,7 +348,7 @@ def test_forward_selection_ends_where_no_row_is_wrong():
     y = np.arange(40) % 2
     ratios = np.zeros((40, 3, 2))
     ratios[np.arange(40), 1, y] = -1.0
-    assert forward.forward_selection(ratios, y, 3).tolist() == [1]
+    assert forward_selection(ratios, y, 3).tolist() == [1]
 
 
 @pytest.mark.long
@@ -349,5 +356,5 @@ def test_single_errors_are_leave_one_out_errors():
     df = informative_views(2, 100, 0, seed=0)
     X, y = df.drop(columns="y").to_numpy(), df["y"].to_numpy()
     L = losses.class_losses(X, y, enumerate_views(10, 2, 2), 9)
-    assert forward.single_errors(L).min() < 0.35
-    assert len(forward.candidates(L, most=10)) == 10
+    assert single_errors(L).min() < 0.35
+    assert len(candidates(L, most=10)) == 10

@@ -14,11 +14,11 @@ from scipy.special import expit, log_softmax, softmax
 import lodim as ld
 from lodim import forms
 from lodim.cli import main
-from lodim.models.ripr.answers import clusters
-from lodim.models.ripr.answers.assigned_views import ClassViews
-from lodim.models.ripr.answers.calibration import calibrate, smoothed_targets
-from lodim.models.ripr.answers.clusters import kmeans
-from lodim.models.ripr.vote.voting_views import VotingViews
+from lodim.models.ripr import clusters
+from lodim.models.ripr.assigned_views import ClassViews, calibrate
+from lodim.models.ripr.clusters import kmeans
+from lodim.models.ripr.vote import smoothed_targets
+from lodim.models.ripr.voting_views import VotingViews
 
 TWO = ld.informative_views(2, 120, seed=3)
 NUMBERS = ld.informative_views_r(400, 2, seed=1, M=6)

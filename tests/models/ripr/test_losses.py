@@ -5,7 +5,6 @@ import pytest
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import losses
-from lodim.models.ripr.answers import knn
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import count, dims, enumerate_views, features, screened_views
 
@@ -114,8 +113,8 @@ def test_rows_that_do_not_count_are_nobodys_neighbours():
     X, y = data(2, 120, missing=0)
     views, counts = enumerate_views(5, 2, 2), np.arange(120) % 3 > 0
     far = np.where(counts[:, None], X, 1e6 * (1.0 + X**2))
-    ratios = knn.class_ratios(far, far, y, views, 5, counts=counts, leave_out=True)
-    alone = knn.class_ratios(X[counts], X[counts], y[counts], views, 5, leave_out=True)
+    ratios = losses.class_ratios(far, far, y, views, 5, counts=counts, leave_out=True)
+    alone = losses.class_ratios(X[counts], X[counts], y[counts], views, 5, leave_out=True)
     np.testing.assert_array_equal(ratios[counts], alone)
 
 
@@ -238,7 +237,7 @@ def test_class_ratios_and_answer(K):
     Q = data(K, seed=9)[0][:20]
     Q[0] = np.nan
     views = enumerate_views(5, 2, 3)
-    ratios = knn.class_ratios(Q, X, y, views, 4, n_classes=K)
+    ratios = losses.class_ratios(Q, X, y, views, 4, n_classes=K)
     for i in range(20):
         for j, view in enumerate(views):
             Z, x = X[:, features(view)], Q[i, features(view)]
@@ -247,7 +246,7 @@ def test_class_ratios_and_answer(K):
                 continue
             expected = [np.log(over(Z, x, 4, y == c, (y >= 0) & (y != c))) for c in range(K)]
             np.testing.assert_allclose(ratios[i, j], expected, atol=2e-5)
-    view = knn.nearest_view(ratios)
+    view = losses.nearest_view(ratios)
     assert view[0] == -1
     for i in range(1, 20):
         assert ratios[i, view[i]].min() == ratios[i].min()
@@ -256,7 +255,7 @@ def test_class_ratios_and_answer(K):
 def test_ratios_of_rows_left_out_are_the_losses():
     X, y = data(3)
     views = enumerate_views(5, 2, 2)
-    ratios = knn.class_ratios(X, X, y, views, 5, leave_out=True)
+    ratios = losses.class_ratios(X, X, y, views, 5, leave_out=True)
     known = np.flatnonzero(y >= 0)
     own = ratios[known, :, y[known]]
     L = losses.class_losses(X, y, views, 5)[known]
@@ -269,7 +268,7 @@ def test_neighbours_and_numbers():
     y, B = rng.standard_normal(90), rng.dirichlet([1, 1], 90)
     views = np.array([[0, 1], [2, 3]])
     near = [nearest(None, X, v, 5) for v in views]
-    said = knn.number_answers(near, y, B)
+    said = losses.number_answers(near, y, B)
     for i in range(90):
         shares, values = [], []
         for j, view in enumerate(views):

@@ -9,7 +9,6 @@ import pytest
 import lodim as ld
 from lodim.family import hits
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn
 from lodim.models.ripr.kernels import EQUAL
 from lodim.models.ripr.neighbours import Neighbours
 from lodim.models.ripr.views import enumerate_views, redundant
@@ -144,9 +143,9 @@ def test_rows_at_one_place_are_counted():
     X = np.zeros((12, 2))
     X[9:] = [[1, 0], [0, 2], [3, 3]]
     y = np.array([0] * 6 + [1] * 3 + [0, 1, 1])
-    ratio = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
+    ratio = losses.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 3)[0, 0]
     np.testing.assert_allclose(ratio, [log(3.5 / 6.5), log(6.5 / 3.5)])
-    few = knn.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
+    few = losses.class_ratios(np.zeros((1, 2)), X, y, np.array([[0, 1]]), 5)[0, 0]  # 6 and 3 there
     np.testing.assert_allclose(few, ratio)
 
 

@@ -9,9 +9,8 @@ from scipy.special import log_softmax, softmax
 
 import lodim as ld
 from lodim import forms
-from lodim.models.ripr.vote.search import forward_selection
-from lodim.models.ripr.vote.voters import Voters, smoothed_targets
-from lodim.models.ripr.vote.voting_views import VotingViews, evidence_of, voters_of
+from lodim.models.ripr.vote import Voters, forward_selection, smoothed_targets
+from lodim.models.ripr.voting_views import VotingViews, evidence_of, voters_of
 
 MISMATCH = np.array([2.7, 3.1, 0.0, 0.0])
 VIEWS = np.array([[0, -1, -1], [0, 1, -1], [2, 3, -1], [0, 2, -1], [0, 1, 3], [1, 2, 3]])
@@ -249,9 +248,9 @@ def test_refused(formula, arguments, match):
 
 
 def test_views_are_chosen_on_some_of_many_rows_and_all_of_them_vote(monkeypatch):
-    from lodim.models.ripr.vote import search
+    from lodim.models.ripr import vote
 
-    monkeypatch.setattr(search, "SAMPLE", 60)
+    monkeypatch.setattr(vote, "SAMPLE", 60)
     df = ld.data("iris")
     fit = ld.ripr("species ~ .", df, threads=1)
     assert fit.log["sampled"] == 60 and fit.n == 150

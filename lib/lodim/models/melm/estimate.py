@@ -7,8 +7,8 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm.classify.density import evaluation_weights, leave_one_out_scores
-from lodim.models.melm.classify.rule import (
+from lodim.models.melm.density import evaluation_weights, leave_one_out_scores
+from lodim.models.melm.rule import (
     JUDGED,
     Rows,
     balanced_accuracy,
@@ -17,9 +17,8 @@ from lodim.models.melm.classify.rule import (
     losses_by_temperature,
 )
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
-from lodim.models.melm.search.sample import Sample
 from lodim.models.melm.search.search import Plan, search_gammas, steps
-from lodim.models.melm.search.whitening import CONSTANT, SHRUNK, Basis, center_by_class
+from lodim.models.melm.search.whitening import CONSTANT, SHRUNK, Basis, Sample, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
@@ -162,7 +161,7 @@ def fit_view(batch, settings, family, first_gamma=None):
         width = kernel_widths(sample, rows.within.of_directions(view.V), settings.gamma)
         overlap = overlaps(Z, rows.code, rows.weight, width, view.potential)
         view = replace(view, overlap=overlap)
-    log = _log(found[first_gamma or plan.gamma], settings.entropy == "min" and n_classes == 1)
+    log = _log(found[first_gamma or plan.gamma])
     if first_gamma:
         log["gamma"] = np.full(len(log["start"]), first_gamma)
     return view, log
@@ -261,10 +260,10 @@ def _view(V, X, Z, weight, size, manifold):
     )
 
 
-def _log(manifold, smallest):
+def _log(manifold):
     """Return the results of all starts, the best first, as a dict of arrays (n_starts,)."""
     value = manifold.divergences
-    order = np.argsort(value if smallest else -value, kind="stable")
+    order = np.argsort(-value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
     return log | {"n_iter": manifold.n_iter[order], "converged": manifold.converged[order]}
 

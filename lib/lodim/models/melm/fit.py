@@ -11,7 +11,7 @@ from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.melm import report
-from lodim.models.melm.classify.rule import balanced_accuracy, coordinates, score_nodes
+from lodim.models.melm.rule import balanced_accuracy, coordinates, score_nodes
 from lodim.models.melm.settings import CLASSIFIER, Settings
 from lodim.models.melm.view import LOG, View, project
 from lodim.typing import Data, FilePath, NewLevels, Prediction
@@ -505,9 +505,9 @@ class MelmFit(Fit):
     def starts(self) -> pd.DataFrame:
         """Return the starts of the search, the best first: kind, divergence reached, iterations.
 
-        Without a response, divergence is the entropy. All but the best three starts stop early. If
-        gamma was chosen, `gamma` is the value for which the starts were searched; the best result
-        was then followed to the chosen gamma.
+        Without a response, the row "pca" has the entropy of the principal components. All but the
+        best three starts stop early. If gamma was chosen, `gamma` is the value for which the starts
+        were searched; the best result was then followed to the chosen gamma.
 
         See Also
         --------

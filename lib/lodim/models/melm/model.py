@@ -7,9 +7,9 @@ from lodim.errors import warn_not_converged
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
 from lodim.models.melm import estimate
-from lodim.models.melm.classify.rule import calibrated_deviance
 from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
+from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose, preference

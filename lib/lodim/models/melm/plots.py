@@ -6,8 +6,8 @@ import numpy as np
 
 from lodim.checks import flag, one_of
 from lodim.errors import ArgumentError, DataError
-from lodim.models.melm.classify.rule import fit_rule
 from lodim.models.melm.report import SIMILAR_END
+from lodim.models.melm.rule import fit_rule
 from lodim.plot import axes, bars, biplot, legend
 
 GRID = 140  # points along each side of the plane

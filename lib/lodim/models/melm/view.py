@@ -4,8 +4,8 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.classify.density import N_CLASSES
-from lodim.models.melm.classify.rule import Rule
+from lodim.models.melm.density import N_CLASSES
+from lodim.models.melm.rule import Rule
 
 FLAT = 1e-6  # relative to the largest eigenvalue: class means do not differ
 TIE = 1e-6  # relative difference of loadings or class means that count as equal

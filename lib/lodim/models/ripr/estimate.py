@@ -8,27 +8,27 @@ from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
-from lodim.models.ripr.answers.assigned_views import (
+from lodim.models.ripr.assigned_views import (
+    INITIAL_SCALE,
     ClassViews,
     ClusterViews,
     NumberViews,
+    calibrate,
     drop_unused_views,
 )
-from lodim.models.ripr.answers.calibration import INITIAL_SCALE, calibrate
-from lodim.models.ripr.answers.clusters import fit_clusters
-from lodim.models.ripr.answers.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.assignment.constrained import Constraints
 from lodim.models.ripr.assignment.lambda_path import assignment_path, select_lambda
 from lodim.models.ripr.assignment.recover import keep_largest
 from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
+from lodim.models.ripr.clusters import fit_clusters
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
+from lodim.models.ripr.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, places
-from lodim.models.ripr.vote.search import choose_views
-from lodim.models.ripr.vote.voters import Voters
-from lodim.models.ripr.vote.voting_views import VotingViews, calibrated
+from lodim.models.ripr.vote import Voters, choose_views
+from lodim.models.ripr.voting_views import VotingViews, calibrated
 
 MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 

@@ -10,11 +10,11 @@ from lodim.errors import ArgumentError
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.ripr import report
-from lodim.models.ripr.answers.assigned_views import ClassViews, ClusterViews, NumberViews
+from lodim.models.ripr.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
 from lodim.models.ripr.explanation import Explanation, explain
 from lodim.models.ripr.settings import NO_LEARNER, Settings
-from lodim.models.ripr.vote.voting_views import VotingViews
+from lodim.models.ripr.voting_views import VotingViews
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
 PlotKind: TypeAlias = Literal["view", "shares", "objective", "calibration"]

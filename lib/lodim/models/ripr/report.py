@@ -5,8 +5,8 @@ import pandas as pd
 
 from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
-from lodim.models.ripr.answers.local_learners import describe
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
+from lodim.models.ripr.local_learners import describe
 from lodim.models.ripr.settings import VOTE
 from lodim.page.picture import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.melm.kernels.cpu import BLOCK, closest, finish, pair_sums, prepare
-from lodim.models.melm.search.sample import bandwidths
+from lodim.models.melm.search.whitening import bandwidths
 
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
@@ -45,9 +45,9 @@ class SpanObjective:
 
     precision, scaled = 1e-14, False
 
-    def __init__(self, r, k, degree, penalty=False, sign=1.0):
+    def __init__(self, r, k, degree, penalty=False):
         self.r, self.k, self.l1 = r, k, np.zeros(r * k)
-        self._degree, self._penalty, self._sign = degree, penalty, sign
+        self._degree, self._penalty = degree, penalty
 
     def __call__(self, theta, active):
         """Return value (q,) and gradient (q, r k) of q projections, computed where `active`."""
@@ -55,7 +55,7 @@ class SpanObjective:
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         self._fill(V, active, value, gradient)
         self._orthonormalize(V, active, value, gradient)
-        return -self._sign * value, -self._sign * gradient.reshape(len(V), -1)
+        return -value, -gradient.reshape(len(V), -1)
 
     def _fill(self, V, active, value, gradient):
         """Fill value (q,) and gradient (q, r, k) for the active projections of V (q, r, k)."""
@@ -183,27 +183,9 @@ def terms(potential, share):
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
 
-class NormalEntropy(SpanObjective):
-    """Renyi's quadratic entropy of projected normal densities (Eq. 1), negated.
-
-    The rows have covariance cov (r, r); sign is 1 to find the largest entropy, -1 the smallest."""
-
-    def __init__(self, cov, k, sign=1.0):
-        super().__init__(len(cov), k, degree=-1.0, sign=sign)
-        self._cov = cov
-
-    def _fill(self, V, active, value, gradient):
-        v = V[active]
-        spread = np.einsum("ij,qjk->qik", self._cov, v)
-        form = np.einsum("qik,qil->qkl", v, spread)
-        log_det = np.linalg.slogdet(form)[1]
-        value[active] = 0.5 * (self.k * np.log(4.0 * np.pi) + log_det)
-        gradient[active] = np.einsum("qik,qkl->qil", spread, np.linalg.inv(form))
-
-    def potentials(self, V):
-        """Return the log integral (1, 1) of the squared density, which is minus the entropy."""
-        value = self(V.reshape(1, -1), np.zeros(1, np.int64))[0]
-        return self._sign * value.reshape(1, 1)
+def normal_entropy(cov, V):
+    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k)."""
+    return 0.5 * (V.shape[1] * np.log(4.0 * np.pi) + np.linalg.slogdet(V.T @ cov @ V)[1])
 
 
 # Overlap of two classes --------------------------------------------------------------------------

@@ -7,10 +7,9 @@ import numpy as np
 from lodim import progress
 from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search.divergence import Divergence, NormalEntropy, shares, terms
+from lodim.models.melm.search.divergence import Divergence, normal_entropy, shares, terms
 from lodim.models.melm.search.fourier import Approximation, NoGridError
-from lodim.models.melm.search.sample import Sample, bandwidths
-from lodim.models.melm.search.whitening import SHRUNK, Basis
+from lodim.models.melm.search.whitening import SHRUNK, Basis, Sample, bandwidths
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
@@ -110,6 +109,8 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
     continuously."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan, within)
+        if sample.n_classes == 1:
+            return dict.fromkeys(gammas, _extreme_entropy(sample, basis, plan))
         first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
         if warm_start is None:
             starts = starting_projections(sample, basis, plan)
@@ -149,11 +150,9 @@ def _coordinates(X, code, weight, plan, within):
 
 def _search(sample, basis, plan, theta, names):
     """Return the best result (Manifold) of a search from starts theta (q, r, k) with some names."""
-    few, rough = sample, plan.ftol  # passes over one class are cheap
-    if sample.n_classes > 1:
-        few, rough = sample.thinned(min(COARSE, plan.exact_rows), plan.seed), plan.rough
+    few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
     objective = make_objective(few, plan)
-    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, rough)
+    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
     if few is sample:
         ends = _continue(objective, ends, plan)
         return _manifold(few, objective, ends, names, basis, plan)
@@ -210,9 +209,7 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the exact objective of a plan: entropy for one class, divergence for several."""
-    if sample.n_classes == 1:
-        return NormalEntropy(sample.cov[0], plan.k, -1.0 if plan.smallest else 1.0)
+    """Return the exact objective of a plan: the divergence of the classes."""
     return Divergence(*_arguments(sample, plan), plan.penalty, plan.engine)
 
 
@@ -236,8 +233,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
     theta = basis.of_directions(V)
     potential = objective.potentials(theta)
     both_terms = terms(potential, shares(sample.size, plan.average))
-    sign = 1.0 if plan.smallest else -1.0
-    log = tuple(names), sign * ends.value, ends.n_iter, ends.converged
+    log = tuple(names), -ends.value, ends.n_iter, ends.converged
     of_rows = basis.rank, basis.separates, len(sample.weight), objective.error(theta)
     return Manifold(V, *both_terms, potential, *log, *of_rows, bool(ends.converged[best]))
 
@@ -254,6 +250,16 @@ def principal_axes(V, basis, sample):
     return turned * upright(turned, coordinates, sample.weight / sample.weight.sum())
 
 
+def _extreme_entropy(sample, basis, plan):
+    """Return the Manifold of largest or smallest entropy: principal components (Theorems 1, 2)."""
+    theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
+    V = principal_axes(basis.directions(theta), basis, sample)
+    entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
+    log = (PCA,), np.array([entropy]), np.zeros(1, np.int64), np.ones(1, bool)
+    of_rows = basis.rank, basis.separates, len(sample.weight), 0.0, True
+    return Manifold(V, 0.0, entropy, np.full((1, 1), -entropy), *log, *of_rows)
+
+
 # Starts ------------------------------------------------------------------------------------------
 
 
@@ -264,12 +270,13 @@ def starting_projections(sample, basis, plan):
     sums of rows, which do not depend on the coordinate system."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
-    starts = [(PCA, _principal_components(mean, cov, sample, basis, k, plan.smallest))]
-    if sample.n_classes > 1:
-        of_means = _mean_directions(mean, sample, basis)[:, : sample.n_classes - 1]
-        of_covariances = _covariance_directions(cov, sample, basis)
-        starts.append((LDA, np.column_stack([of_means, of_covariances])[:, :k]))
-        starts.append((COVARIANCES, of_covariances[:, :k]))
+    of_means = _mean_directions(mean, sample, basis)[:, : sample.n_classes - 1]
+    of_covariances = _covariance_directions(cov, sample, basis)
+    starts = [
+        (PCA, _principal_components(mean, cov, sample, basis, k)),
+        (LDA, np.column_stack([of_means, of_covariances])[:, :k]),
+        (COVARIANCES, of_covariances[:, :k]),
+    ]
     rng = np.random.default_rng(plan.seed)
     while len(starts) < n_starts:
         starts.append((RANDOM, _random_directions(sample, basis, k, rng)))
@@ -316,7 +323,7 @@ def _orthonormal(V):
     return np.linalg.qr(np.column_stack([V[:, ~dependent], filled[:, dependent]]))[0]
 
 
-def _principal_components(mean, cov, sample, basis, k, smallest):
+def _principal_components(mean, cov, sample, basis, k, smallest=False):
     """Return the first (or smallest) k principal components as directions theta (r, k)."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)

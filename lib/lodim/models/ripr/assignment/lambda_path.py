@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.models.ripr import ties
-from lodim.models.ripr.answers.knn import number_answers
 from lodim.models.ripr.assignment.solve import assign, reassign
+from lodim.models.ripr.losses import number_answers
 from lodim.models.ripr.views import row_blocks
 
 GRID = 10.0 ** np.arange(-1.5, 1.51, 0.125)  # penalties, in units of the squared loss scale

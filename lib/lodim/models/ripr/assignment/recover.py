@@ -1,13 +1,16 @@
-"""Search for a few feature sets (views) and the rows that each predicts."""
+"""Search for a few feature sets (views) and the rows that each predicts.
+
+The losses of Eq. 2.5 of Fiterau (2014) reward confidence. Algorithm 2.1.1 therefore gives all rows
+to views that are confidently wrong. Forward selection uses errors of predictions instead."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from lodim.errors import ArgumentError
 from lodim.models.ripr import losses, ties
-from lodim.models.ripr.answers import knn
-from lodim.models.ripr.assignment import forward, lambda_path
+from lodim.models.ripr.assignment import lambda_path
 from lodim.models.ripr.assignment.solve import (
     Assignment,
     assign,
@@ -16,12 +19,16 @@ from lodim.models.ripr.assignment.solve import (
     with_log,
 )
 from lodim.models.ripr.neighbours import nearest
+from lodim.models.ripr.views import row_blocks
 
 TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # SEs by which as many views of forward selection must be better
 FEWER = 4  # divisor of the root of n for k in forward selection
 UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
 CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in units
+MOST_VIEWS = 6  # default number of views
+TIE = 1e-8  # tolerance of a loss of 1, a tie
+CANDIDATES = 60  # views tried: those with fewest errors on their own
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class RecoveryData:
     def log_ratios(self, k, columns):
         """Return log distance ratios (own class to others), (n, A, K), in A of the feature sets."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
-        return knn.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
+        return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
         """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,).
@@ -185,10 +192,10 @@ def _select_lambda(data, k, L, unit):
 def _by_forward_selection(data, k, L):
     """Return the Recovery (selected feature sets) by forward selection, and its errors (n,)."""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
-    tried = forward.candidates(L, data.weight)
+    tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
-    most = data.control.most or forward.MOST_VIEWS
-    taken = forward.forward_selection(ratios, data.y, most, data.weight)
+    most = data.control.most or MOST_VIEWS
+    taken = forward_selection(ratios, data.y, most, data.weight)
     columns, every = tried[taken], np.arange(len(taken))
     errors = lambda_path.class_errors(ratios[:, taken], data.y, every)(None, every)
     columns, own = refit(L, columns, UNIT_LAMBDA * unit, data.weight)
@@ -221,3 +228,60 @@ def refit(L, columns, lambda_, weight=None):
     mass[own.views] = own.mass
     order = ties.descending(mass)
     return columns[order], reassign(L[:, columns[order]], own, mass[order], weight)
+
+
+# Forward selection -------------------------------------------------------------------------------
+
+
+def single_errors(L, weight=None):
+    """Return the weighted share of rows that each view (feature set) predicts wrongly, (d*,).
+
+    A row is wrong if its loss L_ij > 1 (rows of another class are nearer) or infinite; L_ij = 1
+    counts as half an error. For more than two classes this is an upper bound."""
+    weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
+    for rows in row_blocks(L):
+        for end in (1.0 - TIE, 1.0 + TIE):
+            out += 0.5 * np.einsum("i,ij->j", weight[rows], ~(L[rows] < end))
+    return out / weight.sum()
+
+
+def candidates(L, weight=None, most=CANDIDATES):
+    """Return the columns of L (n, views) with the fewest errors, at most `most`, increasing."""
+    return np.sort(ties.descending(-single_errors(L, weight))[:most])
+
+
+def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
+    """Return the selected views (feature sets) in order, as positions in ratios (n, A, K).
+
+    ratios are log distance ratios (own class to others) of n rows in A views for K classes y (n,).
+    Each step adds the view that most lowers the mean doubt: one minus the probability of the own
+    class in the view that predicts the row. A view must reduce the number of errors by more than
+    `tolerance` times its square root, to exceed chance."""
+    weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
+    weight = weight * np.count_nonzero(weight) / weight.sum()
+    leasts, doubts, wrongs = _by_view(ratios, y)
+    chosen, errors = [], np.inf
+    least, doubt, wrong = np.full(len(y), np.inf), np.ones(len(y)), np.ones(len(y))
+    while len(chosen) < most:
+        nearer = leasts < least[:, None] - ties.EQUAL
+        new_doubts = np.where(nearer, doubts, doubt[:, None])
+        j = int(ties.argmin(np.einsum("i,ij->j", weight, new_doubts)))
+        wrong = np.where(nearer[:, j], wrongs[:, j], wrong)
+        new_errors = weight @ wrong
+        if chosen and new_errors >= errors - tolerance * np.sqrt(errors) - ties.EQUAL:
+            break
+        chosen, errors = [*chosen, j], new_errors
+        least, doubt = np.minimum(least, leasts[:, j]), new_doubts[:, j]
+    return np.array(chosen)
+
+
+def _by_view(ratios, y):
+    """Return results (n, A) of each view (feature set) alone: least, doubt and wrong.
+
+    least : smallest log distance ratio over the classes
+    doubt : one minus the probability of the own class, with probabilities proportional to 1 / ratio
+    wrong : 1.0 if the smallest ratio belongs to another class; a mean over tied classes"""
+    own = np.maximum(y, 0)[:, None, None]
+    p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
+    doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))
+    return ratios.min(axis=2), doubt, wrong

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.active_learning import batch_selection as batches
+from lodim.active_learning import scores as batches
 
 RNG = np.random.default_rng(0)
 X, KNOWN = RNG.normal(size=(40, 3)), RNG.normal(size=(7, 3))
@@ -36,7 +36,7 @@ def test_distances_over_what_both_rows_have():
 @pytest.mark.long
 def test_the_chance_of_a_row():
     """Of the first draw, and of the second after the first, against the definition."""
-    pairs = [batches.diverse(SCORE, X, KNOWN, 2, np.random.default_rng(s)) for s in range(4000)]
+    pairs = [batches.far_apart(SCORE, X, KNOWN, 2, np.random.default_rng(s)) for s in range(4000)]
     first, second = np.array(pairs).T
     far = np.array([min(by_hand(x, z) for z in KNOWN) for x in X])
     far = np.minimum(far, np.median(far))
@@ -55,7 +55,7 @@ def test_the_chance_of_a_row():
 def test_a_heap_is_asked_about_little():
     heap, spread = 0.01 * RNG.normal(size=(100, 4)), RNG.normal(size=(150, 4))
     both, known = np.vstack([heap, spread]), np.zeros((1, 4))
-    drawn = batches.diverse(np.full(250, 0.5), both, known, 40, np.random.default_rng(1))
+    drawn = batches.far_apart(np.full(250, 0.5), both, known, 40, np.random.default_rng(1))
     assert (drawn < 100).sum() <= 2  # 16 by chance
 
 
@@ -64,10 +64,10 @@ def test_every_row_once_and_copies_and_rows_without_a_score_last():
     score = np.full(18, 0.4)
     score[[2, 16]] = np.nan
     for seed in range(5):
-        drawn = batches.diverse(score, A, KNOWN, 18, np.random.default_rng(seed))
+        drawn = batches.far_apart(score, A, KNOWN, 18, np.random.default_rng(seed))
         assert sorted(drawn) == list(range(18))
         assert set(drawn[-2:]) == {2, 16} and set(drawn[-5:-2]) == {10, 11, 12}
-    lost = batches.diverse(np.full(4, np.nan), X[:4], KNOWN, 3, np.random.default_rng(0))
+    lost = batches.far_apart(np.full(4, np.nan), X[:4], KNOWN, 3, np.random.default_rng(0))
     assert len(set(lost)) == 3
 
 

@@ -11,8 +11,7 @@ from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.kernels import WIDER
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.settings import VOTE
-from lodim.models.ripr.vote.search import factors
-from lodim.models.ripr.vote.voters import Voters
+from lodim.models.ripr.vote import Voters, factors
 
 
 @forms.record

@@ -3,16 +3,20 @@
 from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from lodim import forms
-from lodim.models.ripr import ties
-from lodim.models.ripr.answers import clusters, knn, local_learners
+from lodim.models.ripr import clusters, local_learners, losses, ties
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.kernels import EQUAL
-from lodim.models.ripr.losses import LEAST_VOLUME, N_SAMPLES
+from lodim.models.ripr.losses import ABSENT, LEAST_VOLUME, N_SAMPLES, nearest_view
 from lodim.models.ripr.neighbours import Neighbours, nearest
 from lodim.models.ripr.settings import ASSIGNMENT
+from lodim.models.ripr.vote import smoothed_targets
+
+INITIAL_SCALE = (0.5, 0.5)
+MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +37,7 @@ class Evidence:
 
     def scores(self, scale):
         """Return log probabilities (m, r, K) up to a constant: scale[1] vote - scale[0] ratio."""
-        return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, knn.ABSENT)
+        return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
 @forms.record
@@ -100,7 +104,7 @@ class ClassViews(AssignedViews):
         Without X, for the training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
-        ratio = knn.class_ratios(
+        ratio = losses.class_ratios(
             self.X if X is None else X, self.X, self.codes, self.views, self.k, **how
         )
         vote = np.empty(ratio.shape)
@@ -125,8 +129,8 @@ class ClassViews(AssignedViews):
 
     def _votes_and_entropies(self, X):
         ratio = self.evidence(X).ratio
-        view, rows = knn.nearest_view(ratio), np.arange(len(X))
-        ratio = np.minimum(ratio[rows, view], knn.ABSENT)
+        view, rows = nearest_view(ratio), np.arange(len(X))
+        ratio = np.minimum(ratio[rows, view], ABSENT)
 
         def entropies(votes):
             weights = 1.0 + votes[view, rows]
@@ -142,7 +146,7 @@ class ClassViews(AssignedViews):
         least, scores = known.least, known.scores(self.scale)
         top = scores.max(axis=2, keepdims=True)
         scores = np.where(scores >= top - ties.EQUAL, top, scores)
-        view = knn.nearest_view(known.ratio)
+        view = nearest_view(known.ratio)
         value = np.full(least.shape, np.nan)
         at = np.isfinite(least)
         value[at] = self.preferred[ties.argmin(-scores[at][:, self.preferred])]
@@ -165,9 +169,9 @@ class NumberViews(AssignedViews):
     def _query(self, X, threads):
         near = [self.nearest(j, X) for j in range(len(self))]
         y = np.where(np.isfinite(self.y), self.y, 0.0)  # no neighbours lack a response
-        best = knn.number_answers(near, y, self.assignment, weight=self.weight)
+        best = losses.number_answers(near, y, self.assignment, weight=self.weight)
         alone = [
-            knn.number_answers([pair], y, self.assignment[:, [j]], weight=self.weight).value
+            losses.number_answers([pair], y, self.assignment[:, [j]], weight=self.weight).value
             for j, pair in enumerate(near)
         ]
         loss = np.where(np.isnan(best.share), np.inf, 1.0 - best.share)
@@ -211,10 +215,10 @@ class ClusterViews(AssignedViews):
     def _query(self, X, threads):
         how = {"seed": self.seed, "n_samples": self.n_samples, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
-        ratios = knn.cluster_ratios(
+        ratios = losses.cluster_ratios(
             self.X if X is None else X, self.X, self.views, self.volumes, self.k, **how
         )
-        view = knn.nearest_view(ratios)
+        view = nearest_view(ratios)
         value = np.full(ratios.shape[:2], np.nan)
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
@@ -265,3 +269,35 @@ def _subset(e, on):
         assignment=B,
         volumes=e.volumes[on],
     )
+
+
+# Calibration -------------------------------------------------------------------------------------
+
+
+def calibrate(evidence, y, weight):
+    """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
+
+    `evidence` has a log distance ratio and a log share of votes per class. As in Platt (1999),
+    targets are not exactly 0 and 1; otherwise a perfect fit would have infinite factors."""
+    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
+    target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
+
+    def deviance(t):
+        log_p = log_softmax(np.tensordot(t, parts, 1), axis=1)
+        rest = weight[:, None] * (np.exp(log_p) - target)
+        return -float((weight[:, None] * target * log_p).sum()), (parts * rest).sum(axis=(1, 2))
+
+    bounds = [(0.0, MOST_SCALE)] * 2
+    return minimize(deviance, INITIAL_SCALE, jac=True, bounds=bounds, tol=1e-12).x
+
+
+def _evidence_in_chosen_view(evidence, y, weight):
+    """Return the evidence (2, m, K) in the feature set that predicts each row, weights and classes.
+
+    The two parts are log distance ratios and log shares of votes. Rows without either are left out.
+    """
+    least = evidence.least
+    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
+    view = ties.argmin(least[known]) if least.shape[1] else known
+    parts = [-np.minimum(evidence.ratio[known, view], ABSENT), evidence.vote[known, view]]
+    return np.array(parts), weight[known], y[known].astype(int)

@@ -10,7 +10,7 @@ from lodim import forms
 from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 from lodim.export.expression import Kernels, call, constant, weighted
-from lodim.models.melm.classify.density import (
+from lodim.models.melm.density import (
     FARTHEST,
     N_CLASSES,
     Densities,

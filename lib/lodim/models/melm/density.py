@@ -14,9 +14,9 @@ from lodim.models.melm.kernels.kde import (
     neighbours_first,
     pack_tiles,
 )
-from lodim.models.melm.search.sample import bandwidths
 from lodim.models.melm.search.whitening import (
     SHRUNK,
+    bandwidths,
     center_by_class,
     class_covariance,
     empirical,
