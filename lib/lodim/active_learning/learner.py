@@ -457,7 +457,7 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        """Return the model fitted to the given labelled rows instead of the learner's own."""
+        """Return the model fitted to the labelled rows that are given."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):

@@ -39,8 +39,8 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the projection and yield (View, log, None) once.
 
-    With `eval_batch`, yield (None, None, link scores of its rows) for each gamma (kernel width)
-    instead, for cross-validation."""
+    With `eval_batch`, yield (None, None, scores of its rows) for each gamma (kernel width) instead,
+    for cross-validation."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -49,10 +49,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return link scores (n, K) of the rows of `test` from fits to `train`, one array per gamma.
+    """Return scores (n, K), such as log-odds, of the rows of `test`, one array per gamma.
 
-    gamma is the kernel width. Searches start at first_gamma, from many starts or from the
-    projection warm_start (p, k). If no fit is possible, the scores are those of the null model."""
+    Fits to `train` predict them; gamma is the kernel width. Searches start at first_gamma, from
+    many starts or from the projection warm_start (p, k). Without a fit, the null model predicts."""
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
@@ -75,9 +75,9 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Return the View (projection and classifier) and log under the weights of the problem.
+    """Return the projection with classifier (View) and the log under the problem's weights.
 
-    It is searched as in `fit`, and has the calibration of `fit`."""
+    The search is that of `fit`, and so is the calibration. It is used for bootstrap fits."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -108,7 +108,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the batch with weights that count rows; if their sum is below n, it becomes n."""
+    """Return the data with weights that count rows; if their sum is below n, it becomes n."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -131,7 +131,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Take the rows of a batch; raise if they have a single class or hardly vary."""
+        """Return the rows of coded data (batch); raise if they have one class or hardly vary."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
@@ -223,7 +223,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """Return the Plan (settings of the search) for n_present classes."""
+    """Return the settings of the search (Plan), for n_present classes that have rows."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -296,7 +296,7 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows, and their link scores (m, K), each row left out.
+    """Return a sample of the training rows, and their scores (m, K), each row left out.
 
     A user's estimator is not refitted without the row."""
     settings, rule, batch = problem.settings, view.rule, problem.batch

@@ -178,7 +178,7 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return the coordinates (n, k) of the rows of a batch in the fit's linear projection."""
+        """Return the coordinates (n, k) of the rows of coded data (batch) in the projection."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:

@@ -36,7 +36,7 @@ REFERENCE = """\
 
 
 class Melm(Model):
-    """Declaration of the model melm for the shared fitting code; CV can choose its settings."""
+    """Declaration of melm for the shared fitting code; cross-validation can choose its settings."""
 
     name = "melm"
     reference = REFERENCE
@@ -107,7 +107,8 @@ def _chosen(problem):
 def _with_shrinkage_factor(problem, draws):
     """Return the problem with a smaller shrinkage factor if held-out rows favour no shrinkage.
 
-    The factor scales how strongly covariances are shrunk; draws is the number of divisions."""
+    The factor scales how strongly covariances are shrunk. draws is the number of random divisions
+    of the rows into folds."""
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
     share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)

@@ -176,11 +176,13 @@ class Rule:
         return self._of_all_classes(self.densities.log_prior + log_f, ABSENT)
 
     def scores(self, Z, threads=1):
-        """Return the link scores (n, K) at coordinates Z (n, k)."""
+        """Return predicted scores (n, K), such as log-odds, at coordinates Z (n, k)."""
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return the link scores (n, K) from scores (n, C) of the classes with training rows."""
+        """Return predicted scores (n, K), such as log-odds, from log probabilities (n, C).
+
+        C is the number of classes that have training rows."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -223,15 +225,14 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """Return the options of kernel densities that belong to the settings of a fit."""
+    """Return the settings of a fit that its kernel densities need."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
 def losses_by_temperature(family, y, weight, score):
     """Return the weighted deviance of each row for each factor of its scores, (n, n_factors).
 
-    The factors (inverse temperatures) multiply the link scores (n, K) to calibrate probabilities.
-    """
+    The factors (inverse temperatures) multiply the scores (n, K) to calibrate probabilities."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
@@ -265,7 +266,7 @@ def coordinates(V, axes, features):
 
 
 def score_nodes(rule, Z):
-    """Return the K link scores as expressions of the coordinates Z, for code export.
+    """Return K scores, such as log-odds, as expressions of the coordinates Z, for code export.
 
     Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:

@@ -255,7 +255,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets at positions `on`."""
+    """Return the ensemble e (feature sets, training rows) with only the feature sets `on`."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)
@@ -294,8 +294,8 @@ def calibrate(evidence, y, weight):
 def _evidence_in_chosen_view(evidence, y, weight):
     """Return the evidence (2, m, K) in the feature set that predicts each row, weights and classes.
 
-    The two parts are log distance ratios and log shares of votes. Rows without either are left out.
-    """
+    The two parts are log distance ratios and log shares of votes for K classes. Rows without a
+    feature set or a class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

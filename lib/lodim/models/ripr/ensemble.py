@@ -90,7 +90,7 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return the features (m, a) of the rows of a batch, as the feature sets use them.
+        """Return the features (m, a) that the feature sets use, for the rows of coded data (batch).
 
         Values equal to a training value up to rounding are replaced by it, so that ties stay ties.
         """
@@ -128,7 +128,7 @@ class Ensemble:
 
     @property
     def mass(self):
-        """Share of each view (feature set) in the weighted assignment of the rows, (r,)."""
+        """Mean share of each feature set in the training rows, (r,), from `assignment`."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
@@ -229,7 +229,7 @@ class Record:
 
 
 def record(e, family):
-    """Return the leave-one-out Record of an ensemble e: shares, errors and deviances."""
+    """Return shares, errors and deviances of a fitted ensemble e, each training row left out."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0

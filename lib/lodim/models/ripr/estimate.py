@@ -34,7 +34,7 @@ MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
 def checked(problem):
-    """Return the fitting problem with its method and constraints filled in; raise if they clash."""
+    """Return the fitting problem with method and constraints filled in; raise if they clash."""
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
@@ -65,9 +65,10 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the problem with method "vote" (all feature sets predict together) or "assignment".
+    """Return the fitting problem with its method: "vote" or "assignment".
 
-    The method stays None if it depends on the penalty."""
+    With "vote" all feature sets predict a row together, with "assignment" one of them. The method
+    stays None if it depends on the penalty."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -125,7 +126,7 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find the feature sets; yield (Ensemble, log, link scores of held-out rows) per penalty.
+    """Find the feature sets; yield (Ensemble, log, scores of held-out rows) per penalty.
 
     `settings` have one penalty, an increasing tuple, or None for the automatic choice."""
     search = ViewSearch.from_batch(batch, family, settings)
@@ -159,7 +160,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return link scores (m, K) of the rows of `eval_batch`.
+    """Return predicted scores (m, K), such as log-odds, of the rows of `eval_batch`.
 
     Rows with a missing feature in every feature set get the scores of the null model."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
@@ -227,12 +228,14 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble e with the view (feature set) that predicts each row when left out."""
+    """Return the ensemble e with the feature set that predicts each training row when left out."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """Return the ensemble for classes, calibrated to give probabilities."""
+    """Return the ensemble for classes, where one feature set predicts each row.
+
+    It is calibrated to give probabilities, unless a user's estimator predicts."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -241,13 +244,13 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the ensemble for a numeric response."""
+    """Return the ensemble for a numeric response, where one feature set predicts each row."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ensemble without a response, with clusters in each feature set."""
+    """Return the ensemble without a response: one feature set per row, clusters in each set."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -298,7 +301,7 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty with small errors for all responses, and its assignment of rows.
+    """Return the penalty with small errors for all responses, and the assignment of rows to sets.
 
     `searches`, `losses` (rows by feature sets) and `ks` (numbers of neighbours) have an entry per
     response; `weight` is that of the stacked rows."""

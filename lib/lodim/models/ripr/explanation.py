@@ -99,7 +99,7 @@ def explain(fit, row, k):
 
 
 def one_row(fit, row):
-    """Return the batch of one row of new data; raise if there are more rows."""
+    """Return one row of new data, coded for the model; raise if there are more rows."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
     if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
@@ -151,9 +151,9 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return the values of rows X (m, a) in feature set j: original units, or names of levels.
+    """Return the values of rows X (m, a) in feature set j, as a list with an array per feature.
 
-    The result is a list with an array (m,) per feature."""
+    Numbers are in original units; the values of a factor are names of levels."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):

@@ -98,7 +98,7 @@ class RiprFit(Fit):
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        """Return the predictions (Answers) of the views (feature sets) for the rows of a batch."""
+        """Return the predictions of all feature sets for the rows of coded data (batch)."""
         return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):

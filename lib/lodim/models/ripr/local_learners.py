@@ -57,7 +57,7 @@ def check_kind(learner, task):
 
 
 def fit_local_learners(e, learner):
-    """Return the ensemble e with the user's estimator fitted in each feature set."""
+    """Return the ensemble e (feature sets, training rows) with an estimator per feature set."""
     e = replace(e, local_learners=tuple(_fit(e, j, learner) for j in range(len(e))))
     return _with_centres(e) if e.task == CLUSTERS else e
 

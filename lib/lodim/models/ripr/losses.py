@@ -38,7 +38,9 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
-    return ratio_losses(X, X, groups, y, member, views, k, 1.0 - alpha, threads)
+    ratios = _log_ratios(X, X, groups, y, member, views, k, 1, threads)[:, :, 0]
+    ratios *= 1.0 - alpha
+    return np.exp(ratios, out=ratios).T
 
 
 @dataclass(frozen=True)
@@ -91,15 +93,9 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
     (feature set) j (Fiterau 2014, Sect. 2.2.2). nu_k is the distance to the k-th nearest row or
     point. v_j is the volume of the rows' box along principal components, relative to the box along
     the features. Losses are geometric means over `n_samples` samples."""
-    rows, k = np.arange(len(X)), k or default_k(len(X))
-    member = np.tile([1, 0], (len(X), 1))
-    pair, groups = np.zeros(len(X), np.int64), ReferenceGroups.from_sample(len(X), rows)
-    L = np.ones((len(X), len(views)))
-    for draw in range(n_samples):
-        references = uniform_references(X, rows, seed, draw)
-        args = references[: len(X)], references, groups, pair, member, views, k
-        L *= ratio_losses(*args, (1.0 - alpha) / n_samples, threads)
-    return L / reference_volumes(X, views) ** (1.0 - alpha)
+    volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
+    ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
+    return np.exp((1.0 - alpha) * ratios[:, :, 0])
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
@@ -120,17 +116,6 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
         total, mean = (near.sums(views[some], k, own, EQUAL, threads) + own).transpose(2, 0, 1)
         L[:, some] = np.where(known, mean / total, np.inf).T
     return L
-
-
-def ratio_losses(X, references, groups, pair, member, views, k, power, threads=1):
-    """Return losses (n, d*) of rows X (n, p): ratios of two distances, to a power.
-
-    The distances are those to the k-th neighbour in two groups of rows (`groups`), for each of d*
-    views (feature sets). pair (n,) is the pair of groups that a row compares; -1 is the pair with
-    the smallest ratio. member (n, G) says which groups contain the row itself."""
-    out = _log_ratios(X, references, groups, pair, member, views, k, 1, threads)[:, :, 0]
-    out *= power
-    return np.exp(out, out=out).T
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1):

@@ -75,7 +75,7 @@ class Ripr(Model):
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble (feature sets and training rows).
+        """Return the RiprFit of an ensemble: feature sets, and training rows that predict in them.
 
         `log` is the record of the search; `selection` is the cross-validation that chose a setting.
         """

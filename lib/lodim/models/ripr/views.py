@@ -204,7 +204,7 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes of a design: each numeric feature, and each factor with all its levels.
+    """Axes in which distances are computed: each number, and each factor with all its levels.
 
     of : (p,) axis of each feature; scaled : whether features have unit standard deviation."""
 

@@ -55,7 +55,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return the Voters (training rows that vote) for class codes y (n,)."""
+        """Return the training rows as Voters, for class codes y (n,)."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -63,7 +63,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return the Voters (training rows that vote) for numbers y (n,), standardized."""
+        """Return the training rows as Voters, for numbers y (n,), which are standardized."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -71,7 +71,7 @@ class Voters:
         return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
-        """Return the Voters at positions `rows`, with the mean target (prior) of all rows."""
+        """Return only the training rows at positions `rows`; the prior remains that of all rows."""
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
@@ -137,7 +137,7 @@ class Choice:
 
 
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
-    """Return the Choice of feature sets for Voters (training rows that vote).
+    """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
     k, n_views and max_views (largest number compared) may be None."""
     own = voters.at(sample(voters, SAMPLE, seed))
@@ -174,7 +174,7 @@ def _axes_to_compare(*samples):
 
 
 def sample(voters, most, seed):
-    """Return positions of all voters (training rows), or of `most` random ones."""
+    """Return positions of all training rows (voters), or of `most` random ones."""
     if len(voters.A) <= most:
         return np.arange(len(voters.A))
     code = voters.target.argmax(axis=1) if voters.classes else voters.target[:, 0]

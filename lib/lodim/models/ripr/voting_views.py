@@ -54,7 +54,7 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions (m, k) of the voters nearest to rows X in feature set j.
+        """Return distances and positions (m, k) of the training rows nearest to X in feature set j.
 
         Missing neighbours have infinite distance and position -1."""
         refs, k = self.references, min(k, len(self.references))
@@ -89,7 +89,7 @@ class VotingViews(Ensemble):
 
 
 def voters_of(e):
-    """Return the Voters of an ensemble e: training rows with positive weight and known response."""
+    """Return the training rows of an ensemble e that vote: positive weight and known response."""
     refs = e.references
     A, y, weight = e.X[refs], e.y[refs], e.weight[refs]
     if e.n_classes:
@@ -100,7 +100,8 @@ def voters_of(e):
 def evidence_of(e, voters, X=None, threads=1):
     """Return the evidence of each of r feature sets for rows X (m, a), (r, m, C).
 
-    Without X, for the training rows, each left out."""
+    It is the log ratio of votes for a class to the class share, or a difference from the mean.
+    Without X, it is that for the training rows, each left out."""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references
@@ -113,7 +114,9 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with the best factor of the evidence, and each row's shares of it."""
+    """Return the ensemble e with the factor of the evidence that has the lowest leave-one-out loss.
+
+    The shares of the feature sets in each row are filled in too."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -125,7 +128,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return link scores (m, K) from the evidence (r, m, C) of r feature sets."""
+    """Return scores (m, K), such as log-odds, from the evidence (r, m, C) of r feature sets."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total

@@ -92,7 +92,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root P[:, first:first + size]: projections in units of a kernel."""
+    """Fill U[:, :size] with root P[:, first:first + size]; root is a kernel's inverse factor."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]

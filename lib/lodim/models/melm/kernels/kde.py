@@ -34,7 +34,7 @@ class ClassTiles(NamedTuple):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def squares_of(u, U, e):
-    """Fill e (64,) with |u - U|^2 for each column of the tile U (k, 64)."""
+    """Fill e (64,) with squared distances |u - U|^2 of a point u to each column of U (k, 64)."""
     for i in range(TILE):
         e[i] = 0.0
     for j in range(u.size):

@@ -94,7 +94,7 @@ class Manifold:
 
 
 def search_manifold(X, code, weight, plan):
-    """Return the Manifold of smallest class overlap, or for one class of extreme entropy.
+    """Return the projection of smallest class overlap, or for one class of extreme entropy.
 
     Many starts are searched roughly on a sample of rows X (n, p); the best ones are refined.
     Classes code (n,) are zero without a response; weight (n,) counts rows."""
@@ -149,7 +149,7 @@ def _coordinates(X, code, weight, plan, within):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the best result (Manifold) of a search from starts theta (q, r, k) with some names."""
+    """Return the best projection of a search from starts theta (q, r, k) with some names."""
     few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
@@ -160,7 +160,9 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _over_all_rows(sample, ends, names, basis, plan):
-    """Refine the best results on more rows, by approximate or exact sums; return the Manifold."""
+    """Return the best projection after refining the best results `ends` on more rows.
+
+    Sums over pairs of rows are approximate or exact."""
     n_exact = max(FINE, plan.exact_rows)
     if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
         try:
@@ -204,7 +206,7 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Return the Minimum of an objective from each start theta (q, r k)."""
+    """Return the minimum of an objective from each start theta (q, r k), by L-BFGS."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
@@ -227,7 +229,7 @@ def _grid_nodes(n, n_exact):
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the search results `ends` as a Manifold; names are the kinds of starts."""
+    """Return the best of the search results `ends`; names are the kinds of starts."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -251,7 +253,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the Manifold of largest or smallest entropy: principal components (Theorems 1, 2)."""
+    """Return the projection of extreme entropy: principal components (Theorems 1, 2)."""
     theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))

@@ -263,7 +263,7 @@ def _budget(budget, n):
 
 
 def _groups(groups, n):
-    """Return codes of groups (n,); each row without a group is its own group."""
+    """Return codes (n,) of a user's groups; each row without a group forms a group alone."""
     if groups is None:
         return None
     codes = pd.factorize(pd.Series(list(_by_row(groups, "groups", n)), dtype=object))[0]

@@ -88,7 +88,7 @@ class RecoveryData:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
 
     def log_ratios(self, k, columns):
-        """Return log distance ratios (own class to others), (n, A, K), in A of the feature sets."""
+        """Return log distance ratios (n, A, K): own class to others, in A feature sets."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 

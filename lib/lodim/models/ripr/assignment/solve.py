@@ -71,7 +71,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the assignment `own` with the objective log of `search`; converged if both are."""
+    """Return the assignment `own` with the objective of `search`; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 

@@ -48,7 +48,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the ViewSearch for the rows of a batch; raise a DataError if no feature varies."""
+        """Return the rows of coded data (batch) as a ViewSearch; raise if no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -96,7 +96,7 @@ class ViewSearch:
 
     @property
     def control(self):
-        """Control settings of the search."""
+        """Settings of the search that are rarely changed."""
         s = self.settings
         return Control(s.alpha, s.share, s.balanced, s.tolerance, s.n_views)
 
@@ -151,7 +151,7 @@ class ViewSearch:
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the selected feature sets and their rows, as a Recovery.
+        """Return the selected feature sets and the rows that each predicts, as a Recovery.
 
         lambda_ is the penalty in units, None to choose it; L (m, d*) are losses, if computed."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
@@ -163,7 +163,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return selected columns of L, and rows assigned under the user's constraints."""
+        """Return the selected columns of L (rows by feature sets), and the rows assigned to them.
+
+        The assignment satisfies the user's constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -178,7 +180,9 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return selected columns of the losses L, and the Assignment of rows ordered in time."""
+        """Return the selected columns of L (rows by feature sets), and the rows assigned to them.
+
+        The rows are in order of time, and switching feature sets is penalized."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
