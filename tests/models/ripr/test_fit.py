@@ -15,8 +15,9 @@ import lodim as ld
 from lodim import forms
 from lodim.cli import main
 from lodim.models.ripr import clusters
-from lodim.models.ripr.assigned_views import ClassViews, calibrate
+from lodim.models.ripr.assigned_views import ClassViews
 from lodim.models.ripr.clusters import kmeans
+from lodim.models.ripr.estimate import calibrate
 from lodim.models.ripr.vote import smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews
 

@@ -3,17 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import ARRAY
 from lodim.fitting.model import lambda_grid
 from lodim.formula.formula import parse
+from lodim.models.ripr import ties
 from lodim.models.ripr.assigned_views import (
-    INITIAL_SCALE,
     ClassViews,
     ClusterViews,
     NumberViews,
-    calibrate,
     drop_unused_views,
 )
 from lodim.models.ripr.assignment.constrained import Constraints
@@ -24,12 +25,14 @@ from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.clusters import fit_clusters
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.local_learners import check_kind, fit_local_learners
-from lodim.models.ripr.losses import ALPHA, N_SAMPLES, reference_volumes
+from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, places
-from lodim.models.ripr.vote import Voters, choose_views
+from lodim.models.ripr.vote import Voters, choose_views, smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews, calibrated
 
+INITIAL_SCALE = (0.5, 0.5)
+MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
 MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
@@ -270,6 +273,35 @@ def _cluster_views(common, t, s):
 
 
 _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_views}
+
+
+def calibrate(evidence, y, weight):
+    """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
+
+    `evidence` has a log distance ratio and a log share of votes per class. As in Platt (1999),
+    targets are not exactly 0 and 1; otherwise a perfect fit would have infinite factors."""
+    parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
+    target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
+
+    def deviance(t):
+        log_p = log_softmax(np.tensordot(t, parts, 1), axis=1)
+        rest = weight[:, None] * (np.exp(log_p) - target)
+        return -float((weight[:, None] * target * log_p).sum()), (parts * rest).sum(axis=(1, 2))
+
+    bounds = [(0.0, MOST_SCALE)] * 2
+    return minimize(deviance, INITIAL_SCALE, jac=True, bounds=bounds, tol=1e-12).x
+
+
+def _evidence_in_chosen_view(evidence, y, weight):
+    """Return the evidence (2, m, K) in the feature set that predicts each row, weights and classes.
+
+    The two parts are log distance ratios and log shares of votes for K classes. Rows without a
+    feature set or a class are left out."""
+    least = evidence.least
+    known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
+    view = ties.argmin(least[known]) if least.shape[1] else known
+    parts = [-np.minimum(evidence.ratio[known, view], ABSENT), evidence.vote[known, view]]
+    return np.array(parts), weight[known], y[known].astype(int)
 
 
 # Several responses (Fiterau 2014, Sect. 4.1) -----------------------------------------------------
