@@ -189,8 +189,6 @@ def test_convex_alternation_and_constraints():
         constrained.solve(
             L, np.ones(6), LAMBDA, constrained.ViewConstraints(cost=cost + 1, budget=0.5)
         )
-    with pytest.raises(ArgumentError, match="budget"):
-        constrained.solve(L, np.ones(6), LAMBDA, constrained.ViewConstraints(cost=cost))
 
 
 @pytest.mark.long
@@ -256,8 +254,6 @@ def test_recovery_of_clusters_and_refusals():
     X[:, [1, 4]] = rng.choice([0.2, 0.5, 0.8], (300, 1)) + 0.02 * rng.standard_normal((300, 2))
     found = recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "cluster"))
     assert found.views[0].tolist() == [1, 4] and found.lambda_ == 2.0
-    with pytest.raises(ArgumentError, match="task"):
-        recover(RecoveryData(X, None, enumerate_views(6, 2, 2), "other"))
     with pytest.raises(DataError, match="predict any row"):
         X, y = np.full((9, 3), np.nan), np.arange(9) % 2
         recover(RecoveryData(X, y, enumerate_views(3), "class"), lambda_=1.0)

@@ -206,8 +206,6 @@ def test_views():
     X, _ = data()
     known = complete(X, views)
     assert (known[:, 7] == ~np.isnan(X[:, features(views[7])]).any(axis=1)).all()
-    with pytest.raises(ArgumentError, match="min_dim"):
-        enumerate_views(3, 4, 5)
 
 
 def test_screening_keeps_what_fits_and_the_best():

@@ -38,9 +38,9 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
-    ratios = _log_ratios(X, X, groups, y, member, views, k, 1, threads)[:, :, 0]
+    ratios = log_ratios(X, X, groups, member, views, k, threads, pair=y)[:, :, 0]
     ratios *= 1.0 - alpha
-    return np.exp(ratios, out=ratios).T
+    return np.exp(ratios, out=ratios)
 
 
 @dataclass(frozen=True)
@@ -118,20 +118,14 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
     return L
 
 
-def log_ratios(X, references, groups, member, views, k, threads=1):
+def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
 
     Each compares the distances from a row to the k-th neighbour in two groups, in a view (feature
-    set). member (n, G) says which groups contain the row itself."""
-    every, n_pairs = np.full(len(X), -1), len(groups.own)
-    out = _log_ratios(X, references, groups, every, member, views, k, n_pairs, threads)
-    return out.transpose(1, 0, 2)
-
-
-def _log_ratios(X, references, groups, pair, member, views, k, n_columns, threads):
-    """Return log ratios of distances (d*, n, n_columns): of all pairs of groups, or the smallest.
-
-    pair (n,) is the pair of groups that a row compares, or -1 for all pairs."""
+    set). member (n, G) says which groups contain the row itself. If pair (n,) is given, row i
+    compares only the groups of pair[i], or all if that is -1, and the smallest ratio is returned
+    (n, d*, 1)."""
+    n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
     members = [np.searchsorted(among, m) for m in groups.members]
@@ -146,7 +140,7 @@ def _log_ratios(X, references, groups, pair, member, views, k, n_columns, thread
         args = (out, some, sizes, rows, member, sides, pairs, k, pair)
         for_blocks(kernels.log_ratios, len(some), *args, threads=threads)
 
-    return by_base(fill, (len(X), n_columns), views, refs)
+    return by_base(fill, (len(X), n_columns), views, refs).transpose(1, 0, 2)
 
 
 def by_base(fill, shape, views, refs):

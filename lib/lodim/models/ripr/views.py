@@ -29,12 +29,6 @@ def enumerate_views(p, min_dim=2, max_dim=2):
     """Return all sets of min_dim to max_dim of p features, (d*, max_dim), small ones first.
 
     A row holds increasing positions of features, padded with -1."""
-    if not 1 <= min_dim <= max_dim:
-        raise ArgumentError(
-            f"1 <= min_dim <= max_dim must hold; min_dim is {min_dim}, max_dim {max_dim}"
-        )
-    if min_dim > p:
-        raise ArgumentError(f"min_dim must be at most the number of features, {p}, not {min_dim}")
     max_dim = min(max_dim, p)
     parts = []
     for d in range(min_dim, max_dim + 1):

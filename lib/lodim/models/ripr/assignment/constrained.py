@@ -110,8 +110,6 @@ def _cvxpy_constraints(B, constraints, served):
 
     served (n,) says which rows have a finite loss; only these can have equal rows in a group."""
     c, rules = constraints, []
-    if (c.cost is None) != (c.budget is None):
-        raise ArgumentError("cost and budget go together: the price of each view, the most of each")
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
     if c.groups is not None:

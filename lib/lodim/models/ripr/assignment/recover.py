@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
-from lodim.errors import ArgumentError
 from lodim.models.ripr import losses, ties
 from lodim.models.ripr.assignment import lambda_path
 from lodim.models.ripr.assignment.solve import (
@@ -21,7 +20,6 @@ from lodim.models.ripr.assignment.solve import (
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import row_blocks
 
-TASKS = ("class", "number", "cluster")
 MARGIN = 0.5  # SEs by which as many views of forward selection must be better
 FEWER = 4  # divisor of the root of n for k in forward selection
 UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
@@ -83,9 +81,7 @@ class RecoveryData:
             return losses.class_losses(X, self.y, views, k, alpha=alpha, balanced=balanced, **how)
         if self.task == "number":
             return losses.regression_losses(X, self.y, views, k, weight=self.weight, **how)
-        if self.task == "cluster":
-            return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
-        raise ArgumentError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
+        return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
         """Return log distance ratios (n, A, K): own class to others, in A feature sets."""
