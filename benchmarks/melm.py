@@ -38,7 +38,7 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.search import search
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
-from lodim.models.melm.search.search import Plan, search_manifold
+from lodim.models.melm.search.search import Plan, search_gammas
 from lodim.models.melm.search.whitening import Basis, Sample, bandwidths
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -152,7 +152,7 @@ def evaluations(X, y, plan):
         return counted[-1]
 
     search.make_objective = watched
-    end = search_manifold(X, y, np.ones(len(y)), plan)
+    end = search_gammas(X, y, np.ones(len(y)), plan, (plan.gamma,))[plan.gamma]
     search.make_objective = make
     return counted[0].count, end
 
@@ -233,7 +233,8 @@ def large(asked):
     for k in asked.k:
         X, y = synthetic(asked.rows)
         start = time.perf_counter()
-        end = search_manifold(X, y, np.ones(len(y)), Plan(k=k, threads=asked.threads))
+        plan = Plan(k=k, threads=asked.threads)
+        end = search_gammas(X, y, np.ones(len(y)), plan, (plan.gamma,))[plan.gamma]
         whole = time.perf_counter() - start
         basis = Basis.from_rows(X, y, np.ones(len(y)))
         sample = Sample.from_rows(X, y, np.ones(len(y)), basis)

@@ -33,7 +33,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from lodim.models.melm.rule import fit_rule
-from lodim.models.melm.search.search import Plan, search_manifold
+from lodim.models.melm.search.search import Plan, search_gammas
 from lodim.models.melm.settings import Settings
 
 PAPER = {  # Table 2: melm and PCA; Table 3: melm and PCA
@@ -64,7 +64,9 @@ class Way:
         scale = np.where(scale > 0, scale, 1.0)
         if self.plan is None:
             return PCA(2).fit(X / scale).components_.T / scale[:, None]
-        return search_manifold(X / scale, y, np.ones(len(y)), self.plan).V / scale[:, None]
+        gamma = self.plan.gamma
+        found = search_gammas(X / scale, y, np.ones(len(y)), self.plan, (gamma,))
+        return found[gamma].V / scale[:, None]
 
     def with_starts(self, n_starts):
         """The same by a search from so many starts."""

@@ -14,7 +14,7 @@ from lodim.models.melm.rule import Background, Rows
 from lodim.models.melm.search import fourier, search
 from lodim.models.melm.search.divergence import Divergence, shares
 from lodim.models.melm.search.fourier import Approximation
-from lodim.models.melm.search.search import Plan, distinct, search_manifold
+from lodim.models.melm.search.search import Plan, distinct, search_gammas
 from lodim.models.melm.search.whitening import (
     COVARIANCES,
     FLOOR,
@@ -27,6 +27,11 @@ from lodim.models.melm.search.whitening import (
 )
 
 QUICK = Plan(n_starts=6, ftol=1e-12, shrinkage_factor=0.0)
+
+
+def search_manifold(X, code, weight, plan):
+    """The result of a search for the kernel width of the plan only."""
+    return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
 
 
 def rings(n=160, p=5, C=2, seed=0):

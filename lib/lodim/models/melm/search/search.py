@@ -93,14 +93,6 @@ class Manifold:
         return self.fitting + self.regularizing
 
 
-def search_manifold(X, code, weight, plan):
-    """Return the projection of smallest class overlap, or for one class of extreme entropy.
-
-    Many starts are searched roughly on a sample of rows X (n, p); the best ones are refined.
-    Classes code (n,) are zero without a response; weight (n,) counts rows."""
-    return search_gammas(X, code, weight, plan, (plan.gamma,))[plan.gamma]
-
-
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Return the search results (Manifolds) for several gammas (kernel widths), as a dict.
 
