@@ -253,7 +253,7 @@ def test_a_row_of_twice_the_weight_switches_no_more():
     np.testing.assert_allclose(1000 * one.objective, two.objective)
     constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
     pytest.importorskip("cvxpy")
-    constraints = constrained.ViewConstraints(hard=True, switch=3e-4)
+    constraints = constrained.ViewConstraints(hard=True)
     parts = [constrained.solve(L[:30], np.ones(5), 1e-4, constraints, weight=c * weight[:30])
              for c in (1, 1000)]  # fmt: skip
     np.testing.assert_array_equal(parts[0][0], parts[1][0])

@@ -2,12 +2,11 @@
 
 One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
 
-    minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i) + switch w sum_i 1/2 |b_i - b_(i-1)|_1
+    minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
 
 over shares b_i >= 0 of the views in row i that sum to one. l_i are the losses of the row, L*_i is
-the smallest of them, u_i = l_i'b_i, w_i is the row weight, and w the mean weight. The last term
-(Sect. 4.2) is for rows in order of time. For hard assignments, b_i in {0, 1}, this is a
-mixed-integer linear problem."""
+the smallest of them, u_i = l_i'b_i, and w_i is the row weight. For hard assignments, b_i in {0, 1},
+this is a mixed-integer linear problem."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -31,14 +30,12 @@ class ViewConstraints:
 
     cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
     groups : (n,) labels; rows of the same group have the same assignment
-    switch : penalty of each switch of views between consecutive rows
     hard : whether each row has one view
     extra : function, B (a CVXPY variable, n x d*) -> list of CVXPY constraints"""
 
     cost: np.ndarray | None = None
     budget: Any = None
     groups: np.ndarray | None = None
-    switch: float = 0.0
     hard: bool = False
     extra: Callable[[Any], list] | None = None
 
@@ -49,7 +46,7 @@ class Mixture:
 
     B : (n, d*) shares of the views in each row; rows sum to one, or to zero without finite loss
     mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : penalized squared excess losses plus the penalty of switches, by round"""
+    objective : penalized squared excess losses, by round"""
 
     B: np.ndarray
     mass: np.ndarray
@@ -75,9 +72,6 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     served = finite.any(axis=1)
     B = cp.Variable(L.shape, boolean=True) if c.hard else cp.Variable(L.shape, nonneg=True)
     objective = _objective(cp, B, L, lambda_ * weight[:, None] * delta, weight, c.hard)
-    if c.switch:
-        price = c.switch * weight.sum() / np.count_nonzero(weight)
-        objective += 0.5 * price * cp.sum(cp.abs(cp.diff(B, axis=0)))
     rules = [cp.sum(B, axis=1) == served.astype(float), *_cvxpy_constraints(B, c, served)]
     if not finite.all():
         rules.append(cp.multiply((~finite).astype(float), B) == 0)
