@@ -198,9 +198,11 @@ def test_time_order_is_the_integer_optimum(switch):
     L, delta = matrix(30, 5)
     price = (L - L.min(1)[:, None]) ** 2 + LAMBDA * delta
     chain = cheapest_chain(price, switch)
-    B = cp.Variable(L.shape, boolean=True)
-    value = cp.sum(cp.multiply(price, B)) + 0.5 * switch * cp.sum(cp.abs(cp.diff(B, axis=0)))
-    problem = cp.Problem(cp.Minimize(value), [cp.sum(B, axis=1) == 1])
+    B, absent = cp.Variable(L.shape, boolean=True), ~np.isfinite(price)
+    value = cp.sum(cp.multiply(np.where(absent, 0.0, price), B))
+    value += 0.5 * switch * cp.sum(cp.abs(cp.diff(B, axis=0)))
+    rules = [cp.sum(B, axis=1) == 1, cp.multiply(absent.astype(float), B) == 0]
+    problem = cp.Problem(cp.Minimize(value), rules)
     problem.solve(solver=cp.SCIPY)
     own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
     assert own == pytest.approx(problem.value, rel=1e-7)
