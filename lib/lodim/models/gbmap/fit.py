@@ -341,20 +341,23 @@ class GbmapFit(Fit):
         return KINDS
 
     def plot(self, kind: PlotKind | None = None, ax: Any = None, **arguments: Any) -> Any:
-        """Draw on matplotlib Axes.
+        """Draw on matplotlib Axes and return them.
 
         Parameters
         ----------
         kind : str, optional
-            By default the first kind that takes the arguments. "loss", training loss by boost;
-            "effects" (top=15), effect of each feature; "embedding" (data=None), its first two
-            principal components; "local" (data, row), explanation of one row; "drift" (data,
-            threshold=None, limit=None), indicator against loss; "calibration" (data, level=None,
-            bins=10, offset=None), observed share of a class against its predicted probability.
+            By default the first kind that takes the arguments. Kinds and their arguments:
+            "loss": training loss after each boost.
+            "effects" (top=15): mean slope of each feature.
+            "embedding" (data=None): two principal components of the learners' values.
+            "local" (data, row=0, top=15): slopes of the features at one row.
+            "drift" (data, threshold=None, limit=None): drift indicator against loss.
+            "calibration" (data, level=None, bins=10, offset=None): observed share of a class
+            against its predicted probability.
         ax : Axes, optional
             New axes by default.
         **arguments
-            The arguments in brackets above.
+            Arguments of the kind.
 
         Returns
         -------

@@ -456,20 +456,21 @@ class ProsetFit(Fit):
 
         Parameters
         ----------
-        kind : str
-            By default the first kind that takes the arguments; "map" for plot(data=new).
-            "weights" (top=20): feature weights by batch. "map" (data=None, row=None,
-            batch=1, named=0): prototypes of a batch by weighted PCA, Eqs. 4.1-4.4, with the rows of
-            `data`, and with `row`, a frame of one row, prototypes sized by their impact on it.
-            "scatter" (features=None, data=None, row=None, named=0): two active features. "surface"
-            (features=None, reference=None, level=None): estimates over two features with the others
-            at the reference. "shapley" (data, row=0, reference=None, level=None, top=15): Shapley
-            values of one row of `data`, by position. "calibration" (data, level=None, bins=10,
-            offset=None): observed share of a class against its predicted probability.
+        kind : str, optional
+            By default the first kind that takes the arguments. Kinds and their arguments:
+            "weights" (top=20): feature weights by batch.
+            "map" (data=None, row=None, batch=1, named=0): prototypes of a batch by weighted PCA
+            (Eqs. 4.1-4.4), rows of `data`, and the prototypes' impact on `row`, a frame of one row.
+            "scatter" (features=None, data=None, row=None, named=0): two active features.
+            "surface" (features=None, reference=None, level=None): estimates over two features, with
+            the others as in a reference row.
+            "shapley" (data, row=0, reference=None, level=None, top=15): Shapley values of one row.
+            "calibration" (data, level=None, bins=10, offset=None): observed share of a class
+            against its predicted probability.
         ax : Axes, optional
             New axes by default.
         **arguments
-            The arguments in parentheses above.
+            Arguments of the kind.
 
         Returns
         -------
@@ -478,10 +479,7 @@ class ProsetFit(Fit):
         Raises
         ------
         ArgumentError
-            If there is no such kind, if it does not take an argument, or if there is nothing to
-            draw.
-        MissingExtraError
-            If matplotlib is not installed.
+            If the kind or an argument is unknown, or there is nothing to draw.
 
         See Also
         --------

@@ -69,20 +69,17 @@ class Explanation:
 
     def report(self) -> Report:
         """Return the Report that is printed: header, contributions, features."""
+        tables = [_contributions(self)]
+        if self.features:
+            tables.append(_features(self))
+        if self.nearest is not None:
+            tables.append(_nearest(self))
         return Report(
             title=f"Explanation of row {self.label}",
             header=tuple(self._header()),
-            tables=tuple(table(self) for table in self._tables()),
+            tables=tuple(tables),
             notes=_notes(self),
         )
-
-    def _tables(self):
-        """Yield functions, each of which returns one table of this explanation."""
-        yield _contributions
-        if self.features:
-            yield _features
-        if self.nearest is not None:
-            yield _nearest
 
     def _header(self):
         """Return the pairs of label and value above the tables."""
