@@ -91,7 +91,7 @@ def path_distances(Z, W, learners, tolerance):
     return out
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, inline="always")
 def _activate(z, beta, activation):
     """Return the activation g(z) and its derivative g'(z)."""
     if activation != SOFTPLUS:
@@ -101,7 +101,7 @@ def _activate(z, beta, activation):
     return max(z, 0.0) + log1p_unit(e) / beta, share if z > 0.0 else 1.0 - share
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
     """Return the change of f between positions s and t of a segment, and bounds of df/dt there.
 

@@ -54,7 +54,7 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
         out[j] = u * u + v * v + w * w
 
 
-@njit(cache=True, fastmath=SUMS)
+@njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
     """Fill out with squared distances in a view (feature set) that contains factors.
 
@@ -82,7 +82,7 @@ def count_below(d, m, t):
     return int(c)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def next_above(d, bits, m, t):
     """Return the smallest of d[:m] that is above t.
 
@@ -235,7 +235,7 @@ def log_ratio(own, other, dim, prior, x):
     return 0.5 * dim * math.log(ratio) + prior
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
     """Return the log ratio of the distances from x to the k-th rows of the two groups of pair g.
 
@@ -288,7 +288,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
                     out[v, i, at] = min(out[v, i, at], z)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
     """Return two squared distances from x: rows between them count as tied at the k-th distance.
 
@@ -299,7 +299,7 @@ def tie_bounds(nu, x, dim):
     return low, (reach + slack) * (reach + slack)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance: they share the remaining places.
 
@@ -313,7 +313,7 @@ def tie_share(d, m, bounds, k, member):
     return (k - nearer) / (within - nearer)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, inline="always")
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Return start and length of a window of rows with all ties at the k-th distance from x.
 

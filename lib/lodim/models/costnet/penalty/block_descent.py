@@ -21,7 +21,7 @@ NEWTON_STEPS = 8
 STEPS = 60  # proximal steps on a block per visit
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Return the Newton step (K s,) of quadratic + lam sum_g cost_g ||w_g|| in s coefficients `at`.
 
@@ -131,7 +131,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
     return 0.0, False
 
 
-@njit(**FAST)
+@njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
     """End steps d of w[:, lo:hi] at zero if they would give the wrong sign; changes d in place."""
     for k in range(w.shape[0]):

@@ -216,7 +216,7 @@ def dual_norm(layout, c):
     return largest, dual
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
     """Add the rest of c in block b to one dual vector per coefficient; return the rest's dual norm.
 
@@ -239,7 +239,7 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
     return dual_norm_bound(u, block[b], block[b + 1], cost, owner)
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
     """Replace block b of u by the part that dual vectors leave of it, accurate to `tol`.
 
@@ -251,7 +251,7 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
         _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)
 
 
-@njit(**FAST)
+@njit(**INNER)
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
     """Subtract the dual vectors of groups [g0, g1) from u, in place.
 

@@ -48,7 +48,7 @@ def enter(gram, target, variance, on):
     return within
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _against(sign, j, v, k):
     """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
     return sign[j] != 0 and sign[j] * v[k, 0] < 0.0

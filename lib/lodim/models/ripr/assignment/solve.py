@@ -79,7 +79,7 @@ def with_log(own, search):
 # One row -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, error_model="numpy", forceinline=True)
+@njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
     """Return the next vertex of the lower left convex hull after the point (u, v), and its slope.
 
