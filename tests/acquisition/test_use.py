@@ -1,6 +1,10 @@
 """What a user does with a policy: budgets, updates, the tree, plots, the page, printed text."""
 
+import json
+import re
+import subprocess
 import warnings
+from shutil import which
 
 import numpy as np
 import pandas as pd
@@ -216,3 +220,46 @@ def test_page_asks_the_questions_of_the_tree(policy, tmp_path):
     odd = blocks(60, 8).assign(where=lambda f: "</script><b>" + f["where"])
     ld.acquire("y ~ .", odd).report(tmp_path / "odd.html", odd[:20], depth=3)
     assert (tmp_path / "odd.html").read_text().count("</script>") == 2
+
+
+DOM = """
+const made = () => ({children: [], textContent: "", clicks: [],
+  append(child) { this.children.push(child); }, replaceChildren() { this.children = []; },
+  addEventListener(name, work) { this.clicks.push(work); }});
+const known = {};
+const document = {createElement: made, getElementById: (id) => known[id] ??= made()};
+document.getElementById("tree").textContent = %s;
+%s
+const last = () => steps.children.at(-1), buttons = () => last().children.slice(1);
+const walk = (node) => {  // by every button: the shown text is that of the tree's node
+  const shown = [[last().textContent, buttons().map((b) => b.textContent)]];
+  node.branches.forEach((branch, k) => {
+    buttons()[k].clicks[0]();
+    shown.push(...walk(branch[1]));
+    known.back.clicks[0]();
+  });
+  return shown;
+};
+console.log(JSON.stringify([walk(root), walk(root).length, steps.children.length]));
+"""
+
+
+@pytest.mark.skipif(which("node") is None, reason="no node is installed to run JavaScript with")
+def test_page_walks_through_the_tree(policy, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    policy.report(tmp_path / "page.html", depth=3)
+    page = (tmp_path / "page.html").read_text()
+    tree, script = re.findall(r"<script[^>]*>\n?(.*?)</script>", page, re.S)
+    program = DOM % (json.dumps(tree), script.replace('"use strict";', ""))
+    ran = subprocess.run(
+        ["node", "-e", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    shown, count, steps = json.loads(ran.stdout)
+    assert count == len(shown) > 5 and steps == 1  # after all steps back, the first question
+    assert shown[0] == ["Measure where (price 1).", ["where: left", "where: right"]]
+    ends = [text for text, choices in shown if not choices]
+    assert all(("Stop." in text or "ends here" in text) and "Prediction: " in text for text in ends)
+    drawn = str(policy.tree(depth=3))
+    for _, choices in shown:
+        assert choices == ["Done"] or all(f"{text}:" in drawn for text in choices)
