@@ -27,8 +27,8 @@ import lodim as ld
 from lodim.acquisition.curve import by_rule, frontier_by_row, summary
 from lodim.engine import tiles
 
-CHOSEN_ON = ("cube", "cube_nm", "heart", "wine", "ionosphere", "autompg", "concrete", "german",
-             "wdbc", "sonar")  # fmt: skip
+CHOSEN_ON = ("cube", "cube_nm", "heart", "wine", "ionosphere", "autompg", "concrete", "liver",
+             "german", "wdbc", "sonar")  # fmt: skip
 FILES = {  # file, response: at equal prices
     "pima": ("pima_diabetes", "diabetes"),
     "australian": ("australian", "class_label"),
