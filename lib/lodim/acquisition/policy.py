@@ -230,8 +230,8 @@ class Policy:
         budget : float or dict, optional
             Largest total price per row. A dict has a limit for "price" and for resources.
         mean_budget : float, optional
-            Largest mean price per training row; it determines the trade-off. If the mean price
-            jumps at a trade-off, a random part of the rows uses the next larger one.
+            Largest mean price per training row; it determines the trade-off. If the price jumps
+            there, two trade-offs are used, each for a random part of the rows (seed).
         trade_off : float, optional
             Loss that one unit of price must save; by default that of the policy.
 
