@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -198,23 +199,12 @@ def _in_order(graph):
     """Return the names of nodes and series (sets of alternatives), each after its needs.
 
     Raise ArgumentError if needs are circular."""
-    done, order = set(), []
-    for root in (*graph.needs, *graph.sources):
-        way, stack = [], [iter((root,))]
-        while stack:
-            name = next((n for n in stack[-1] if n not in done), None)
-            if name is None:
-                stack.pop()
-                if way:
-                    order.append(way.pop())
-                    done.add(order[-1])
-            elif name in way:
-                circle = " -> ".join([*way[way.index(name) :], name])
-                raise ArgumentError(f"depends_on must not have a circle: {circle}")
-            else:
-                way.append(name)
-                stack.append(iter(_needed(graph, name)))
-    return order
+    needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        raise ArgumentError(f"depends_on must not have a circle: {circle}") from None
 
 
 def _check_series(graph):
