@@ -1,7 +1,6 @@
 """Estimates of a costnet fit: models of its frontier (best models by price) or path, and tables."""
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import CostFrontier
 from lodim.prices.build import derived_names
+from lodim.report.numbers import is_number
 
 INTERCEPT = "(Intercept)"
 PENALIZED = "penalized"  # rule of a penalized model without a refit
@@ -157,7 +157,7 @@ def check_listed(fit):
 
 def position_of_budget(fit, budget):
     """Return the position of the best model that costs at most a budget: (True, its index)."""
-    if not _is_number(budget) or not budget >= 0:
+    if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
     if not affordable(budget, fit.limit):
@@ -170,7 +170,7 @@ def position_of_budget(fit, budget):
 
 def position_of_lambda(fit, lambda_):
     """Return the position of the penalized model nearest to a lambda_: (False, its index)."""
-    if not _is_number(lambda_) or not 0 <= lambda_ < np.inf:
+    if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
     logs = np.log(np.maximum(path.lambdas, 1e-300))
@@ -182,10 +182,6 @@ def position_of_lambda(fit, lambda_):
             f"the budget of {fit.limit:g}: give a larger lambda_, or fit without a budget"
         )
     return False, k
-
-
-def _is_number(value):
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def things(fit, model):
