@@ -16,7 +16,7 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.family.multinomial import loss_shares
 
-SOFTPLUS, IDENTITY = np.int64(0), np.int64(1)  # typed: see ZERO in engine/compiled.py
+SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
@@ -360,7 +360,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
             for j in range(M):
                 z[:] = v[j, 1]
                 project(tile, v[j, 2:], z)
-                activate(z, softness, SOFTPLUS, g, slope[j])
+                activate(z, softness, np.int64(SOFTPLUS), g, slope[j])
                 own = score[target[j]]
                 for i in range(TILE):
                     own[i] += v[j, 0] + b[j] * g[i]

@@ -136,7 +136,8 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     gains within rounding. ends (r, 5) gets the results named in LOG.
     """
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
-    form, d = Form(X.dtype.type(beta), SOFTPLUS, problem.loss), ridge.size
+    # A literal activation would compile the called functions again.
+    form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
     v, sums = room.v, room.sums
     downhill, step, trial = room.vectors[0], room.vectors[1], room.vectors[2]
     H, L, (least, most) = room.matrices[0], room.matrices[1], EXPONENTIAL
