@@ -16,7 +16,7 @@ DIGITS = 16  # number of random hex digits in names of temporary files
 
 @contextlib.contextmanager
 def replacing(path):
-    """Yield a temporary file that replaces the target if the block ends without an error.
+    """Yield a temporary file that replaces `path` if the `with` block ends without an error.
 
     The target of a symbolic link is replaced. An existing file keeps its mode and owner. Temporary
     files of killed processes in the folder are removed. Raises OSError if the target cannot be
@@ -42,7 +42,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the status of the file to replace, or None without; OSError if not writable."""
+    """Return the status of the file to replace, None if there is none; OSError if not writable."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new temporary file with permissions `mode`, locked if possible, and its path."""
+    """Return a new temporary file (open, locked if possible) with permissions `mode`; its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

@@ -38,12 +38,12 @@ def check_count(record: Any, name: str, least: int = 1, most: int = MOST_COUNT) 
 
 
 def check_seed(record: Any) -> None:
-    """Raise ArgumentError unless the field `seed` of a record is valid; convert it to int."""
+    """Raise ArgumentError unless a record's field `seed` is from 0 to 2^53; convert it to int."""
     object.__setattr__(record, "seed", as_seed(record.seed))
 
 
 def check_threads(record: Any) -> None:
-    """Raise ArgumentError unless the field `threads` of a record is a number of threads or None."""
+    """Raise ArgumentError unless a record's field `threads` is None or an integer 1 to 1024."""
     if record.threads is not None:
         object.__setattr__(record, "threads", as_threads(record.threads))
 
@@ -96,7 +96,7 @@ def as_seed(value: Any) -> int:
 
 
 def as_threads(value: Any, name: str = "threads") -> int:
-    """Return an argument as a number of threads (int); raise ArgumentError if it is not valid."""
+    """Return an argument as a number of threads; raise unless it is an integer from 1 to 1024."""
     return whole(name, value, 1, MOST_THREADS)
 
 

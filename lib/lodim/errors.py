@@ -48,7 +48,7 @@ class ExtrapolationWarning(UserWarning):
 
 @contextmanager
 def no_row_warnings() -> Iterator[None]:
-    """Suppress warnings about rows within a `with` block, such as about generated rows."""
+    """Suppress ExtrapolationWarning and DataWarning in a `with` block, as for generated rows."""
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):
             warnings.simplefilter("ignore", category)

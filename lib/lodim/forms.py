@@ -1,7 +1,7 @@
-"""Forms: declared shapes, types and ranges of the fields of a record, and their storage in files.
+"""Forms: rules for the fields of a record: type, shape, range, and storage in a file.
 
-A file may hold any values, so reading checks every field. Sizes are numbers or symbols: "M" gets
-its value where it first occurs, and must be equal afterwards; "2 + p" is an expression.
+A file may hold any values, so reading checks every field. A length in a shape is a number, a symbol
+such as "p", or "2 + p". The first array with a length "p" sets p; all later ones must agree.
 """
 
 import ast
@@ -27,8 +27,8 @@ Size = int | str
 class Form:
     """Rules to read, check and write one type of value in files.
 
-    read : callable(value, where, sizes) -> value, or ValueError; where : name of the field; sizes :
-        dict of known lengths, such as {"p": 3}
+    read : callable(value, where, sizes) -> checked value, or ValueError; where : name of the field
+        for messages; sizes : dict of the lengths known so far, such as {"p": 3}
     write : callable(value) -> stored value
     """
 
@@ -52,12 +52,15 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare a field of float64 numbers with a shape such as real("n", "p"), or one number."""
+    """Declare a field of float64 numbers, of a shape as in real("n", "p"); without one a number.
+
+    least, most : range of the numbers; nan : whether NaN is allowed
+    """
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers with a shape, which may be as large as squares."""
+    """Declare a field of float64 numbers up to 1e210, such as sums of squares, with a shape."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
@@ -77,7 +80,7 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: an integer equal to a symbol, such as "p" in shapes of other fields."""
+    """Declare a field: an integer equal to a length, such as "p" in the shapes of other fields."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -89,7 +92,7 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare a field of responses: codes 0, ..., C - 1 of C classes, or any numbers if C is 0."""
+    """Declare a field of `rows` responses: codes 0..C-1 of C classes, or any numbers if C is 0."""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -117,7 +120,7 @@ def ascending(inner: Any, strictly=False) -> Any:
 
 
 def choice(*allowed: Any) -> Any:
-    """Declare a field with one of the given plain values, of the same type."""
+    """Declare a field with one of the given values (text, number or bool), of the same type."""
 
     def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
@@ -151,7 +154,7 @@ def plain() -> Any:
 
 
 def modest() -> Any:
-    """Declare a field of plain values, or lists and dicts of them, with numbers up to 1e105."""
+    """Declare a field of None, text, bools, numbers up to 1e105, or lists and dicts of them."""
     return _checked(_check_modest)
 
 
@@ -177,12 +180,12 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner` with its own lengths, such as another "p"."""
+    """Declare a field of the form `inner`, whose "p" may differ from "p" in other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
 def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
-    """Declare a field: a tuple of `count` values (any number if None) of the form `inner`."""
+    """Declare a field: a tuple of `count` values (None: any number) of the form (rule) `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -208,9 +211,10 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """Declare a field: a dict of columns with `rows` values each; columns without form are numeric.
+    """Declare a field: a dict column name -> `rows` values, which have the column's form (rule).
 
-    forms : forms of required columns by name; others : of optional columns
+    forms : dict name -> form of each required column; others : forms of optional columns. Any other
+        column must hold numbers or NaN.
     """
     known, number = forms | others, real(rows, nan=True)
 
@@ -224,7 +228,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of a class, or a dict with forms by name."""
+    """Declare a field: another record; kind : its class, or a dict field name -> form (rule)."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -241,7 +245,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a field: a record of one of several classes, stored with the class's number."""
+    """Declare a field: a record of one of several classes, stored with its class's position."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -295,7 +299,10 @@ def record(kind: type[T]) -> type[T]:
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`."""
+    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`.
+
+    So a dataclass does not take them for default values.
+    """
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -313,7 +320,7 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of entries, each read by its form; raise for missing or unknown entries."""
+    """Return values read by their forms (rules), by name; ValueError if names are wrong."""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -370,7 +377,7 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return a length: a number, symbol or expression; an unknown symbol gets the value `found`."""
+    """Return the length that a form states; a symbol without a value gets the length `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)

@@ -47,7 +47,7 @@ def showing(progress: Any, call: str) -> Iterator[None]:
 
 @contextmanager
 def bar(total: int, what: str) -> Iterator["Step"]:
-    """Start a task of `total` steps; the yielded Step's `update(1)` marks a step as completed."""
+    """Show the task `what` of `total` steps; yield a Step, whose update(1) completes one step."""
     display = _display.get() or Display(what)
     step = Step(display, total, what)
     display.steps.append(step)
@@ -60,7 +60,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield the items; an item counts as completed when the next one is requested."""
+    """Yield the items and show progress; an item is completed when the next one is requested."""
     with bar(total, what) as shown:
         for item in items:
             yield item
@@ -75,7 +75,7 @@ def remark(text: str) -> None:
 
 
 class Step:
-    """A task with a total number of steps, of which some are completed, for a progress display."""
+    """Task in a progress display, with its total number of steps, and how many are completed."""
 
     def __init__(self, display: "Display", total: int, what: str):
         self.display, self.total, self.what, self.done = display, total, what, 0

@@ -16,7 +16,7 @@ def near_matches(name, names):
 
 
 def first_few(names, most=8):
-    """Return the first few names as text: quoted, joined, with the number of others."""
+    """Return the first `most` names, quoted, as text such as "'a', 'b' and 3 more"."""
     return (
         first_names([f"{name!r:.100}" for name in names[:most]], most, len(names)) or "no columns"
     )
@@ -51,7 +51,7 @@ SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
 
 
 def _without_settings(names, room):
-    """Return names of features without arguments of calls, if one is longer than `room`.
+    """Return names of features without the arguments of calls, if a name is longer than `room`.
 
     For example bs(x)[0] instead of bs(x, df=4)[0].
     """

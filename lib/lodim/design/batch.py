@@ -69,7 +69,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of groups of rows that are held out together: groups or clusters; or None."""
+        """Codes (n,) of the groups, else of the clusters, which are held out together; or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -89,9 +89,9 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of blocks of 4,096 rows that have all rows of positive weight.
+        """Ranges (lo, hi) of the blocks of 4,096 rows that contain a row of positive weight.
 
-        None if these are all blocks.
+        Kernels (compiled loops) skip other blocks. None if all blocks are to be used.
         """
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
@@ -104,18 +104,18 @@ class Batch:
         return self.n if self.weights is None else int(np.count_nonzero(self.weights))
 
     def offsets(self, n_scores):
-        """Return a read-only view (n, n_scores) of the offset of each row and score."""
+        """Return the offset as a read-only view (n, n_scores), for n_scores linear predictors."""
         offset = np.zeros(()) if self.offset is None else self.offset
-        # With one score, the offset may have shape (n,).
+        # With one linear predictor, the offset may have shape (n,).
         return np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (self.n, n_scores))
 
     def offset_matrix(self, n_scores):
-        """Return a new array (n, n_scores) of the offset of each row and score; zeros if None."""
+        """Return the offset as a new array (n, n_scores), for n_scores linear predictors; or 0."""
         return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
-    """Return a batch's training rows and held-out rows as two batches; held_out : (n,) bool.
+    """Return a Batch's training rows and held-out rows as two batches; held_out : (n,) bool.
 
     Features are centred (and scaled, if `standardize`) by the training rows only.
     """
@@ -123,9 +123,9 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the training rows and the held-out rows as two batches, their means and scales.
+    """Return (training batch, held-out batch), the means (p,) and the scales (p,).
 
-    Means (p,) and scales (p,) are of the training rows; both batches are standardized by them.
+    Means and scales are of the training rows; both batches are standardized by them.
     """
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
@@ -178,12 +178,12 @@ class SplitsInPlace(Sequence):
 
 
 def with_positive_weight(batch):
-    """Return the batch without rows of weight zero."""
+    """Return the Batch (rows as numbers) without rows of weight zero."""
     return batch if batch.n_positive == batch.n else subset(batch, batch.positive_weight)
 
 
 def subset(batch, i, X=None):
-    """Return a batch of the rows at positions i; X (n, p), if given, are their features."""
+    """Return a Batch of the rows at positions i; X (n, p), if given, replaces their features."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

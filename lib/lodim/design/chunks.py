@@ -86,7 +86,7 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the table of one chunk of rows (Span), given the columns in its row range."""
+    """Return the Table of one chunk (Span) of a table; columns : those in the chunk's row range."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -127,7 +127,7 @@ class TableChunks(Chunks):
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
-        """Return a table of the complete rows at the given positions; None means all rows."""
+        """Return a Table of the complete rows at positions `rows`; None means all rows."""
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
@@ -190,13 +190,13 @@ def frame_of(read, labels):
 
 
 class Cutter:
-    """Buffer that receives consecutive ranges of rows, and returns the rows of chunks in order."""
+    """Buffer that takes ranges of rows in order, as files give them, and returns rows of chunks."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Append a dict of columns with the rows start to stop - 1, which follow the last ones."""
+        """Append rows start to stop - 1, a dict of columns, directly after the rows put before."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
@@ -322,7 +322,7 @@ class SourceChunks(Chunks):
     """Complete rows of data that are not in memory, in chunks that are read again in each pass.
 
     table : Table without columns; n_rows : number of rows of the data, complete or not
-    known : dict of summaries by column name from the first pass, or None
+    known : dict column name -> Summary from the first pass; None if they must be computed
     """
 
     store: ChunkStore
@@ -445,7 +445,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return chunks of rows for the client's workers; `read` itself if it is a single chunk."""
+        """Return the chunks `read` (SourceChunks) for a client's workers; one chunk stays here."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

@@ -26,7 +26,7 @@ def read_only(x):
 
 
 def weight_unit(weights):
-    """Return a divisor for weights (n,) that keeps sums of their squares finite; usually 1."""
+    """Return a divisor of weights (n,), usually 1; after division, sums of squares are finite."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
@@ -38,7 +38,7 @@ def as_real(values):
 
 
 def kernel_weights(weights, unit=1.0):
-    """Return weights (n,) divided by `unit`; None (all weights are one) gives an empty array."""
+    """Return weights (n,) divided by `unit`; None (all are one) gives an empty array."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)

@@ -56,7 +56,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return values of a date function, such as "year"; days : (n,) days since 1970-01-01."""
+    """Return values (n,) of a date function, such as "year"; days : (n,) days since 1970-01-01."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -253,7 +253,7 @@ def without_levels(column, known, forgiven=None):
 
 
 def concat(stretches):
-    """Return one column from consecutive chunks of its rows; raise DataError if their kinds differ.
+    """Return one Column from those of consecutive chunks; raise DataError if their kinds differ.
 
     Categories declared identically in all chunks are kept; other levels are collected and sorted.
     """
@@ -310,7 +310,7 @@ def join_kinds(kinds):
 
 
 def _is_open(column):
-    """Return whether all values are missing, so that the kind of the column is unknown."""
+    """Return whether a column has only missing values, so that its kind is unknown."""
     return column.kind == "empty" or (column.kind == "level" and not column.levels)
 
 
@@ -389,7 +389,7 @@ def raise_unknown_level(name, level, levels, cure=""):
 
 @dataclass
 class Table:
-    """Columns, with the positions of the complete rows that are used.
+    """Columns of the data, with the positions of the complete rows to use and their weights.
 
     rows : (n,) positions of the rows to use, empty for all; index : row labels
     positive_weight : (n,) bool, rows of positive weight; None if all are

@@ -47,7 +47,7 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """Formula with everything that it learns from training data, but no row of the data.
+    """Formula with all that it learns from training data to convert new data; holds no row.
 
     family : of the response, 'none' without; parameter : of the family, such as Tweedie's power
     terms : a term is a tuple of factors, whose columns are multiplied
@@ -199,7 +199,8 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
 
-        known : result of `known_levels`; part : whether these are some of the training rows
+        response : whether to read the response; known : result of `known_levels`
+        part : whether these are some of the training rows
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
@@ -217,7 +218,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return per feature with limits its extreme outliers: (Limits, row positions, values)."""
+        """Return a list of (Limits, row positions, values): the extreme outliers per feature."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -255,7 +256,7 @@ class Design:
         return restricted, kept
 
     def rescaled(self, mean, scale):
-        """Return the design with each feature replaced by (feature - mean) / scale."""
+        """Return the design with each standardized feature x replaced by (x - mean) / scale."""
         return replace(self, mean=self.mean + self.scale * mean, scale=self.scale * scale)
 
     def _offset(self, offset):
@@ -432,7 +433,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return those of the data's column names that a formula and other arguments read.
+    """Return the names of the data's columns that a formula and other arguments read.
 
     beside : arguments that may be column names
     """

@@ -67,14 +67,14 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and what its transforms (splines) learn."""
+    """Return an expression's number of columns, and what its splines, means etc. learn, a tuple."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression with the learned `states` makes `width` columns."""
+    """Raise ValueError unless an expression makes `width` columns with the learned `states`."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -83,7 +83,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a syntax tree; removes its entries from `states`."""
+    """Return the number of columns of an expression; removes from `states` what it has learned."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)

@@ -52,11 +52,11 @@ class Levels:
     alike. With reference levels the first level has no column.
 
     name, called : a column, or if `called` the code, such as C(x, Sum)
-    labels : of the columns
+    labels : names of the columns, such as levels
     matrix : contrasts, row i with the column values of level i; None for 0/1 columns
-    unseen : declared categories without training rows, treated as missing
+    unseen : declared categories without training rows; new rows with them count as missing
     missing : label of the last column, which marks missing values; or None
-    shares : (n_levels,) training shares, which replace a missing value; or None
+    shares : (n_levels,) share of each level in training, which replaces a missing value; or None
     """
 
     name: str = forms.text()
@@ -70,7 +70,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor of levels that all occur, without missing values."""
+        """Return the Levels factor of a column whose levels all occur, without missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -124,7 +124,7 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the data columns of a part of a term: (column name, None) or (None, code)."""
+    """Return the data columns that a key reads: (column name, None), or (None, code) of a call."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
@@ -236,7 +236,7 @@ def is_counted(code):
 
 
 def is_computed_condition(factor):
-    """Return whether a factor (part of a term) is a condition, with the levels False and True."""
+    """Return whether a factor (part of a term) is a condition such as I(x > 0)."""
     called = isinstance(factor, Levels) and factor.called
     return called and language.is_condition(tree(factor.name).args[0])
 
@@ -266,7 +266,7 @@ def width(factor):
 
 
 def letters(factor):
-    """Return about how many characters the longest name of a factor's columns has."""
+    """Return the approximate length of the longest name of a factor's columns, in characters."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 

@@ -45,7 +45,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Function that returns the values of a part of a term in all rows, with a cache.
+    """Function that returns the values of a factor (part of a term) in all rows, with a cache.
 
     again : whether all terms will be evaluated a second time; small results are then kept
     """
@@ -65,7 +65,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield an array of values, and the positions of the rows to use, per feature of a term.
+    """Yield (array of values, positions of the rows to use in it) per feature of a term.
 
     The array is the user's own column if possible. Empty positions mean all rows.
     """
@@ -131,7 +131,7 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 def learn_moments(terms, table, prepared=None, *, known, limits):
     """Return the moments (p, 5) of the features: weights, mean, squared deviations, range.
 
-    known : (p,) features to skip, with zeros in the result
+    known : (p,) bool, features to skip because their moments are known; zeros in the result
     limits : dict feature position -> (lower, upper, middle); values outside become the middle
     """
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
@@ -206,7 +206,7 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if distance / scale, of the value farthest from the mean, is too large."""
+    """Raise DataError if distance / scale is too large; distance : largest one from the mean."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -269,7 +269,7 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) after extreme outliers are replaced, given those before.
+        """Return the moments (p, 5) after extreme outliers are replaced; moments : those before.
 
         limits : dict feature position -> (lower, upper, middle); values outside become the middle
         """
@@ -278,7 +278,7 @@ class Features:
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5) of features; copied from `found` if marked in `known` (p,)."""
+        """Return the moments (p, 5) of features, those marked in `known` (p,) from `found`."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -321,7 +321,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return summaries of columns, with moments computed after outliers are replaced."""
+    """Return a list of Summary of columns, with moments computed after outliers are replaced."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)

@@ -29,7 +29,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return the module narwhals, and `data` (a frame, such as of polars) wrapped as its DataFrame.
+    """Return the module narwhals, and `data`, such as a polars frame, as a narwhals DataFrame.
 
     words : description of readable data, for error messages
     """
@@ -132,7 +132,7 @@ def take_rows(data, rows):
 
 
 def rows_of(data):
-    """Return a pandas Series (one row) as a frame of one row; other objects unchanged."""
+    """Return a pandas Series (one row) as a frame of one row; return other objects unchanged."""
     if not isinstance(data, pd.Series):
         return data
     if not any(isinstance(label, str) for label in data.index):
@@ -144,7 +144,7 @@ def rows_of(data):
 
 
 def dict_as_frame(data):
-    """Return a dict of columns as a pandas DataFrame; other objects unchanged."""
+    """Return a dict of columns as a pandas DataFrame; return other objects unchanged."""
     if not isinstance(data, Mapping):
         return data
     frame = read_frame(data)

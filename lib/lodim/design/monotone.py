@@ -18,7 +18,7 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return per direction 1 for "increasing", -1 for "decreasing" and None for any other value."""
+    """Return a list, one entry per column: 1 increasing, -1 decreasing, None for other values."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
@@ -48,7 +48,7 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term reads the column `name`, other than as indicator of missing values."""
+    """Return whether a term reads the values of column `name`, not only which are missing."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 

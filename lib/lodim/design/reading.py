@@ -79,9 +79,12 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows (RowInputs -> Rows), and its argument.
+        """Return a function RowInputs -> Rows, which reads the complete rows, and its argument.
 
-        The argument is `inputs`, restricted to the sampled rows if a sample is requested.
+        The argument is `inputs`, or their sampled rows. The function is called again with other
+        weights if these depend on the response.
+
+        request : columns to summarize; answers : columns of the response
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
@@ -94,13 +97,15 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The complete rows of some data, before features are learned.
+    """The n complete rows of the data: row inputs, columns and positions, without features.
 
-    table : Table with at least the columns of the response; parts : chunks with all columns
-    rows : (n,) positions of the complete rows in `index`, the labels of all N rows
+    inputs : RowInputs (weights, offset etc.) of the complete rows
+    table : Table in memory, with at least the columns of the response
+    parts : Chunks with all columns, from which features are computed
+    rows : (n,) positions of the complete rows among all N rows; index : labels of the N rows
     n_dropped, n_incomplete : number of dropped rows, and of rows that miss only features; both of
         positive weight
-    streamed : whether the chunks are read again in each pass
+    streamed : whether the data are not in memory, so that each pass reads the chunks again
     """
 
     inputs: RowInputs
@@ -132,7 +137,7 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Result of a first look at a chunk of rows; scans of consecutive chunks can be joined.
+    """Missing values, response and row inputs of a chunk, found when it is first read.
 
     runs : list of (position in the chunk, row number in the file, file) per run of rows
     flags : Flags, which mark missing values
@@ -167,7 +172,7 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan (missing values) of a chunk of rows, and a dict of its columns."""
+    """Return the Scan (missing values and response) of a chunk of rows, and its columns, a dict."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -254,7 +259,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows (complete rows, read again in each pass) after all chunks were added."""
+        """Return the Rows of the data (complete rows, read again in each pass)."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

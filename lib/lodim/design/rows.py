@@ -47,7 +47,7 @@ class Response:
 
     @property
     def key(self):
-        """The response as (column name, None), or (None, code) if it is an expression."""
+        """Key of the response: (column name, None), or (None, code) if it is an expression."""
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
@@ -81,8 +81,8 @@ class Response:
 class RowInputs:
     """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
-    `read` makes arrays of float64: offset (n,) or (n, K), others (n,), with codes for clusters and
-    groups. Rows of a cluster may be dependent. Rows of a group are held out together.
+    `read` makes float64 arrays: offset (n,), or (n, K) for K classes; others (n,), with codes for
+    clusters and groups. Rows of a cluster may be dependent. Rows of a group are held out together.
     """
 
     weights: Any = None
@@ -117,14 +117,14 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the row inputs (weights, offset etc.) of the rows start to stop - 1."""
+        """Return the row inputs of rows start to stop - 1; DataError if an array is too short."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return the row inputs of the complete rows; weights that are all one become None."""
+        """Return the row inputs at the positions `rows`; weights that are all one become None."""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -269,13 +269,14 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return a Table of the complete rows of a frame, their positions, and two numbers.
+    """Return a Table of the complete rows of a frame, their positions, and two numbers of rows.
 
-    These count the dropped rows, and the rows that lack only features. A complete row has a
+    They are the numbers of dropped rows, and of rows that miss only features. A complete row has a
     response, weight and offset, and all features if `missing` is "drop".
 
     features, answers : columns of the right and the left side of the formula
-    known : dict column -> arguments of `without_levels`, which makes new levels missing
+    learning : whether to raise DataError if no row is complete
+    known : dict column -> (training levels, new levels that count as missing)
     """
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
@@ -328,9 +329,9 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return the positions of the complete rows, and the numbers of other and of incomplete rows.
+    """Return positions of complete rows, number of dropped rows, number that miss only features.
 
-    Incomplete rows miss only features. Rows of weight zero are not counted in the two numbers.
+    Rows of weight zero are not counted. If `learning`, DataError is raised if no row is complete.
     """
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
@@ -370,9 +371,10 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Return the response (n,) with classes coded, its Response with levels, and its family.
+    """Return the response (n,) with classes coded, its Response with levels, and the family's name.
 
-    A missing response in a row that is kept is NaN. The family is guessed from the values if None.
+    response : Response without levels; None gives (None, None, "none")
+    family : name; None guesses it from the values. A missing response in a row that is kept is NaN.
     """
     if response is None:
         return None, None, "none"
@@ -418,7 +420,7 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) with equal sums per class: n / (K n_k) for a row of class k of K.
+    """Return weights (size,) with equal sums per class: n / (K n_k) in class k of K, with n_k rows.
 
     y : (n,) class codes, NaN if missing; rows : (n,) positions of these rows among all `size` rows.
         Rows without a class have weight one.
@@ -548,7 +550,7 @@ class Fill:
 
 
 def learn_fills(summaries):
-    """Return the replacement of missing values (Fill) of each column, from its Summary."""
+    """Return a tuple of Fill (replacement of missing values), one per column's Summary."""
     return tuple(_learn_fill(found) for found in summaries)
 
 
@@ -568,7 +570,7 @@ def _learn_fill(summary):
 
 
 def filled(table, fills):
-    """Return the table with missing values replaced; fills : a replacement (Fill) per column."""
+    """Return the Table with missing values replaced; fills : a Fill (replacement) per column."""
     gaps = [f for f in fills if f.name in table.columns and has_gaps(table, f.name)]
     columns = {f.name: _fill(table.columns[f.name], f.value) for f in gaps}
     return replace(table, filled=columns)
@@ -595,7 +597,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return the terms that are 1 in rows where a column is missing, one per column that needs it.
+    """Return terms that are 1 in rows where a column is missing, per column with missing values.
 
     No indicator is needed if the formula codes missing values of the column as a level.
     """

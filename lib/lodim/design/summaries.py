@@ -1,8 +1,8 @@
 """Summaries of columns (levels and counts, moments, missing values, outliers), merged over chunks.
 
-Extreme outliers ("wild" values) are replaced by a middle value: a single cell of 1e12 would
-determine mean and scale. A value is wild only if its gap to the others is many times their range,
-so that heavy tails stay unchanged. Clipping would still let a few rows determine the slope.
+Extreme outliers ("wild" values) are replaced by a value near the median: a single cell of 1e12
+would determine mean and scale. A value is wild only if its gap to the others is many times their
+range, so that heavy tails stay unchanged. Clipping would still let a few rows determine the slope.
 """
 
 from dataclasses import dataclass, replace
@@ -53,15 +53,16 @@ class ColumnRequest:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Summary of a column over the complete rows.
+    """Statistics of one column over the complete rows, from which terms of the formula learn.
 
-    column : the Column without its rows
+    column : its name and kind, as a Column without values
     n, n_missing : number of rows, and of rows in which the column is missing
-    n_known, n_gaps : number of rows of positive weight in which it is known, and missing
-    levels : levels of a category, or distinct values
-    counts, mass : (n_levels,) number of rows, and total weight, per level
-    moments : (5,) sum of weights, mean, sum of squared deviations, minimum and maximum
-    extremes : positions of the rows with the smallest and the largest number, or -1
+    n_known, n_gaps : rows of positive weight in which it has a value, and in which it is missing
+    levels : levels of a category, or distinct numbers if requested; else empty
+    counts, mass : (n_levels,) number of rows, and total weight, per level; None without levels
+    moments : (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; None if not
+        requested
+    extremes : positions of the rows with the smallest and the largest number; -1 if not requested
     """
 
     column: Column
@@ -87,7 +88,7 @@ class Summary:
 
 
 def summarize(table, request):
-    """Return the list of Summary of the requested columns of a table."""
+    """Return a list with the Summary (counts, moments etc.) of each requested column of a Table."""
     names = list(request.names)
     return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
@@ -170,7 +171,7 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge the summaries of consecutive chunks of rows: one list per chunk into one list."""
+    """Merge lists of Summary of consecutive chunks of rows, one list per chunk, into one list."""
     if len(parts_found) == 1:
         return list(parts_found[0])
     columns = list(zip(*parts_found, strict=True))
@@ -263,18 +264,18 @@ class Limits:
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
     def _check_fields(self):
-        """Raise ValueError unless the middle is within the limits, the farthest value outside."""
+        """Raise ValueError unless the middle is in the range, and the farthest value an outlier."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Return which of the numbers x (n,) are extreme outliers (outside the limits), (n,)."""
+        """Return which of the numbers x (n,) are extreme outliers, i.e. outside of `ends`."""
         low, high = self.ends
         return (x < low) | (x > high)
 
     @property
     def ends(self):
-        """Range (low, high) outside of which numbers are extreme outliers."""
+        """Bounds (low, high) beyond which numbers are outliers: 10 ranges below and above."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -368,18 +369,19 @@ def find_limits(x, name):
 
 
 def limits_by_position(limits, names):
-    """Return a dict position of a feature -> (lower, upper, middle) of a list of Limits.
+    """Return a dict feature position -> (lower, upper, middle), given a list of Limits.
 
-    names : of all features. Values outside lower and upper are replaced by the middle.
+    names : of all features. Values outside lower and upper are outliers, replaced by the middle.
     """
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Return the numbers x at `rows` with outliers replaced by the middle, and new row positions.
+    """Replace outliers among the numbers x[rows]; return the new numbers and their positions.
 
-    limits : (lower, upper, middle), or None to return x and rows unchanged
+    limits : (lower, upper, middle); numbers outside lower and upper become the middle. The new
+        positions are empty, which means all. With None, x and rows stay unchanged.
     """
     if limits is None:
         return x, rows

@@ -1,4 +1,4 @@
-"""The terms of a design: learned from summaries of columns, counted and named."""
+"""The terms of a formula, such as x or a:b: learned from training data, counted and named."""
 
 import itertools
 import math
@@ -53,7 +53,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return the summaries of columns that seem to identify rows, and warn of each of them.
+    """Return the Summary of each column that seems to identify rows, as names do, and warn of it.
 
     Only columns that come from a dot in the formula are checked, not those `written` in it.
     """
@@ -71,11 +71,12 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Return the terms, a dict of the names of features and terms, and the sample size.
+    """Return the terms, a dict (names, term_names, term_of; see Design), and the sample size.
 
     The sample size is the number of rows from which splines learned; 0 if all rows were used.
 
     keys : terms to learn, as tuples of (column name, None) or (None, code)
+    parts : Chunks of the training rows; missing : treatment of missing features
     summaries : dict of Summary by column name; fills : replacements of missing values
     reference_levels : whether to code factors as R does
     """

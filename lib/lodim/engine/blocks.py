@@ -1,8 +1,8 @@
 """Sums of kernels over fixed blocks of rows, computed by several threads.
 
-Each block writes its own partial sum. Partial sums are added in a fixed order: the 16 blocks of
-65,536 rows, then these. So results are identical bit for bit for any number of threads, in memory,
-on a GPU or on a cluster. Plain threads suffice, since kernels release the GIL.
+Each block of 4,096 rows writes its own partial sum. These are added in a fixed order: first within
+spans of 16 blocks (65,536 rows), then over spans. So results are identical bit for bit for any
+number of threads, in memory, on a GPU or on a cluster. Kernels (compiled loops) release the GIL.
 """
 
 import os
@@ -51,7 +51,7 @@ def place(X, engine, large=None):
 
 
 def _device(X):
-    """Return why X cannot be on a GPU (an error, or None), and `engine.cuda` (or None)."""
+    """Return (None, the module `engine.cuda`), or (error, None) if X cannot be on a GPU."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -120,9 +120,9 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, *args) over blocks of 4,096 rows, 0 to n_blocks - 1, by several threads.
+    """Run kernel(lo, hi, *args), which processes blocks lo to hi - 1 of 4,096 rows, by threads.
 
-    runs : ranges (lo, hi) of blocks to process; None means all
+    runs : ranges (lo, hi) of the blocks to process; None means 0 to n_blocks - 1
     """
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
@@ -150,7 +150,7 @@ def _over_runs(kernel, runs, lo, hi, *args):
 
 
 def runs_of(some):
-    """Return ranges (first, end) of consecutive True in `some` (n_blocks,); None if all are."""
+    """Return ranges (first, end) of consecutive True in `some` (n_blocks,); None if all is True."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -158,7 +158,7 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...], by threads if all items hold at least 2,000,000 `numbers`.
+    """Return [work(item), ...], by threads if all items hold `numbers` >= 2,000,000 values.
 
     Only work that releases the GIL gains from threads. Errors are raised in the order of the items.
     """
@@ -183,9 +183,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return the sum over row blocks of what kernel(lo, hi, partials, tiles, *args) writes.
+    """Return a sum over all rows, such as a gradient, of which a kernel writes the partial sums.
 
-    shape : of partials[block], the sum over one block of 4,096 rows
+    kernel : called as kernel(lo, hi, partials, tiles, *args); it writes the sum over the rows of
+        block b to partials[b] for blocks lo to hi - 1 of 4,096 rows
+    tiles : X in tiles of 64 rows; shape : of partials[b]
     runs : ranges (lo, hi) of blocks to process; None means all
     """
     if not on_host(tiles):
@@ -213,7 +215,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices of 65,536 of the n rows, in order.
+    """Return the sum of part(rows), called with slices of 65,536 of the n rows, in order.
 
     The result has the same bits on any processor. `add` joins two partial sums.
     """
@@ -254,9 +256,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) per 65,536 consecutive rows, in order, computed where X is held.
+    """Yield work(X, *rows) per 65,536 consecutive rows, in order; computed by workers that hold X.
 
-    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None
+    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None; `work` gets their
+        parts with the 65,536 rows
     threads : number of calls in parallel for X in memory; None means all threads
     """
 
@@ -273,12 +276,12 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows) over each 65,536 of n rows; X in tiles of 64 rows."""
+    """Return the sum of the results of `over_spans`: of work(X, *rows) per 65,536 of the n rows."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return work(X, *rows), called per 65,536 of n rows, joined to (n, ...)."""
+    """Return the values per row, (n, ...), that work(X, *rows) gives per 65,536 of the n rows."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
@@ -294,7 +297,7 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args), by the Dask workers that hold the tiles (of 64 rows), if any."""
+    """Return work(tiles, *args); if Dask workers hold the tiles (of 64 rows), they compute it."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

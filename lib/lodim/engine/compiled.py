@@ -108,7 +108,7 @@ def _folder():
 
 
 def _private():
-    """Return a cache folder that other users cannot write to, or None; kernels are code."""
+    """Return a cache folder that only this user can write to, since kernels are code; else None."""
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
@@ -129,7 +129,7 @@ LINE = 64  # size of a cache line in bytes
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """Load the memory `offset` bytes after the start of an array into cache; in compiled code."""
+    """Prefetch the memory `offset` bytes after an array's start; only compiled code can call it."""
 
     def codegen(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)

@@ -25,7 +25,7 @@ else:
 # One GPU with one queue: threads that fit folds in parallel take turns.
 _TURN = threading.RLock()
 _PLACED: dict[int, "DeviceTiles"] = {}
-ROW_BYTES = 64  # bytes per row in addition to features: response, weight, scores, and copies
+ROW_BYTES = 64  # bytes per row besides features: response, weight, linear predictors, copies
 
 
 def usable():
@@ -47,8 +47,8 @@ def free_bytes():
 class DeviceTiles:
     """X in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
 
-    A CPU kernel called with it runs its CUDA version: the function of the same name in the model's
-    `kernels/cuda.py`.
+    A CPU kernel (compiled loop) called with it runs its CUDA version: the function of the same name
+    in the model's `kernels/cuda.py`.
     """
 
     def __init__(self, array):
@@ -87,7 +87,7 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Run the CUDA version of a CPU kernel that writes to its last argument."""
+        """Run the CUDA version of a CPU kernel that writes values per row to its last argument."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):

@@ -26,7 +26,7 @@ PART_TILES = SPAN * TILES_PER_BLOCK
 PATIENCE = 5.0  # seconds between checks for workers while waiting
 WORKER_TIMEOUT = 30.0  # seconds without any worker after which a fit fails
 MEMORY_SHARE = 0.6  # share of a worker's memory for tiles; with more, Dask moves them to disk
-# bytes per row in addition to features: response, weight, scores, and their copies
+# bytes per row besides features: response, weight, linear predictors, and their copies
 BYTES_PER_ROW = 8 * 8
 SAME = ("python", "lodim", "numpy", "numba", "llvmlite", "distributed")  # versions that must agree
 
@@ -65,7 +65,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return [work(shared, *args) for args in each], computed by Dask workers."""
+    """Return [work(shared, *args) for args in each], computed by workers; sends `shared` once."""
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
@@ -88,7 +88,7 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """Group of rows on one Dask worker: chunks lo to hi - 1 (65,536 rows each), n_rows rows."""
+    """The n_rows rows that a Dask worker holds: chunks lo to hi - 1 of 65,536 rows each."""
 
     lo: int
     hi: int
@@ -313,7 +313,10 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if workers have other versions; warn if their processors differ."""
+    """Raise DeviceError if workers have other versions; warn if their processors differ.
+
+    hosts : dict worker address -> versions and processor, as `host` returns them
+    """
     here = host()
     # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}

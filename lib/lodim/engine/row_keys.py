@@ -22,6 +22,7 @@ def keys(X, weight, y=None, n_classes=0):
     Equal rows have equal keys. In symmetric designs, such as all combinations of levels, features
     alone do not distinguish rows; then the response y (n,) does.
 
+    weight : (n,) weights of the rows
     y : numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown
     """
     share = weight / weight.sum()
@@ -65,7 +66,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return a number (key) per row of a batch, (n,), and per class, (n_classes,).
+    """Return a number (key) per row of a Batch, (n,), and a key per class, (n_classes,).
 
     Keys depend on the content of rows, not on their order. A class has the mean of its rows' keys.
     """
@@ -129,17 +130,17 @@ def drawn(key, count, seed):
 
 
 def lengths(X, n, threads=1):
-    """Return the sum of squared features per row, (n,), of the first n rows of the tiles X."""
+    """Return the sum of squared features per row, (n,), of n rows; X : in tiles of 64 rows."""
     out = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, out, threads=threads)
     return out.reshape(-1)[:n]
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions of `count` rows of a batch of different length (sum of squared features).
+    """Return positions (count,) of rows of a Batch, evenly spread over their lengths; cached.
 
-    Rows are sorted by length, and every k-th is taken from a random first one on. The result is
-    cached.
+    The length of a row is its sum of squared features. Rows are sorted by length, and every k-th is
+    taken from a random first one on.
     """
     rows = batch.X, batch.weight
     return batch.once(
@@ -150,7 +151,7 @@ def sample_of(batch, count, seed, threads=1):
 def spread_sample(X, weight, count, seed, threads=1):
     """Return positions (count,) of rows of positive weight, evenly spread over their lengths.
 
-    The length of a row is the sum of its squared features, so the order of rows does not matter.
+    The length of a row is the sum of its squared features. The order of rows does not matter.
     """
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))

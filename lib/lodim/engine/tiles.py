@@ -1,7 +1,7 @@
 """Memory layout of X: tiles of 64 rows, stored by column within each tile, (n_tiles, p, 64).
 
-A kernel reads a (p, 64) tile column by column for z = Xw and again for X'r. Both loops vectorize,
-and the second reads from cache. Rows beyond n in the last tile are zero.
+A kernel (compiled loop) reads a (p, 64) tile by column for z = Xw, then for X'r with residuals r.
+Both loops vectorize, and the second reads from cache. Rows beyond n in the last tile are zero.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def unpack(tiles, n):
 
 
 def by_row(tiles, n):
-    """Return values of n rows without tiles: (n_tiles, 64) -> (n,), (n_tiles, K, 64) -> (n, K)."""
+    """Return tiles as values of n rows: (n_tiles, 64) -> (n,), (n_tiles, K, 64) -> (n, K)."""
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 
@@ -50,7 +50,7 @@ def rows(tiles, i):
 
 
 def of_rows(rows):
-    """Return the slice of tiles (64 rows each) for a slice of rows that starts at a tile."""
+    """Return the slice of 64-row tiles for a slice of rows that starts at a multiple of 64."""
     return slice(rows.start // TILE, count(rows.stop))
 
 
@@ -62,7 +62,7 @@ def pad(v, n_tiles, dtype=np.float64):
 
 
 def varies(tiles):
-    """Return which columns of X, (n_tiles, p, 64), are not zero in all rows, (p,) bool."""
+    """Return which columns of X, (n_tiles, p, 64), have a number other than 0, (p,) bool."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

@@ -17,11 +17,12 @@ from lodim.engine.tiles import TILE
 
 
 class WorkerTiles:
-    """An array in tiles of 64 rows, (n_tiles, ..., 64), in groups of rows that Dask workers hold.
+    """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel called with it runs on the workers, which use their rows of all such arguments.
+    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
 
-    beside : dict of columns read with the rows: name -> (array in this process, its WorkerTiles)
+    futures : Dask futures of the tiles, one per worker; n : number of rows
+    beside : dict of "y", "weights", "offset" -> (array in this process, its copy on the workers)
     """
 
     def __init__(self, cluster, futures, n, shape, dtype):
@@ -53,9 +54,9 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return WorkerTiles to which kernel(lo, hi, tiles, *args, out) added values on workers.
+        """Return WorkerTiles `out`, to which kernel(lo, hi, tiles, *args, out) has added values.
 
-        onto : WorkerTiles to copy to `out` first, or the axes (..., 64) of zeros
+        onto : initial values of `out`: WorkerTiles to copy, or the axes (..., 64) of zeros
         """
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
@@ -66,7 +67,10 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel on the workers, and add its value of each row to args[-1], an array here."""
+        """Run a kernel on the workers, and add its values per row to the last argument.
+
+        The last argument is an array (n_tiles, ..., 64) in the memory of this process.
+        """
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
@@ -81,9 +85,10 @@ class WorkerTiles:
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, *tiles, *args) per 65,536 rows, called on the workers.
+        """Return a list of function(rows, X, *args), called on the workers for each 65,536 rows.
 
-        rows : slice of these rows among all rows; tiles : the part of each array that holds them
+        rows : position of these rows among all rows, a slice; X : their tiles. WorkerTiles in
+            `args` are cut to these rows.
         """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
@@ -157,7 +162,7 @@ class WorkerTiles:
         self._sent.append((ref(values), there))
 
     def varies(self):
-        """Return which features are not zero in all rows, (p,) bool."""
+        """Return which features have a number other than 0 in some row, (p,) bool."""
         futures = self.cluster.submit(_varies, (self,))
         return np.any(self.cluster.results(futures), axis=0)
 
@@ -174,14 +179,17 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return the arguments that are WorkerTiles, self first, and positions of the others."""
+        """Return (self, *WorkerTiles in args), and (function, their positions in args, other args).
+
+        The other args are a tuple with None at the positions of WorkerTiles.
+        """
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Return WorkerTiles of X, (n, p) rows that the workers read, with other columns in `beside`.
+    """Return X, (n, p), as WorkerTiles whose rows the workers read; y etc. are in `beside`.
 
     make : callable(k) that returns chunk k (65,536 rows) as a Batch with X, y, weights and offset
     """
@@ -226,14 +234,14 @@ def _read(group, make):
 
 
 def _as_tiles(v):
-    """Return values per row, (n,) or (n, K), as (n_tiles, 64) or (n_tiles, K, 64): 64 rows each."""
+    """Return values (n,) or (n, K) in tiles of 64 rows: (n_tiles, 64) or (n_tiles, K, 64)."""
     if v.ndim == 2:
         return tiles.pack(v)
     return tiles.pad(v, tiles.count(len(v)))
 
 
 def _widths(group, rows):
-    """Return a dict name -> axes of y, weights and offset without rows: () or (K,)."""
+    """Return a dict "y", "weights" or "offset" -> axes besides rows: (), or (K,) for K classes."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -252,7 +260,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """Return a list of arguments: arrays at the positions `at`, values of `sent` elsewhere."""
+    """Return the list `sent` of arguments, with the arrays put at the positions `at`."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
