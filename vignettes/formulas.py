@@ -42,11 +42,12 @@
 # - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
 #   and `μ`), write them in `Q()`.
 # - *Limits.* lodim checks the number of features before it computes them. 100 features per column
-#   are always allowed. Beyond that, the limit is 100,000 features and 100 million numbers.
+#   are always allowed. Beyond that, the limit is 100,000 features, and 100 million
+#   values (rows times features).
 # - *patsy.* lodim takes splines and contrasts from the package patsy, but parses formulas itself.
 #   patsy's own parser exceeds Python's recursion limit at 1,000 columns, and accepts `a b`, `a|b`
-#   and `a^2` as Python code. It needs over 20 seconds for 25 crossed columns, which lodim refuses
-#   (`benchmarks/formulas.py`).
+#   and `a^2` as Python code. For a product of 25 columns (`x1*x2*...`), patsy needs over 20 seconds;
+#   lodim raises an error (`benchmarks/formulas.py`).
 #
 # ## Categories
 #

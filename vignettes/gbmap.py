@@ -18,7 +18,8 @@
 #
 # > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
 #
-# The function g is the softplus, a rounded max(0, z). So each learner has one bend, along one
+# The function g is the softplus, a rounded max(0, z), a_j is a constant, and w_j has the weights of
+# the constant 1 and of the features. So each learner has one bend, along one
 # direction w_j, and is (nearly) linear on both sides of the bend. `gbmap` fits the learners one
 # after the other, with a penalty `lambda_` on the mean of the squared weights (Eqs. 3, 4).
 #
@@ -65,8 +66,8 @@ print(fit)
 # The table may have a last row, `refit`. It means that all learners were optimized together after
 # the last boost, in a *joint fit*. A boost is optimal given the earlier boosts only. In a joint
 # fit, each learner is optimal given all other learners. By default, `gbmap` uses a joint fit if
-# this lowers the held-out deviance by at least 2%. It is only tried if there are enough rows for
-# eight learners.
+# this lowers the held-out deviance by at least 2%. It is only tried if there
+# are at least as many rows as eight learners have parameters.
 
 # %% [markdown]
 # ## Summary

@@ -74,10 +74,10 @@ ax = fit.plot()
 # echoes resemble each other, and bad echoes lie around them.
 #
 # Arrows show the largest *loadings* of features. If a feature increases by one standard deviation,
-# an echo moves along the arrow of this feature. (All arrows are stretched by the same factor.)
-# Loadings are coefficients, as in a regression. So if two features measure almost the same, their
-# loadings may be large and cancel each other. `arrows="correlations"` draws correlations with the
-# coordinates instead.
+# the point of an echo moves along the arrow of this feature. (All arrows are stretched by the same
+# factor.) Loadings are coefficients, as in a regression. So if two features measure almost the
+# same, their loadings may be large and cancel each other. `arrows="correlations"` draws
+# correlations with the coordinates instead.
 
 # %%
 ax = fit.plot("loadings", of="correlations")
@@ -85,10 +85,10 @@ ax = fit.plot("loadings", of="correlations")
 # %% [markdown]
 # ## Comparison with principal components and discriminant analysis
 #
-# We compare three views. Without a response, `melm` returns principal components (Theorem 1 of the
-# paper: their normal densities have the largest entropy). For two classes, Fisher's discriminant
-# analysis has only one direction. As second axis we use the first principal component of the data
-# after this direction was removed.
+# We compare the projection by `melm` with two others. Without a response, `melm` returns principal
+# components (Theorem 1 of the paper: their normal densities have the largest entropy). For two
+# classes, Fisher's discriminant analysis has only one direction. As second axis we use the first
+# principal component of the data after this direction was removed.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -152,10 +152,11 @@ print(fit.summary())
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate, from Theorem 3. On the unit
-# cube, this error rate is at most exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernels extend
-# beyond any box, so the probability outside the box is added to the bound. The bound holds for the
-# densities of the training rows, and is no estimate for new rows.
+# **Pairs of classes** shows an upper bound of the balanced error rate, from Theorem 3. If both
+# densities lie in a box of volume 1, this error rate is at most exp(−½ H₂ˣ), where H₂ˣ is the cross
+# entropy. Kernel densities have no limits. So `melm` uses a box around the rows, and adds the
+# probability outside the box to the bound. The bound holds for the densities of the training rows,
+# and is no estimate for new rows.
 #
 # **Starts.** The divergence has several local maxima. `melm` starts the search from principal
 # components, from directions of class means, from directions of class covariances and from random

@@ -24,8 +24,10 @@
 # > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
 # > rows),
 #
-# The factor t is the same for all views. `ripr` selects the views one by one. Each step adds the
-# view that lowers the leave-one-out loss most. The selection ends if the loss hardly falls.
+# where a share in the vote or in all rows is that of the class. The factor t has the lowest
+# leave-one-out loss, and is the same for all views. `ripr` selects the views one by one. Each step
+# adds the view that lowers the leave-one-out loss most. The selection ends if the loss hardly
+# falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
 # responses, clusters, and the method of the thesis, which uses one view per row.

@@ -59,7 +59,7 @@ ax = fit.plot("view")
 #
 # ### Selection of views (`method="assignment"`)
 #
-# If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares penalties from 0.03 to 30 units, and larger ones until one view is left. It chooses the largest penalty whose leave-one-out error is within `tolerance` standard errors of the lowest error.
+# If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares penalties from 0.03 to 30. The unit is (1 − α)²; for a numeric response, it is the mean variance of the losses of a row. If 30 leaves several views, `ripr` also tries larger penalties, until one view is left. It chooses the largest penalty whose leave-one-out error is within `tolerance` standard errors of the lowest error.
 #
 # For classes, `ripr` also tries a second search, which adds views one by one from the 60 best single views. The result of the second search is used if its error is lower by half a standard error. If it has more views, the error must be lower by one more standard error for each further view. `glance()` then shows NaN for `lambda_`. The printed errors are for the rows on which the views were selected; `ld.cv` estimates errors on new rows.
 #

@@ -85,9 +85,10 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _extended(self, V, columns):
-        """Return log joint densities and means of y, (Z, m), and variances of y (Z,).
+        """Return per component: log joint densities, means and variances of y given m rows.
 
-        V (t, m) are the values of m rows at t columns."""
+        V (t, m) are the rows' values at t columns. Log densities (Z, m) are of V and each of Z
+        components jointly; means (Z, m) and variances (Z,) of y are conditional on V."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = condition(np.empty(0), np.empty(0, np.int64), self.arrays)

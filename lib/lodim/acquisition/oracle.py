@@ -175,7 +175,8 @@ class _Search:
     def evaluate(self, sets):
         """Return price (C,), expected loss (C, k) and affordability (C,) of C sets of columns.
 
-        The loss is that for the unknown values of each of k similar training rows."""
+        The loss is the one expected if the row's unknown values were those of each of k similar
+        training rows."""
         oracle, state = self.oracle, self.state
         measured, paid = oracle.items.closed(state.measured, state.paid, sets)
         spent = oracle.items.spent(paid) - self.have

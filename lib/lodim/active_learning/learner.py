@@ -465,7 +465,9 @@ class Learner(Generic[FitT]):
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit the model and extend the learning curve; `asked` names the score of the last rows."""
+        """Fit the model and extend the learning curve.
+
+        asked : name of the score (query strategy) that chose the rows labelled last"""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)

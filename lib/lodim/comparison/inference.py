@@ -119,7 +119,9 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return standard errors (q, q) of differences of mean losses (q,); 0 for rounding errors."""
+    """Return standard errors (q, q) of the differences of q mean losses, given as `mean` (q,).
+
+    An error that is so small that it may be due to rounding is returned as 0."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300

@@ -37,7 +37,7 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A simulated feature: its name, its parents (features), and positions of its signals."""
+    """A simulated feature: its name, the features and base signals (positions) it is made from."""
 
     name: str
     parents: tuple[str, ...]

@@ -371,7 +371,9 @@ class SourceChunks(Chunks):
         return found
 
     def gather(self, rows, names):
-        """Return a table of the complete rows at the given positions; None means all rows."""
+        """Return a table of the columns `names` and of the complete rows at positions `rows`.
+
+        Without `rows` (None) the table has all complete rows."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}

@@ -427,7 +427,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels are exceptions (`others`): over 10%, or all except one."""
+    """Return whether too many levels are `others`, not numbers (dates): over 10%."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

@@ -52,10 +52,10 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the explained share of null deviance in the checked rows, and its standard error.
+    """Return the explained share of null deviance in the checked rows, and a standard error.
 
-    The error includes that of `before`, the share in the training rows. That error is taken as
-    proportional to the unexplained share and to 1 / sqrt(number of rows)."""
+    The error is that of the difference from `before`, the share in the training rows. The standard
+    error of `before` is taken as proportional to its unexplained share and 1 / sqrt(rows)."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)

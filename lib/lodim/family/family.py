@@ -58,7 +58,7 @@ class Family:
         return with_zero(score)
 
     def score_names(self, levels):
-        """Return the names of several scores, a list, given the classes."""
+        """Return a list of names of several linear predictors, given the classes."""
         return list(levels)
 
     def per(self, scale):

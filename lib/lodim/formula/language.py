@@ -146,7 +146,9 @@ def place(code, node):
 
 
 def canonical(name):
-    """Return the name that Python reads for a bare column name; it changes some letters."""
+    """Return a column name as Python reads it if it is written without Q('').
+
+    Python replaces some letters, such as the micro sign by the Greek mu (NFKC form)."""
     return unicodedata.normalize("NFKC", name)
 
 

@@ -30,7 +30,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as a dict of columns, with weight and offset; the last Batch made of them is cached."""
+    """Rows to predict: a dict of columns, weights (n,) and offset; the coded rows are cached."""
 
     columns: dict
     weight: np.ndarray

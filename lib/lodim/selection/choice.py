@@ -13,11 +13,12 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights exp(-(loss - lowest loss) / s) of each grid point's stages; their sum is one.
+    """Return weights exp(-(loss - lowest loss) / s), one per stage of each grid point; sum 1.
 
     A point is a combination of settings; a stage is a step of a fit, such as one learner added.
-    losses : per point one row per stage of (mean loss, weight, standard error) per fold
-    draws : number of sets of random folds; stages_open : whether stages before the last one count
+    losses : list with an array (n_stages, n_folds, 3) per point: mean loss, weight, standard error
+    draws : number of sets of random folds
+    stages_open : whether all stages count; otherwise only the last stage of each point
     spread, tie : s is `spread` standard errors of the lowest loss, but at least `tie`"""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:

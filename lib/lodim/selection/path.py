@@ -154,8 +154,8 @@ class Path(Generic[FitT_co]):
     call : str
         The call of the model.
     fits : tuple of Fit
-        Fits without results that take much time, such as training rows for neighbours; call the
-        model itself with a penalty for a complete fit.
+        One fit per penalty. Slow extra results, such as calibrated percentiles, are left out; call
+        the model itself with a penalty for a complete fit.
     penalty : str
         Name of the penalty, such as `lambda_` for gbmap.
 

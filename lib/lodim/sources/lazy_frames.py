@@ -25,7 +25,9 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Add the sums of a further pass; raise DataError if values or their order have changed."""
+        """Compare the checksums of a further pass through the data, and store those of new columns.
+
+        A DataError is raised if values or their order have changed. place : name for messages"""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(

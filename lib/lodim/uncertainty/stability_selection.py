@@ -32,8 +32,9 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
-    It holds if the share of pairs of halves that select a term is unimodal (Shah and Samworth 2013,
-    Theorem 2). q : mean number of terms that a half selects, of p"""
+    It assumes that a term's share of pairs of halves in which both select it has a unimodal
+    distribution (Shah and Samworth 2013, Theorem 2). q : mean number of terms that a half selects,
+    of p"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -46,8 +47,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
-    It holds for -1/2-concave shares of pairs of halves and -1/4-concave shares of halves (Shah and
-    Samworth 2013, Eq. 8). q : mean number of terms that a half selects, of p"""
+    It assumes that a term's share of selecting pairs of halves has a -1/2-concave distribution, and
+    its share of selecting halves a -1/4-concave one (Shah and Samworth 2013, Eq. 8). q : mean
+    number of terms that a half selects, of p"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))

@@ -124,7 +124,9 @@ def _by_cv(settings):
 
 
 def _judged(batch, settings):
-    """Return whether rows are held out, to choose the frontier (best models by price) or budget."""
+    """Return whether the fit holds out rows, by cross-validation.
+
+    Held-out losses choose the budget, or the models of the frontier (best models by price)."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True

@@ -108,7 +108,10 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """Return the model at a `position`: (is it on the frontier, index there or on the path)."""
+        """Return the model at a `position`, a pair (on_frontier, index).
+
+        The index counts on the frontier (best models by price) if on_frontier, else on the lasso
+        path. paid : Purchases (prices and purchased items) of the models of the path"""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)

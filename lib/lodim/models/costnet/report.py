@@ -120,7 +120,9 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return the search rules of the models, with the share of the unpenalized refit if below 1."""
+    """Return how each model was found: the name of the search rule, such as "group".
+
+    If its coefficients mix a penalized and an unpenalized fit, the weight of the latter follows."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 

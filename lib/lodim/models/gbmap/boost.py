@@ -295,7 +295,9 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the loss of one learner on a row sample, as a source of Hessians, or None."""
+    """Return the loss of one learner on a row sample, whose Hessians precondition L-BFGS.
+
+    The result is None if there are too many parameters for a Hessian to save time."""
     if not _preconditioned(state):
         return None
     if state.sample is None:

@@ -231,8 +231,9 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the best starting learners of each sign, (2 n_starts, 2 + p), and signs b.
 
     X (n, p) are centred rows; slope and curvature (n,) their loss derivatives; key (n,) numbers
-    computed from their content. A hinge (or u'x if `hinges` is False) is rated by a Newton step for
-    its coefficient next to a constant; b is the coefficient's sign.
+    computed from their content. Learners are (a, intercept, w). A hinge max(u'x - knot, 0), or u'x
+    if `hinges` is False, is rated by the loss that one Newton step for its coefficient and a
+    constant saves. b is the sign of this coefficient.
     """
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)

@@ -47,9 +47,10 @@ LOG = {  # sizes, likelihood, and how the fit ended
 class Estimates:
     """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
-    There are S scores: one, or K - 1 for K > 2 classes, since the first class has score 0. `kept`
-    are the columns that are not aliased (0 is the constant); an aliased column is a `combination`
-    of these. Scores of ordered classes differ only in the constant."""
+    There are S linear predictors: one, or K - 1 for K > 2 classes, since that of the first class is
+    zero. `kept` are the columns that are not aliased (0 is the constant); an aliased column is a
+    `combination` of the kept ones. Linear predictors of ordered classes differ only in the
+    constant."""
 
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
     combination: np.ndarray = forms.real("q", "1 + p - q")
@@ -58,16 +59,16 @@ class Estimates:
     null: np.ndarray = forms.real("S * q", "k")  # directions without a finite estimate
 
     def score(self, X, family):
-        """Return the scores (n, K) of the rows of a design matrix, without an offset.
+        """Return the linear predictors (n, K) of the rows of a design matrix, without an offset.
 
-        Columns are added one by one, so that a row's score does not depend on other rows."""
+        Columns are added one by one, so that a row's result does not depend on other rows."""
         linear = np.zeros((len(X), self.coef.shape[1]))
         for j, b in zip(self.kept, self.coef, strict=True):
             linear += X[:, j, None] * b
         return all_scores(linear, family)
 
     def scores_of(self, batch, family):
-        """Return the scores (n, K) of the rows of a batch, without an offset."""
+        """Return the linear predictors (n, K) of the rows of a batch, without an offset."""
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):

@@ -112,10 +112,10 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return deviance, gradient, information and others summed over a span (fixed range of rows).
+    """Return deviance, squared Pearson residuals, gradient and information, summed over rows.
 
-    The result is one vector (2 + S q + (S q)^2,) for S scores and q columns z = T'x, which `parts`
-    splits. With `observed` the information is the observed one, otherwise its expected value."""
+    The result is one vector (2 + S q + (S q)^2,) for S linear predictors and q columns z = T'x;
+    `parts` splits it. `observed` selects the observed, not the expected information."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -133,8 +133,8 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(found, coef):
     """Split the vector of `sums` into totals (2,), gradient (S q,) and information (S q, S q).
 
-    Totals are the deviance and the squared Pearson residuals. The others, for S scores and q
-    columns, are multiplied by the dispersion."""
+    Totals are the deviance and the squared Pearson residuals. Gradient and information, for S
+    linear predictors and q columns, are multiplied by the dispersion."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)

@@ -68,9 +68,10 @@ def _seeds(seed, n):
 
 
 def _held_out(problem, values, seed, bar):
-    """Return held-out losses per lambda_v, and gains over the null model, (n_values, K, 3) each.
+    """Return held-out losses, and gains over the null model, (n_values, n_folds, 3) each.
 
-    The three numbers per fold are mean loss, total weight and standard error.
+    There is one value of lambda_v per row. The three numbers are mean, total weight and standard
+    error of the loss, or of the gain, in a fold. bar : progress bar
     """
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}

@@ -236,9 +236,9 @@ def _assigned(e, t):
 
 
 def _class_views(common, t, s):
-    """Return the ensemble for classes, where one feature set predicts each row.
+    """Return the ensemble for a response with classes; one feature set predicts each row.
 
-    It is calibrated to give probabilities, unless a user's estimator predicts."""
+    Its probabilities are calibrated, unless an estimator of the user predicts."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:

@@ -354,9 +354,10 @@ class RiprFit(Fit):
         """Return one row: family, sizes, views, lambda_, df, mean deviances, error, convergence.
 
         deviance, error and dev_ratio are leave-one-out results, in views (feature sets) that were
-        chosen with the same rows. error is for rows that have a view; deviance is for all rows with
-        a response. Without a response, deviance is the mean squared distance to the cluster
-        centres. df counts the features in use. lambda_ is NaN if no penalty was used.
+        chosen with the same rows. error is for rows without missing features in at least one view;
+        deviance is for all rows with a response. Without a response, deviance is the mean squared
+        distance to the cluster centres. df counts the features in use. lambda_ is NaN if no penalty
+        was used.
 
         See Also
         --------

@@ -167,11 +167,12 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X with repeated values spread out, then a uniform point per sampled row.
+    """Return rows X with repeated values spread out, then one random point per row of `rows`.
 
-    Points are uniform over the box of the rows. Repeated values would make rows infinitely dense
-    relative to these points. So rows with a repeated value are spread over the interval of numbers
-    nearest to it. The random numbers do not depend on the order of rows or columns."""
+    Points are uniform over the box of the rows; comparing both shows where rows are dense. Repeated
+    values would make rows infinitely dense relative to these points. So rows with a repeated value
+    are spread over the interval of numbers nearest to it. The random numbers do not depend on the
+    order of rows or columns."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]

@@ -199,7 +199,9 @@ class RiprFits:
     @as_given
     @streaming
     def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
-        """Return `data` with the predictions for all responses, in columns like ".fitted[alert]".
+        """Return `data` with columns per response, such as ".fitted[weight]" and ".view[weight]".
+
+        These are the prediction and the view (feature set) that made it, as in `RiprFit.augment`.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ class Groups:
 
     @property
     def group_of_member(self):
-        """Number of the group of each entry of `member`, in which groups follow one another."""
+        """Index of the group of each entry of `member`, whose entries are ordered by group."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):

@@ -37,8 +37,8 @@ def optimum(search: Search, budget: float) -> SearchState:
 def exhaustive(search: Search, budget: float) -> SearchState:
     """Return the model (SearchState) of lowest deviance within a budget, by trying all selections.
 
-    Without alternatives only selections are refitted to which nothing affordable can be added,
-    since a further column never increases the deviance."""
+    A selection is not refitted if an affordable one has one candidate more, since a further column
+    never increases the deviance."""
     space, m = search.space, len(search.space)
     subsets = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 > 0
     subsets = subsets[[_has_single_sources(space, used) for used in subsets]]

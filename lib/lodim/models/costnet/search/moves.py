@@ -49,9 +49,10 @@ class Search:
     budget: float  # infinite if none is given
 
     def state(self, used):
-        """Return the refitted model (SearchState) with the columns of the nodes `used` (m,).
+        """Return the refitted model (SearchState) with the columns of the candidates `used` (m,).
 
-        If it has too many coefficients, it is not refitted and its criterion is infinite."""
+        `used` marks the m candidates (columns, terms or purchases) of the model. If the model has
+        too many coefficients, it is not refitted and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:

@@ -49,18 +49,20 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield position, sources (S,) and nodes (m,) for each model of a path and choice of sources.
+    """Yield path index, choice (S,) and candidates `used` (m,) per model of a path and choice.
 
-    A choice has one source of each of S sets of alternatives."""
+    S items can be obtained in several ways. A choice is one way (source) for each of them; `used`
+    are those candidates of the model that need no other source."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidate nodes each of L models of a path uses, (L, m) bool.
+    """Return which of m candidates each of L models of a path uses, (L, m) bool.
 
-    Nodes count whatever source (one of several alternatives) they need."""
+    The columns of a candidate occur once per source, if what it needs has several alternative
+    sources; any of these columns counts."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -71,18 +73,18 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return all choices of one source per series (set of alternatives) for the nodes `used`.
+    """Return all choices of one source per set of alternatives, for the candidates `used`.
 
-    A choice is a tuple (S,): a source that one of the nodes needs, or -1 if none needs the series.
+    A choice is a tuple (S,): a source that one of the nodes needs, or -1 if none needs it.
     """
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Return which of m candidate nodes need no other sources than those of a choice (S,).
+    """Return which of m candidates, (m,) bool, need no other sources than those of a choice (S,).
 
-    A choice has one source of each of S sets of alternatives."""
+    A choice has one source for each of S items that have alternative sources."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 

@@ -158,10 +158,10 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels e_ai between rows a and columns i >= after + a; add their forces.
+    """Return the sum of kernels e_ai between points u_a and U_i, i >= after + a; add their forces.
 
-    e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Adds sum_i e_ai (u_a - U_i) to R_a and
-    subtracts sum_a e_ai (u_a - U_i) from T_i. Columns after `size` have weight zero (padding)."""
+    e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). The force e_ai (u_a - U_i) is added to R_a
+    and subtracted from T_i. Points U_i with i >= `size` are padding, of weight zero."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -276,9 +276,10 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add P F' to M and share root' F to g, over the rows first to stop - 1.
+    """Add P F' to M and share root' F to the gradient g, over the rows first to stop - 1.
 
-    P (k, n) holds projections and F the forces on the rows (kernels times differences of rows)."""
+    P (k, n) holds projections of rows, and F (k, n) the forces on them (kernels times differences
+    of rows). share is a factor; root (k, k) is the inverse Cholesky factor of the kernel."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]

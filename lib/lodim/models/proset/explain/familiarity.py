@@ -77,7 +77,9 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return sorted familiarities of held-out rows, or stored percentiles of the training rows."""
+    """Return sorted familiarities of held-out rows, or stored percentiles of the training rows.
+
+    The familiarity of a row is its similarity to the prototypes."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

@@ -121,7 +121,9 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the most typical of rows x (n, A), by features and estimates."""
+    """Return the position of the most typical of rows x (n, A).
+
+    It is nearest to the other rows, in features and in the estimates of the model together."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)

@@ -106,7 +106,7 @@ class Recovery:
     views : (A, D) features of the selected views, padded with -1; largest share of rows first
     assignment : Assignment of the rows to the selected views; its log is that of the search
     k : number of neighbours
-    lambda_, unit : the penalty in units, and the unit
+    lambda_, unit : the penalty of the losses is lambda_ times unit, their squared scale
     path : LambdaPath of several penalties, or None
     forward : whether forward selection found the views"""
 
@@ -139,8 +139,8 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether a rival's errors (n,) are clearly smaller than the best ones so far.
 
-    They must be smaller by half a standard error of the difference (as in McNemar's test), plus one
-    for each of `n_more` further feature sets."""
+    The mean difference must exceed half of its standard error (as in McNemar's test), plus one more
+    standard error for each of the `n_more` further feature sets of the rival."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)

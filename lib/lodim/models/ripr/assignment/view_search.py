@@ -153,7 +153,8 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the selected feature sets and the rows that each predicts, as a Recovery.
 
-        lambda_ is the penalty in units, None to choose it; L (m, d*) are losses, if computed."""
+        lambda_ : penalty relative to the squared scale of the losses (`Recovery.unit`); None lets
+        leave-one-out errors choose it. L (m, d*) : losses, if they are already computed"""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
