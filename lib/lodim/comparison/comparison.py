@@ -44,7 +44,7 @@ def compare(
     data: Data,
     models: Sequence[OneModel] | Mapping[str, OneModel] | None = None,
     *,
-    family: Family | NumberFamily | Literal["negative_binomial"] | None = None,
+    family: Family | NumberFamily | Literal["negative_binomial", "ordinal"] | None = None,
     power: float | None = None,
     quantile: float | None = None,
     folds: int | Values = 10,
@@ -75,8 +75,8 @@ def compare(
         the response.
     family : str, optional
         Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with
-        `power`), "quantile" (with `quantile`) or "huber". All models are compared by its deviance,
-        also those of other families; models without it are listed as failed.
+        `power`), "quantile" (with `quantile`), "huber" or "ordinal". All models are compared by its
+        deviance, also those of other families; models without it are listed as failed.
     power, quantile : float, optional
     folds : int or array (n,), default=10
         Number of random folds, balanced by class; or the fold of each row of `data`.
