@@ -16,9 +16,11 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of fitted weak learners; `log` holds the optimizer's results per learner.
+    """Return the GbmapFit of fitted weak learners, with the summaries that its methods need.
 
-    With `for_path` (a fit within a range of penalties), no training rows are kept.
+    `problem` is the data, family and settings; `log` the optimizer's results per learner;
+    `selection` the table of the cross-validation, None if nothing was chosen. With `for_path` (one
+    fit of a path of penalties), no training rows are stored.
     """
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
@@ -55,9 +57,9 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Return the smallest and largest training response less the offset, (2,), or None.
+    """Return the smallest and largest training response minus the offset, (2,), for warnings.
 
-    None if the fit must store no training rows (privacy): the range is two rows' responses.
+    None if the fit must not store training rows (privacy): both numbers are responses of rows.
     """
     if settings.reference_rows == 0:
         return None
@@ -71,10 +73,10 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return the percentiles (101,) of each drift indicator over held-out training rows, as a dict.
+    """Return percentiles 0 to 100 of both drift indicators over held-out rows, for thresholds.
 
-    A drift indicator measures how far a row is from the training rows. None if a fold has too few
-    training rows for the nearest neighbours.
+    A drift indicator measures how far a row is from the training rows. Result: a dict, arrays
+    (101,); None if a fold has too few training rows for the nearest neighbours.
     """
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
@@ -90,7 +92,7 @@ def _calibrate(problem):
 
 
 def _held_out_drift(problem, train, test):
-    """Fit gbmap to training rows; return both drift indicators of the held-out rows `test`."""
+    """Fit gbmap to the rows `train`; return both drift indicators of the rows `test`, a dict."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     stages = refit.fit_stages(
         train, problem.family, settings.for_comparison(train.n, train.X.shape[1])

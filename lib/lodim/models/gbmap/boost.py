@@ -56,12 +56,14 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners one by one; after each, yield (learners, log, scores of `eval_batch`).
+    """Fit weak learners step by step; after each step yield its learners, log and predictions.
 
-    Step j adds a + b g(w'x~) to the sum and minimizes Eq. 3 of Patron et al. (2024) for b = -1 and
-    b = 1. With K > 2 classes it adds one learner per class, in turn: given the other scores, the
-    softmax likelihood in one score is a logistic likelihood with an offset. Learners of
-    `warm_start` (another fit) are extra starting points.
+    A step adds a + b g(intercept + w'x), g the softplus, and minimizes Eq. 3 of Patron et al.
+    (2024) for b = -1 and b = 1. With K > 2 classes it adds one learner per class, in turn: given
+    the other classes' linear predictors, the softmax likelihood is a logistic one with an offset.
+
+    log: results of the optimizer. Predictions: linear predictors (n, K) of the rows `eval_batch`,
+    None without it. Learners of `warm_start` (another fit) are extra starting points.
     """
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
@@ -83,9 +85,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def with_scores(score, learners, batch, threads):
-    """Return score (n, K) plus the values of `learners` for the rows of a batch.
+    """Return linear predictors `score` (n, K) plus the values of `learners` at the batch's rows.
 
-    A batch can count only some blocks of rows; other rows keep their score.
+    If batch.runs lists the blocks with rows of positive weight, all other blocks are skipped.
     """
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
@@ -98,14 +100,14 @@ def with_scores(score, learners, batch, threads):
 
 
 def _scores(learners, X):
-    """Return the sum of learners for all rows of X, in blocks of 64 rows with padding."""
+    """Return the learners' sum per class, (n, K), for blocks X of 64 rows, padding included."""
     return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
 def combine(parts):
-    """Join the (learners, log) of several boosting steps into one pair.
+    """Join the (learners, log) pairs of several boosting steps into one pair.
 
-    Learners that add nothing are dropped, except those of the first step.
+    Softplus learners with w = 0, which add nothing, are dropped, except those of the first step.
     """
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
@@ -115,7 +117,7 @@ def combine(parts):
 
 
 class _SmallData:
-    """Data, settings and work arrays shared by all boosting steps of a fit with few rows."""
+    """Data, settings and work arrays that all boosting steps share if there are few rows."""
 
     def __init__(self, state):
         settings, stop = state.settings, _stop(state)
@@ -137,16 +139,20 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners of score k, their signs b, and the loss without learner."""
+        """Return starting learners for class k, their signs b, and the loss without a learner.
+
+        `waves` are random numbers that combine rows into directions; `n_starts` is per sign.
+        """
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """Fit one boosting step by Newton's method, for few rows and columns; return (learners, log).
+    """Fit boosting step number `stage` by Newton's method, for few rows and columns.
 
-    Unlike L-BFGS, Newton's method ends in one minimum despite rounding errors in its start.
+    Unlike L-BFGS, Newton's method finds the same minimum despite rounding errors in its starting
+    point. Returns the step's learners and the optimizer's results.
     """
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
@@ -176,10 +182,10 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 
 
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
-    """Fit the learners of one boosting step, one class after the other; return (learners, log).
+    """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    `other_signs` holds the previous step's best learner of the opposite sign per class, an extra
-    starting point.
+    `other_signs` has per class the previous step's best learner with the sign b that lost, an
+    extra starting point; it is replaced. X holds the original features.
     """
     learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
     for k in state.starts.class_order:
@@ -192,9 +198,9 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """Fit the learner of class or score k in one boosting step.
+    """Fit the learner of class k (0 for a number) in boosting step number `stage`.
 
-    Returns the learner, its optimizer results, and the best learner with the opposite sign b.
+    Returns the learner, the optimizer's results, and the best (theta, sign) of the other sign b.
     """
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
@@ -211,13 +217,19 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return parameters theta (r, 2 + p), rows (a, intercept, w), as WeakLearners."""
+    """Return WeakLearners from rows (a, intercept, w) of theta (r, 2 + p) and signs b (r,).
+
+    target (r,) are the classes to which they are added; stage is the number of the step.
+    """
     shape = *state.settings.shape, state.scale, state.family.n_scores
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Return theta (r, d) and signs (r,) of the learners of another fit for one step and score."""
+    """Return theta (r, d) and signs b (r,) of the learners of another fit, as starting points.
+
+    These are the learners of `warm_start` in the same step and class k; r = 0 if there are none.
+    """
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -227,7 +239,7 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Return the stopping limits of the optimizer that do not depend on the loss."""
+    """Return max_iter, tol and ftol of the optimizer as a dict, before the loss is known."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -235,7 +247,7 @@ def _stop(state):
 
 
 def _preconditioned(state):
-    """Return whether the Hessian of a row sample preconditions L-BFGS.
+    """Return whether L-BFGS is preconditioned by the Hessian of the loss on sampled rows.
 
     This saves time only for few parameters; the limit is higher if the fit must be accurate.
     """
@@ -247,10 +259,11 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the loss of a new learner for both signs b; return the better result.
+    """Minimize the loss of a new learner for both signs b; return the better one.
 
     Returns theta (1, d), its sign, a log entry, and the other sign's (theta, sign), from which the
-    next boosting step may start. If no learner lowers the loss, returns one that adds nothing.
+    next boosting step may start. If no learner lowers the loss, theta adds nothing. `start` has a
+    starting point per sign, `stop` the optimizer's limits; `stop` is changed.
     """
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
@@ -283,7 +296,10 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return optimizer tolerances relative to the current loss or its standard error."""
+    """Return stopping tolerances as a dict: relative to the loss, or to its sampling error.
+
+    With many rows, `resolution` is a gain of the loss too small to matter; otherwise only ftol.
+    """
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -295,9 +311,10 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the loss of one learner on a row sample, whose Hessians precondition L-BFGS.
+    """Return the loss on sampled rows (or all, if few) whose Hessian preconditions L-BFGS.
 
-    The result is None if there are too many parameters for a Hessian to save time."""
+    None if L-BFGS is not preconditioned. `sign` holds the signs b of the learners.
+    """
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -307,10 +324,10 @@ def _curved(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """Minimize the loss of one learner over all rows, starting from theta.
+    """Minimize the loss of new learners over all rows by L-BFGS, starting from theta.
 
-    The Hessian of `sampled` (the loss on a row sample, or None) preconditions L-BFGS. With few rows
-    L-BFGS runs several times, each time with the Hessian at its start.
+    The Hessian of `sampled` (the loss on sampled rows; None for no Hessian) preconditions L-BFGS.
+    With few rows L-BFGS restarts every ROUND evaluations with a new Hessian.
     """
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
@@ -335,7 +352,8 @@ def _refine(objective, sampled, theta, stop, state):
 def _settled(end, curved, state):
     """Remove rounding errors from a learner fitted to few rows, so that later learners are stable.
 
-    Newton steps find the last digits; under loose tolerances theta is rounded instead.
+    `end` is the minimum found, `curved` the loss with its Hessian. Newton steps find the last
+    digits; under loose tolerances theta is rounded instead.
     """
     settings = state.settings
     if not (state.exact and settings.softplus):
@@ -350,7 +368,7 @@ def _steepest(state, k):
     """Return a bound for each feature, (p,), on how fast the loss falls as its weight grows.
 
     The bound is sum_i weight_i |l'_i x_ik|, or |sum_i weight_i l'_i x_ik| for the identity
-    activation; l'_i is the loss derivative of row i with respect to its score.
+    activation; l'_i is the derivative of row i's loss by the linear predictor of class k.
     """
     shape = state.loss, state.settings.softplus
     if state.on_workers:
@@ -381,10 +399,11 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    A boost lowers the loss by at most sum_k s_k |w_k|, s_k = sum_i weight_i |l'_i x_ik|, where l'_i
-    is the loss derivative of row i. With an L1 share, all weights are zero from max_k s_k p /
-    l1_ratio on. For a ridge, the bound is p sum_k s_k^2 / (4 lambda); lambda_max makes it 1% of the
-    null loss over all boosts.
+    A path of penalties starts there. A boost lowers the loss by at most sum_k s_k |w_k| over p
+    features k, s_k = sum_i weight_i |l'_i x_ik|; l'_i is the derivative of row i's loss by its
+    linear predictor. With an L1 share all w are zero if lambda >= max_k s_k p / l1_ratio. For a
+    ridge the loss falls by at most p sum_k s_k^2 / (4 lambda); lambda_max makes this 1% of the null
+    loss in m boosts.
     """
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept

@@ -16,7 +16,7 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Data split along one feature, which is then dropped, so that one part drifts.
+    """Data split at the median of one feature, which is then dropped, so that one part drifts.
 
     feature : name of the dropped feature
     train, same : rows to fit and held-out rows, from one distribution
@@ -101,7 +101,7 @@ def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) ->
 
 
 def _split_frames(data, feature, rng):
-    """Return the frames a1, a2 and b of a split: b has the larger half of a feature's values."""
+    """Return frames a1, a2 (random halves of rows with small values of a feature) and b (large)."""
     order = np.argsort(data[feature].to_numpy(), kind="stable")
     half = len(order) // 2
     a, b = rng.permutation(order[:half]), order[half:]

@@ -16,9 +16,10 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 
 @forms.record
 class Reference:
-    """Training rows kept for nearest-neighbour searches, with the learners' values as embedding.
+    """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
 
-    `score` and a numeric `y` are stored without the offset.
+    embedding holds the learners' values, score the linear predictors, y the responses; score and a
+    numeric y are stored minus the offset.
     """
 
     embedding: np.ndarray = forms.real("r", "M")
@@ -34,7 +35,7 @@ class Reference:
     def from_batch(cls, learners, batch, numeric, settings):
         """Return a random sample of at most settings.reference_rows rows with positive weight.
 
-        If `numeric`, the response is a number and is stored less its offset.
+        `numeric` says that the response is a number, which is stored minus its offset.
         """
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
@@ -53,15 +54,19 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Return L1 distances and positions (n, k) of the k stored rows nearest to rows of E."""
+        """Return L1 distances and positions, (n, k) each, of the k stored rows nearest to E (n, M).
+
+        Rows of E are the learners' values at new rows.
+        """
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return two measures of how far each row is from its k nearest training rows, arrays (n,).
+    """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
 
-    "difference" is |f(x) - mean of these rows|: of their responses if `numeric`, else of their
-    scores (the largest over the scores). "distance" is the mean distance to these rows.
+    "difference" is |f(x) - neighbours' mean response| if `numeric`; for classes the neighbours'
+    mean linear predictor, and the largest difference over classes. "distance" is the mean distance
+    to the neighbours.
     """
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
@@ -72,15 +77,15 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
 
 def embedding_distances(E, F):
-    """Return L1 distances (n, r) between two sets of rows with learners' values E and F."""
+    """Return L1 distances (n, r) between rows with learners' values E (n, M) and F (r, M)."""
     return cdist(E, F, "cityblock")
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return the path distances (Eq. 6) between two sets of rows, (n, r), up to `tolerance`.
+    """Return path distances (Eq. 6) between two sets of rows, (n, r), with error <= `tolerance`.
 
-    A path distance is the integral of |df/dt| along the segment between two rows, summed over the
-    scores. Z (n, M) and W (r, M) are the rows' projections w_j'x~.
+    A path distance is the integral of |df/dt| along the segment between two rows, summed over
+    classes. Z (n, M) and W (r, M) are the rows' values of intercept_j + w_j'x for M learners j.
     """
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
@@ -103,10 +108,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f between positions s and t of a segment, and bounds of df/dt there.
+    """Return the change of f between positions s and t of a segment, and bounds of df/dt.
 
-    z0 and z1 are the projections w_j'x~ at the segment's ends. Each g' is monotone along the
-    segment, so the ends of [s, t] give its range.
+    f = sum_j sign_j g(z_j) is followed from row z0 (position 0) to row z1 (position 1). Each g' is
+    monotone along the segment, so its values at s and t bound it. Returns change, low, high.
     """
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
@@ -123,8 +128,9 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between two rows, and a bound on its error.
 
-    z0 and z1 are the rows' projections w_j'x~. Where bounds of df/dt show that f is monotone,
-    |change| is exact (Lemma 3); other parts are halved until the error is within `tolerance`.
+    z0 and z1 are the rows' values of intercept_j + w_j'x. If bounds of df/dt show that f is
+    monotone on a part, |change| is exact (Lemma 3); other parts are halved until the error is
+    within `tolerance`.
     """
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
@@ -151,7 +157,10 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the variation of f between rows with projections Z (n, M) and W (r, M)."""
+    """Add to out (n, r) the total variation of f between rows Z (n, M) and W (r, M).
+
+    Z and W are the rows' values of intercept_j + w_j'x for M learners j.
+    """
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

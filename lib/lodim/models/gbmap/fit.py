@@ -135,10 +135,10 @@ class GbmapFit(Fit):
             Rows to predict, with the columns of the formula's right side.
         type : str
             "response", "link", "class", "prob": as for all models. "embedding": the learners'
-            values f_1(x), ..., f_m(x). "local": the gradient of the score at x, per unit of each
-            feature.
+            values f_1(x), ..., f_m(x). "local": the gradient of the linear predictor f at x, per
+            unit of each feature.
         offset : array (n,) or column name, optional
-            Known part of the score.
+            Known part of the linear predictor.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
@@ -245,7 +245,8 @@ class GbmapFit(Fit):
     def learners(self) -> pd.DataFrame:
         """Return a table with one row per weak learner a + b g(w'x).
 
-        Columns: boost, (level), a, b, norm |w|, active (share of rows with w'x > 0), n_iter,
+        Columns: boost, level (class, if several), a, b, norm |w|, active (share of rows with
+        w'x > 0), n_iter,
         converged, deviance and dev_ratio (both after this boost, before a joint fit). a and |w| are
         in units of the link, |w| for features in standard deviations.
 
@@ -277,7 +278,7 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), one row per learner.
+        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), x~ = (1, x), one per row.
 
         The frame is (M, 1 + p), in units of the link per unit of each feature; `(Intercept)` is the
         weight of the constant. For a numeric response, beta in g is divided by its standard
@@ -402,7 +403,7 @@ class GbmapFit(Fit):
     ) -> dict[int, pd.Series | pd.DataFrame]:
         """Return the predictions after each boost, as a dict {number of boosts: predictions}.
 
-        After a joint fit: of the sum of the jointly fitted learners up to each boost.
+        After a joint fit, they are from the sum of the jointly fitted learners up to each boost.
 
         Parameters
         ----------
@@ -410,7 +411,7 @@ class GbmapFit(Fit):
             Rows to predict, with the columns of the formula's right side.
         type : {"response", "link", "class", "prob"}
         offset : array (n,) or column name, optional
-            Known part of the score.
+            Known part of the linear predictor.
 
         Returns
         -------
@@ -435,7 +436,7 @@ class GbmapFit(Fit):
     def first(self, m: int) -> "GbmapFit":
         """Return the fit of the first m boosts, which do not depend on later boosts.
 
-        After a joint fit they do: the result is then a partial sum that was not fitted by itself.
+        After a joint fit they do depend on them: the result is a partial sum, not fitted by itself.
 
         Parameters
         ----------
@@ -476,7 +477,8 @@ class GbmapFit(Fit):
     def regions(self, data: Data) -> pd.DataFrame:
         """Return the linear regions that contain rows of `data`, most populated first.
 
-        In a region, the learners with w_j'x~ > 0 are the same for all rows (`active`).
+        In a region, the active learners (those with w_j'x~ > 0, x~ = (1, x)) are the same for all
+        rows.
 
         Parameters
         ----------
@@ -570,7 +572,7 @@ class GbmapFit(Fit):
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):
-        """Return the values of all M learners, (n, M), for the rows of a batch."""
+        """Return the values f_j(x) of all M learners, (n, M), for the rows of a Batch."""
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):

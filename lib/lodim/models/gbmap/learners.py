@@ -47,11 +47,11 @@ REFIT_LOG = {  # fields of the log of a joint fit
 
 @forms.record
 class WeakLearners:
-    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)), for standardized features.
+    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)) of standardized features, x~ = (1, x).
 
-    theta (M, 2 + p) is (a, intercept, w) and sign (M,) is b. target is the class or score that a
-    learner adds to, stage its boosting step from 1, scale the standard deviation of a numeric
-    response (else 1). `tiles` of methods are the features, (n_tiles, p, 64) in blocks of 64 rows.
+    theta (M, 2 + p) is (a, intercept, w); sign (M,) is b. target is the linear predictor (class) to
+    which a learner is added, stage its boosting step from 1, scale the standard deviation of a
+    numeric response (else 1). Argument `tiles`: features (n_tiles, p, 64) in blocks of 64 rows.
     """
 
     theta: np.ndarray = forms.real("M", "2 + p")
@@ -87,7 +87,7 @@ class WeakLearners:
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sum of the learners for each score, (n, K), without the offset (Eq. 1)."""
+        """Return the K linear predictors, sums of learners, (n, K), without the offset (Eq. 1)."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -103,7 +103,7 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return K arrays (n, p): gradients of each score, given the learners' slopes (n, M)."""
+        """Return K arrays (n, p), gradients of linear predictors, from learners' slopes (n, M)."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -115,14 +115,14 @@ class WeakLearners:
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add learners' values (or derivatives) to columns `into` of out (n_tiles, width, 64).
 
-        out is in units of `scale`. `runs` limits this to some runs of consecutive blocks of rows.
+        out is divided by `scale`. `runs`, ranges (lo, hi) of blocks of rows, limits the rows.
         """
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return an array (n, width) whose columns `into` sum learners, or their derivatives."""
+        """Return an array (n, width); column into[j] sums learner j, or its derivative."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -141,7 +141,7 @@ class WeakLearners:
 class Effects:
     """Averages over the training rows, for standardized features; NaN in the fit of first(m).
 
-    mean, mean_abs : slope of each feature and its absolute value
+    mean, mean_abs : slope of each linear predictor (K) by each feature, and absolute slope
     active : share of rows with w_j'x~ > 0
     """
 
@@ -173,7 +173,7 @@ class Effects:
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, stored with X on the workers of a cluster."""
+    """Return row weights that sum to one, if X is stored on the workers of a cluster."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
@@ -189,7 +189,10 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted row sums: slopes b g' (M,), active rows (M,), absolute gradients (K, p)."""
+    """Return weighted sums over rows, from which `Effects` are averaged.
+
+    They are slopes b g' (M,), rows with w_j'x~ > 0 (M,) and absolute gradients (K, p).
+    """
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -212,14 +215,20 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, X of these rows) in chunks that bound temporary memory."""
+    """Yield (slice of rows, their X) in chunks that bound temporary memory.
+
+    width is the number of temporary columns per row.
+    """
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Return the K link scores as symbolic expressions of the standardized features, for export."""
+    """Return the K linear predictors as symbolic expressions, for export to other languages.
+
+    features and offset are expressions; features are standardized.
+    """
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

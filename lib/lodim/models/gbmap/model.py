@@ -66,11 +66,11 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Return whether fitting goes boost by boost; a joint fit of all learners is one stage."""
+        """Return whether a fit with m boosts contains those with fewer; a joint fit does not."""
         return not settings.joint
 
     def fit(self, problem):
-        """Return the fit of a problem (data, settings); choose m, lambda_, refit if not given."""
+        """Return the fit of a problem (data, settings); choose m, lambda_ and refit if omitted."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -91,8 +91,8 @@ MODEL = Gbmap()
 def _choose(problem):
     """Choose m, lambda_ and refit by held-out deviance; return problem, table of results and gain.
 
-    The gain is the relative decrease of the deviance by fitting all learners jointly instead of one
-    by one; NaN if only one way was tried.
+    The problem has the chosen settings. The gain is the relative decrease of held-out deviance by
+    fitting all learners jointly instead of one by one; NaN if only one way was tried.
     """
     settings, K, losses, found = problem.settings, problem.family.n_scores, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
@@ -108,10 +108,10 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Choose m and lambda_ by held-out deviance; return the problem and the table of results.
+    """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
 
-    Penalties close to `near` are tried first (without it, the middle of the grid), then more as
-    long as the best penalty is at an end.
+    Penalties close to `near` are tried first (None: those in the middle of the grid). More are
+    tried as long as the best penalty is the smallest or largest.
     """
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
@@ -218,7 +218,7 @@ def gbmap(
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
-        Known part of the score (an array (n, K) for K classes).
+        Known part of the linear predictor (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
         Treatment of missing features. "indicator": a missing number becomes the training mean, and
         a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the

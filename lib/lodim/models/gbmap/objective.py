@@ -16,11 +16,11 @@ SHARED = 2**16  # size of X from which one thread per learner pays
 
 
 class BoostObjective:
-    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q weak learners in shared passes.
+    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q new learners, in shared passes over X.
 
     X (n_tiles, p, 64), y, score and weight (n_tiles, 64) are blocks of 64 rows; score is the sum of
     the earlier learners, weights sum to one. sign (q,) is b; penalty is an ElasticNet over theta =
-    (a, intercept, w). `runs` lists the blocks of rows that count; None for all.
+    (a, intercept, w). `runs` lists ranges (lo, hi) of blocks of rows in use; None for all.
     """
 
     scaled = False
@@ -44,7 +44,7 @@ class BoostObjective:
         return value, gradient
 
     def null_value(self, theta):
-        """Return the objective of a learner theta (1, d) with w = 0, without reading features."""
+        """Return the loss of a learner theta (1, d) with w = 0, without reading features."""
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
@@ -52,7 +52,10 @@ class BoostObjective:
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """Run L-BFGS in one compiled loop, for few rows; return the minimum."""
+        """Run L-BFGS from theta (q, d) in one compiled loop, for few rows; return the minima.
+
+        factor are Cholesky factors of Hessians that precondition, unit (d,) sizes of parameters.
+        """
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -68,7 +71,8 @@ class BoostObjective:
     def hessian(self, theta, convex=True):
         """Return the Hessians (q, d, d) of q learners at theta (q, d).
 
-        If `convex`, return positive semidefinite matrices close to them. Not for features on a GPU.
+        If `convex`, return positive semidefinite matrices close to the Hessians. Features must not
+        be on a GPU.
         """
         q, d = theta.shape
 
@@ -95,7 +99,7 @@ class BoostObjective:
 
 
 class OneLearner:
-    """Objective of one learner as a function of its parameters theta (d,)."""
+    """BoostObjective of one learner as a function of its parameters theta (d,), for `polish`."""
 
     def __init__(self, objective):
         self._objective, self.precision = objective, objective.precision
@@ -105,7 +109,7 @@ class OneLearner:
         return value[0], gradient[0]
 
     def hessian(self, theta, convex):
-        """Return the Hessian (d, d) at theta (d,), or a positive semidefinite one close to it."""
+        """Return the Hessian (d, d) at theta (d,); if `convex`, a similar semidefinite one."""
         return self._objective.hessian(theta[None], convex)[0]
 
 
@@ -115,7 +119,10 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty of theta = (a, intercept, w), divided by p varying features."""
+    """Return the ElasticNet penalty of theta = (a, intercept, w) as a mean over p features.
+
+    p counts features that vary; width is the length of w.
+    """
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -124,9 +131,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function from signs b (q,) of learners to their objective on some rows.
+    """Return a function from signs b (q,) of new learners to their BoostObjective on `rows`.
 
-    `rows` are X, response, score and weight in blocks of 64 rows.
+    `rows` are X, response, sum of the earlier learners and weight, in blocks of 64 rows.
     """
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
@@ -142,6 +149,9 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return first and bounded second derivative of each row's weighted loss by its score, (n,)."""
+    """Return first and second derivatives of the rows' weighted losses by `score`, (n,) each.
+
+    score is the linear predictor. Second derivatives have a positive lower bound.
+    """
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

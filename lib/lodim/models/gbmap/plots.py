@@ -44,7 +44,7 @@ def effects(fit, ax, *, top=15):
 
 
 def local(fit, ax, *, data, row=0, top=15):
-    """Draw the gradient of f at row number `row`, per standard deviation of each feature."""
+    """Draw the slopes of f at row number `row` of data, per standard deviation of each feature."""
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
@@ -95,8 +95,8 @@ def embedding(fit, ax, *, data=None):
 def drift(fit, ax, *, data, offset=None, threshold=None, limit=None, k=NEIGHBOURS):
     """Draw the drift indicator against the loss of the rows of `data`, with an ROC curve.
 
-    Losses above `limit` (by default the 95% quantile) count as bad predictions; `threshold` is a
-    value of the indicator, by default the fit's own.
+    Losses above `limit` (by default the 95% quantile) count as bad predictions. `threshold` is the
+    value of the indicator that is marked, by default `drift_threshold()`.
     """
     frame = in_pandas(fit.augment)(data, offset=offset).assign(drift=fit.drift(data, k))
     frame = frame.dropna(subset=[".loss", "drift"])

@@ -26,7 +26,7 @@ class JointObjective:
     """Loss of the sum of M learners plus penalties, as a function of all parameters (M (2 + p),).
 
     This is Eq. 3 of Patron et al. (2024) for all learners at once. `state` holds the training rows
-    before the first boost; `learners` gives signs b and beta; ridge (2 + p,) are penalty weights.
+    before the first boost; `learners` gives signs b and beta; ridge (2 + p,) penalizes theta^2.
     """
 
     scaled = False
@@ -58,10 +58,11 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield (learners, log, scores of `eval_batch`) after each boost, or once after a joint fit.
+    """Yield learners, log and predictions after each boost, or once after a joint fit.
 
     With refit="joint", m boosts are followed by one optimization of all learners, recorded in
-    log["refit"]. Learners of `warm_start` are extra starting points.
+    log["refit"]. Predictions are linear predictors (n, K) of the rows `eval_batch`, None without
+    it. Learners of `warm_start` are extra starting points.
     """
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
@@ -79,16 +80,16 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Join the (learners, log) of several boosts, or of one joint fit, into one pair."""
+    """Join the (learners, log) pairs of several boosts into one; a joint fit has one already."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
 def joint_refit(batch, family, settings, learners, log):
     """Optimize all (a_j, w_j) together with signs b_j fixed; return learners and log.
 
-    Minimizes the mean loss plus all penalties from the values of `learners`. Only the sum of the
-    constants a_j is determined, so all learners but the first of each score get mean 0 over the
-    rows. log["refit"] gets the optimizer's results.
+    Minimizes the mean loss plus all penalties, starting from `learners`. Only the sum of the
+    constants a_j is determined. So they are shifted until all learners of a class but its first
+    have mean 0 over the rows. log["refit"] gets the optimizer's results.
     """
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
@@ -130,9 +131,10 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit of `fit` with new row weights (`problem`); return learners and log.
+    """Repeat the joint fit of `fit` with the row weights of `problem`; return learners and log.
 
-    Starts from the learners of `fit`; None if `fit` is not a joint fit.
+    Starts from the learners of `fit`, so that bootstrap fits are fast. None if `fit` is not a joint
+    fit.
     """
     if not fit.settings.joint:
         return None
@@ -140,9 +142,10 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners with constants shifted so that all but the `first` of each score have mean 0.
+    """Return learners with shifted constants: all but the first of each class have mean 0.
 
-    With several classes the mean of all scores becomes 0 too, which the softmax ignores.
+    `first` (K,) are the positions of the classes' first learners. For several classes the mean of
+    all linear predictors becomes 0 too, which does not change the softmax.
     """
 
     work = partial(_weighted_embedding, learners, threads)
@@ -163,7 +166,7 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of a joint fit; 0 if there are too few rows."""
+    """Return the default number of boosts of a joint fit for K classes; 0 if rows are too few."""
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))
     return max((m for m in ROUND if p and m <= most), default=0)

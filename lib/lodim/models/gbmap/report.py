@@ -14,7 +14,7 @@ MOST_FEATURES = 20  # rows of the effects' table
 
 
 def listing(fit):
-    """Return lines and table of the short print, in the style of glmnet."""
+    """Return the lines and the table that print(fit) shows, in the style of glmnet."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
@@ -37,7 +37,10 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, weak learners, effects of features, optimizer results."""
+    """Return the Report that fit.summary() shows: learners, effects of features, optimizer results.
+
+    `full` lists all learners and features, not only the first ones.
+    """
     known = not np.isnan(fit.effects.mean).all()
     tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
     title = "Gradient Boosting Mapping Results"
@@ -164,7 +167,7 @@ def _optimizer(fit):
 
 
 def _boosts(fit, some):
-    """Return the numbers of the boosts of some learners (bool per learner) as text, per class."""
+    """Return the numbers of the boosts of the learners `some` (M,) bool, as text, per class."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])

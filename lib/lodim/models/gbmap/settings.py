@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def is_wide(n, p):
-    """Return whether n rows and p columns are too many for exact fits in cross-validation."""
+    """Return whether n rows and p columns are too many for accurate fits in cross-validation."""
     return min(n, p) >= WIDE
 
 
@@ -40,8 +40,8 @@ def is_wide(n, p):
 class Settings:
     """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
-    m, lambda_ and refit are None until chosen. monotone is the dict of the call, later a tuple with
-    1, -1 or 0 per column.
+    m, lambda_ and refit are None until chosen. monotone is first the dict of the call, then a tuple
+    per column: 1 increasing, -1 decreasing, 0 free.
     """
 
     m: int | None
@@ -124,7 +124,7 @@ class Settings:
 
     @property
     def low_precision(self):
-        """Whether boosts stop once about three digits of their learners are accurate."""
+        """Whether boosts stop once about three digits of a learner are accurate, as in folds."""
         return self.ftol is not None and self.ftol >= 1e-6
 
     @property
@@ -133,10 +133,10 @@ class Settings:
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return cheaper settings for cross-validation fits to n rows and p columns.
+        """Return cheaper settings for fits to folds, with n rows and p columns.
 
-        Held-out losses hardly change with one starting point or, for many columns, looser
-        tolerances.
+        They have one starting point and, for many columns, looser tolerances. Held-out losses
+        hardly change.
         """
         if not self.softplus:
             return self
@@ -150,8 +150,8 @@ class Settings:
     def stop_at_noise(self, exact):
         """Return whether a boost stops once further gains are below the noise of the data.
 
-        Only fits to many rows do (not `exact`), without given tolerances, L1 penalty or monotone
-        effects, and with the softplus.
+        This needs many rows (not `exact`), the softplus, and no given tolerances, L1 penalty or
+        monotone effects.
         """
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
@@ -174,7 +174,8 @@ class Settings:
 def needs(problem, n):
     """Estimate memory and number of passes over all rows of a fit to n rows.
 
-    A learner takes 4 to 14 passes (measured). If m is open, a score has 1 to `max_stages` learners.
+    A learner takes 4 to 14 passes (measured). If m is not given, a class has 1 to `max_stages`
+    learners.
     """
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize

@@ -36,10 +36,10 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Best starting learner for each sign b, with theta (q, d) and value (q,) on the rows used.
+    """Best starting learner for each of q signs b: theta (q, d), and its loss `value` (q,).
 
-    n_eval counts passes over all rows; null_value is the loss of all rows without a learner, or
-    None.
+    value may be on a sample of rows. n_eval counts passes over all rows; null_value is the loss of
+    all rows without a learner, None if unknown.
     """
 
     sign: np.ndarray
@@ -50,9 +50,9 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners by L-BFGS from theta (q, d); `how` are stopping rules.
+    """Minimize the loss of q learners by L-BFGS from theta (q, d); `how` are stopping limits.
 
-    Parameters are scaled to the columns' units, and bounded if effects must be monotone.
+    Parameters are divided by the sizes state.unit, and bounded if effects must be monotone.
     """
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
@@ -65,9 +65,10 @@ def minimize(objective, theta, state, **how):
 
 
 def minimize_bounded(objective, theta, ways, **stop):
-    """Minimize an objective over each row of theta (q, d), with effects of required signs.
+    """Minimize an objective over each row of theta (q, d), with required signs of parameters.
 
-    ways[c] (d,) is 1, -1 or 0 per parameter of row c: not negative, not positive or free.
+    ways[c] (d,) is 1, -1 or 0 per parameter of row c: nonnegative, nonpositive or free. `stop` are
+    stopping limits.
     """
     ends = [_minimize_row(objective, theta, c, way, **stop) for c, way in enumerate(ways)]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
@@ -108,9 +109,10 @@ def rounded(theta, unit):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Minimize starting learners on a row sample (all rows if few); return the best of each sign b.
+    """Minimize the loss of starting learners on a row sample (all rows if few).
 
-    `near`, `near_sign` are learners of a fit with another penalty, used as additional starts.
+    Returns the Start with the best one of each sign b. `near` and `near_sign` are learners of a fit
+    with another penalty, further starting points.
     """
     settings, exact = state.settings, state.exact
     if state.sample is not None:
@@ -128,11 +130,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """Minimize the loss with w in the span of a few directions; return the best Start per sign b.
+    """Minimize the loss over w = V u for a few directions V, which needs cheap passes over X V.
 
-    Projected rows take a fraction of a full pass. Directions are those in which the loss has a
-    slope, and the w of `near` and `other_sign`: learners of a fit with another penalty and of the
-    previous boost. None if the loss has no slope.
+    V are directions in which the loss has a slope, and the w of `near` (learners of a fit with
+    another penalty) and `other_sign` (a learner of the previous boost). Returns the Start with the
+    best learner of each sign b; None if the loss has no slope.
     """
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
@@ -178,9 +180,9 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(slope) X v, where slope is each row's loss derivative.
+    """Return the function v -> X' diag(slope) X v; slope is each row's loss derivative.
 
-    The slope of the loss changes most along the eigenvectors of this matrix.
+    Along the eigenvectors of this matrix the loss bends most, so hinges may help there.
     """
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):

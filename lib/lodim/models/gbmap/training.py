@@ -1,4 +1,4 @@
-"""Training rows during boosting: responses, weights, scores, row samples."""
+"""Training rows during boosting: responses, weights, linear predictors, row samples."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,8 +22,8 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 class Rotation:
     """Orthonormal basis V (p, r) of the row space of X, and X V in blocks of 64 rows.
 
-    With a ridge penalty the optimal weights lie in this space, so wide data (p > n) are fitted as
-    the r <= n columns of X V.
+    With a ridge penalty the optimal w lie in this space. So wide data (p > n) are fitted as the
+    r <= n columns of X V.
     """
 
     basis: np.ndarray
@@ -31,7 +31,7 @@ class Rotation:
 
     @classmethod
     def from_batch(cls, batch):
-        """Compute the rotation from the eigenvectors of X X', once per batch."""
+        """Compute the Rotation from the eigenvectors of X X'; keep it with the batch for reuse."""
         return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
     @classmethod
@@ -53,16 +53,19 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False)
 class StartRows:
-    """Rows from which starting learners are drawn, equal for all settings of a search."""
+    """Rows from which starting learners are computed, the same rows for all penalties tried."""
 
-    at: np.ndarray  # positions in `tiles`
+    at: np.ndarray  # positions of the rows in `tiles`
     key: np.ndarray  # a number per row that depends only on the row's content
     class_order: np.ndarray  # (K,), order in which classes are fitted, whatever their names
     tiles: np.ndarray  # blocks of 64 rows of the sample, or of all rows without a sample
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose the rows, once per batch and seed, among those with positive weight."""
+        """Choose rows of positive weight, once per batch and seed.
+
+        `sample` has positions of sampled rows and sample_X their features, both None for all rows.
+        """
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -77,28 +80,28 @@ class StartRows:
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows of a fit and their scores under the learners fitted so far.
+    """Training rows of a fit and their linear predictors by the learners fitted so far.
 
-    Rows are stored in tiles: blocks of 64 rows. Numbers are divided by the scale of the response.
+    Tiles are blocks of 64 rows. A numeric response and its predictors are divided by `scale`.
     """
 
     family: Any
     settings: Settings
     loss: tuple
-    X: Any  # tiles of the (rotated) features, in memory, on a GPU or on workers
-    y: np.ndarray  # (n,), class, or response less offset and null model
+    X: Any  # tiles of the (rotated) features: in memory, on a GPU or on workers of a cluster
+    y: np.ndarray  # (n,), class code, or response minus offset and null model
     weight: np.ndarray  # (n,)
-    score: np.ndarray  # tiles (n_tiles, K, 64) of current scores, unless `device` has them
-    intercept: np.ndarray  # (K,), of the null model
-    scale: float  # standard deviation of a numeric response less its offset, otherwise 1
+    score: np.ndarray  # tiles (n_tiles, K, 64) of K linear predictors, unless `device` has them
+    intercept: np.ndarray  # (K,), linear predictors of the intercept-only (null) model
+    scale: float  # standard deviation of a numeric response minus its offset, otherwise 1
     p: int  # number of features that vary
     sample: np.ndarray | None  # positions of the sampled rows; None if all are used
-    sample_X: np.ndarray | None  # their tiles, in memory
+    sample_X: np.ndarray | None  # tiles of the sampled rows' features, in memory
     starts: StartRows
-    rotation: Rotation | None  # made X from wide data
-    device: Any  # rows on a GPU or on workers
-    unit: np.ndarray  # (2 + p,), sizes of parameters; powers of four: exact divisors
-    runs: list | None = None  # consecutive blocks of rows that count; None for all
+    rotation: Rotation | None  # how X was made from wide data; None otherwise
+    device: Any  # DeviceRows or WorkerRows if rows are on a GPU or workers, else None
+    unit: np.ndarray  # (2 + p,), sizes by which parameters are divided; powers of four: exact
+    runs: list | None = None  # ranges (lo, hi) of blocks of rows in use; None for all
 
     @classmethod
     def from_batch(cls, batch, family, settings):
@@ -154,15 +157,16 @@ class BoostState:
 
     @property
     def spanned(self):
-        """Whether starting learners are sought among a few directions computed from all rows."""
+        """Whether starting learners are searched along a few directions, for many rows, columns."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return X, response, score and weight for a learner of score k, in blocks of 64 rows.
+        """Return X, response, linear predictor and weight to fit a learner of class k.
 
-        With several classes: for the two-class problem of class k against the others.
+        Arrays are in blocks of 64 rows. With several classes, response (0 or 1) and linear
+        predictor (logit) are those of class k against all other classes.
         """
         if self.on_workers:
             return self.X, *self.device.problem(k)
@@ -176,7 +180,10 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X, response, all K scores and weight, in blocks of 64 rows, where X is."""
+        """Return X, response, K linear predictors and weight, in blocks of 64 rows.
+
+        The arrays are in memory, on a GPU or on workers, as X is.
+        """
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
@@ -186,7 +193,10 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def sample_rows(self, k, most=SAMPLE):
-        """Return X, response, score k and weight of at most `most` sampled rows, in memory."""
+        """Return X, response, linear predictor and weight of at most `most` sampled rows.
+
+        They are as in `rows(k)`, but always in memory.
+        """
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -196,18 +206,18 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return X, response, score k and weight in memory (on the workers of a cluster)."""
+        """Return X as it is, and the other arrays of `rows(k)`, copied from a GPU to memory."""
         if self.device is None or self.on_workers:
             return self.rows(k)
         y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Return arrays (n_tiles, 64) where X is: in memory, on a GPU or on workers."""
+        """Return the arrays `columns` (n_tiles, 64), copied to a GPU if X is there."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learners):
-        """Estimate the standard error of the mean loss of score k after `learners` are added."""
+        """Estimate the standard error of the mean loss for class k after `learners` are added."""
         y, score, weight = self.sample_margin(k)
         X = self.X if self.sample is None else self.sample_X
         score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
@@ -216,22 +226,22 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives and keys (row hashes) of the rows that starts use."""
+        """Return X (n, p), first and second loss derivatives, and hashes of the rows for starts."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return response and score k for a slice of rows.
+        """Return response and linear predictor k, (n,) each, for a slice of rows.
 
-        With several classes: for the two-class problem of class k against the others.
+        With several classes: response 0 or 1 and logit of class k against all other classes.
         """
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
-        """Return response, score k and weights of the sampled rows, or of all rows."""
+        """Return response, linear predictor k and weights of the sampled rows, or of all rows."""
         i = self.sample
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
@@ -239,7 +249,7 @@ class BoostState:
         return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
-        """Add a learner to the scores, in place; X holds the original features."""
+        """Add a learner to the linear predictors, in place; X holds the original features."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
             learner.add_to(self.score, X, learner.target, **how)
@@ -249,7 +259,7 @@ class BoostState:
         self.device.add(learner)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, in units of the response."""
+        """Return the weighted mean deviance of the rows, for the response not divided by scale."""
         unit = self.scale**self.family.degree
         if self.on_workers:
             return unit * float(self.device.deviance())
@@ -268,9 +278,9 @@ def _as_tiles(X, *columns):
 
 
 def _margin(family, y, score, k):
-    """Return response and logit of class k against the others, given scores (n, K).
+    """Return response (0 or 1) and logit of class k against all others, (n,) each.
 
-    With a single score, return y and score unchanged.
+    score (n, K) holds linear predictors; if K = 1, y and score are returned unchanged.
     """
     if family.n_scores == 1:
         return y, score[:, 0]
@@ -278,12 +288,18 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Return the sizes (2 + p,) by which parameters are divided, given the columns' sizes (p,)."""
+    """Return sizes (2 + p,) of the parameters (a, intercept, w), powers of four, for L-BFGS.
+
+    size (p,) are the columns' sizes; a weight is the smaller, the larger its column.
+    """
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions and blocks of 64 rows of a random sample; (None, None) if rows are few."""
+    """Return positions of a random sample of rows, and its X in blocks of 64 rows.
+
+    (None, None) if rows are so few that all are used.
+    """
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -292,9 +308,9 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners; return their positions, keys, and a class order.
+    """Choose rows for starting learners; return their positions, their keys, and a class order.
 
-    Keys are numbers that depend only on a row's content.
+    Keys are hashes of the rows' content, so that results do not depend on the order of rows.
     """
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
@@ -313,19 +329,25 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return the classes ordered by the mean key (row hash) of their rows, whatever their names."""
+    """Return the K classes ordered by the mean hash of their rows, not by their names.
+
+    code (n,) holds the rows' classes.
+    """
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Return the standard deviation of a response less the null model; 1 if it is zero."""
+    """Return the standard deviation of `rest`, response minus null model; 1 if it is zero."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Return initial scores (offset plus null model), (n_tiles, K, 64) in blocks of 64 rows."""
+    """Return initial linear predictors (n_tiles, K, 64) in blocks of 64 rows.
+
+    They are offset (n, K) plus null model (K,); zero for a numeric response, which is centred.
+    """
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -1,4 +1,4 @@
-"""Response, weights and scores of the training rows on the workers of a cluster during a fit."""
+"""Response, weights and linear predictors of training rows on the workers of a cluster."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -17,8 +17,8 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    y is in units of the standard deviation of a numeric response; score (n_tiles, K, 64) is
-    replaced after each learner; sample holds the positions of sampled rows.
+    A numeric y is divided by its standard deviation. score (n_tiles, K, 64) holds the linear
+    predictors and is replaced after each learner; sample holds the positions of sampled rows.
     """
 
     family: Any
@@ -31,7 +31,10 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale, sample):
-        """Return the rows of a batch on workers; null (K,) are the scores of the null model."""
+        """Return the rows of a batch on workers, before any learner is fitted.
+
+        null (K,) are the linear predictors of the null model; scale divides a numeric response.
+        """
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -42,46 +45,48 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return response and score k; with several classes, of class k against the others."""
+        """Return response and linear predictor k; with several classes, of k against the others."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Return response, score and weight for a learner of score k, in X's precision."""
+        """Return response, linear predictor and weight for a learner of class k, as X's dtype."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return zero, zero and half the loss derivative of each row, on the workers.
+        """Return columns y = 0, score = 0 and weight = slope / 2; slope is the loss derivative.
 
-        As response, score and weight of a squared loss they give X' diag(slope) X v as its
-        gradient.
+        With these columns the squared loss of X v has the gradient X' diag(slope) X v.
         """
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
     def add(self, learners):
-        """Add the values of learners to the scores."""
+        """Add the values of learners to the linear predictors."""
         theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
     def sample_score(self):
-        """Return the scores (r, K) of the sampled rows."""
+        """Return the linear predictors (r, K) of the sampled rows."""
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """Apply function(X, y, score k, weight, *args) to each range of rows; list the results."""
+        """Apply function(X, y, linear predictor k, weight, *args) to each range of rows.
+
+        Returns the list of results. y and predictor are those of `margin(k)`.
+        """
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, in units of the response's variance."""
+        """Return the weighted mean deviance of the rows, for the scaled response y."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
 def _null_score(offset, null):
-    """Return the scores of the null model plus the offset, (n_tiles, K, 64)."""
+    """Return linear predictors, null model plus offset, (n_tiles, K, 64)."""
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
@@ -90,7 +95,7 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Return the logit of class k against the others, (n_tiles, 64), from all K scores."""
+    """Return the logit of class k against the others, (n_tiles, 64), from K linear predictors."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
@@ -98,7 +103,7 @@ def _margin_score(score, k, dtype):
 
 
 def margin_score(score, k):
-    """Return the logit of class k against the other classes, (n,), from scores (n, K), K > 1."""
+    """Return the logit of class k against all others, (n,), from linear predictors (n, K > 1)."""
     others = score.copy()
     others[:, k] = -np.inf
     largest = others.max(axis=1)
@@ -107,7 +112,7 @@ def margin_score(score, k):
 
 
 def loss_slope(score, y, weight, loss):
-    """Return the derivative of each row's weighted loss by its score."""
+    """Return the derivative of each row's weighted loss by its linear predictor `score`."""
     columns = (v.astype(np.float64) for v in (y, score, weight))
     return losses.rows(loss, *columns)[1]
 

@@ -20,7 +20,7 @@ SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """Shape of learners: sharpness beta of the softplus, code of the activation, loss of a row."""
+    """Functions of a fit for the kernels: beta (sharpness of softplus), activation code, loss."""
 
     beta: float
     activation: int
@@ -30,11 +30,11 @@ class Form(NamedTuple):
 class TileRows(NamedTuple):
     """Work arrays for 64 rows.
 
-    z : projections w'x~ of a learner
-    score : sum of the learners
+    z : values of intercept + w'x of a learner
+    score : linear predictor, the sum of the learners
     slope : derivative g' of the activation
     value : loss of each row
-    r, c : first and second derivative of the loss
+    r, c : first and second derivative of the loss by the linear predictor
     """
 
     z: np.ndarray
@@ -63,7 +63,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add tile' v to z (64,), in place, for a tile (p, 64) of 64 rows and weights v (p,)."""
+    """Add tile' v to z (64,), in place: projections of 64 rows, tile (p, 64), on weights v (p,)."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -100,7 +100,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add tile r to out (p,), in place, for a tile (p, 64) of 64 rows and a number r per row."""
+    """Add tile r to out (p,), in place: the sum of 64 rows, tile (p, 64), times numbers r (64,)."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -154,7 +154,7 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Compute f + a + b g(w'x~) and g'(w'x~) for 64 rows, into rows.score and rows.slope.
+    """Compute f + a + b g(z) and g'(z), z = intercept + w'x, for 64 rows, in rows.score and slope.
 
     v = (a, intercept, w) is a learner and f (64,) the sum of the earlier learners.
     """
@@ -165,9 +165,9 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute f + a + b g(z) and g'(z) for 64 rows, into rows.score and rows.slope.
+    """Compute f + a + b g(z) and g'(z) for 64 rows, in rows.score and rows.slope.
 
-    rows.z holds the projections w'x~, v[0] is a, and f (64,) the sum of the earlier learners.
+    rows.z holds z = intercept + w'x, v[0] is a, and f (64,) the sum of the earlier learners.
     """
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
@@ -179,7 +179,8 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    v = (a, intercept, w) is the learner with sign b and f (64,) the sum of the earlier learners.
+    v = (a, intercept, w) is the learner, with sign b; f (64,) the sum of the earlier learners. out
+    is the loss, then the derivatives by a, intercept and w.
     """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
@@ -190,7 +191,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    As `add_loss_gradient`, with the projections w'x~ already in rows.z.
+    As `add_loss_gradient`, with the values of intercept + w'x already in rows.z.
     """
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
@@ -205,11 +206,11 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of rows.
+    """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of tiles.
 
-    Only the learners `active` are evaluated, with theta (q, 2 + p) = (a, intercept, w) and signs b
-    (q,). X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles, 64) are
-    blocks of 64 rows; weight is zero on padding.
+    Only the learners at positions `active` are evaluated. theta (q, 2 + p) holds (a, intercept, w),
+    sign (q,) is b. X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles,
+    64) are in tiles of 64 rows; weight is zero on padding. lo and hi limit the blocks.
     """
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
@@ -227,7 +228,10 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], for a tile (p, 64), c (64,)."""
+    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], for tile (p, 64) and c (64,).
+
+    This is the Hessian's part for the weights w; `scaled` (64,) is a work array.
+    """
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -258,8 +262,8 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, in one learner's parameters, to the lower triangle of H.
 
-    On entry rows.slope is g' and rows.r the loss derivative by w'x~. If `convex`, negative terms
-    from g'' are left out (Gauss-Newton plus the convex part).
+    On entry rows.slope is g' and rows.r the loss derivative by z = intercept + w'x. If `convex`,
+    negative terms from g'' are left out (Gauss-Newton plus the convex part).
     """
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
@@ -285,8 +289,8 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Fill partials (n_blocks, q, d, d) with lower triangles of the Hessians of q learners.
 
-    theta (q, d) is (a, intercept, w). If `convex`, terms are left out that could make a Hessian
-    indefinite.
+    There is one sum per block of tiles. theta (q, d) holds (a, intercept, w); f is the sum of the
+    earlier learners. If `convex`, terms that could make a Hessian indefinite are left out.
     """
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
@@ -306,9 +310,10 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add a_j + b_j g(w_j'x~) of all rows to row into[j] of out; b_j g'(w_j'x~) if `derivative`.
+    """Add learner j, a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, to row into[j] of out.
 
-    out is (n_tiles, width, 64), in blocks of 64 rows; learners with equal into[j] are summed.
+    If `derivative`, add b_j g'(z_j) instead. out (n_tiles, width, 64) is in tiles of 64 rows;
+    learners with equal into[j] are summed.
     """
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
@@ -330,7 +335,10 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill value (64,) and slope (K, 64) with log-losses of 64 rows and their score derivatives."""
+    """Fill value (64,) with log-losses of 64 rows, slope (K, 64) with their derivatives.
+
+    score (K, 64) holds the linear predictors of K classes; p (K,) is a work array.
+    """
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):
@@ -341,9 +349,9 @@ def tile_classes(y, score, weight, p, value, slope):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Fill partials (n_blocks, M, 4 + p) with the loss of the sum of M learners, and its gradient.
 
-    Columns 2 on of row j are the gradient of learner j = (a, intercept, w); columns 0 and 1 of row
-    0 are the loss and the sum of squared losses. offset (n_tiles, K, 64) are scores without
-    learners, target (M,) the score that each learner adds to.
+    Row j has from column 2 on the gradient by (a, intercept, w) of learner j; columns 0 and 1 of
+    row 0 are the loss and the sum of squared losses. offset (n_tiles, K, 64) are linear predictors
+    without learners, target (M,) the class to which each learner is added.
     """
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
@@ -383,10 +391,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
-    """Fill partials (n_blocks, 2 M + K p) with sums from which effects of M learners are averaged.
+    """Fill partials (n_blocks, 2 M + K p) with sums over rows, from which `Effects` are averaged.
 
-    These are weighted slopes b_j g', weights of the rows where learner j is active, and weighted
-    absolute gradients of K scores by p features.
+    For M learners: weighted slopes b_j g', then weights of the rows with z_j = intercept_j + w_j'x
+    > 0. For K linear predictors and p features: weighted absolute gradients.
     """
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype

@@ -30,7 +30,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks; wide data get fewer, as rows stay in the cache."""
+    """Return the number of GPU thread blocks; wide data get fewer, so that rows stay cached."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -39,7 +39,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of several learners on the GPU, (q, 1 + d); see `cpu`."""
+    """Return loss and gradient of q learners, (q, 1 + d); see `cpu.loss_gradient`."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -59,7 +59,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of M learners on the GPU, (M, 2 + d); see `cpu`."""
+    """Return loss and gradient of the sum of M learners, (M, 2 + d); see `cpu.joint_gradient`."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -73,14 +73,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learner j, or its derivative, to row into[j] of the host array out."""
+    """Add learner j's values (or `derivative`) to row into[j] of the host array out."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values of learner j, or its derivative, to row into[j] of the GPU array out."""
+    """Add learner j's values (or `derivative`) to row into[j] of the GPU array out."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -90,13 +90,14 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 def margin(code, score, k, y, base):
     """Fill y and base (n_tiles, 64) with a two-class problem: class k against the others.
 
-    y is 1 for rows of class k, else 0; base is the logit of class k given the rows' K scores.
+    y is 1 for rows of class k, else 0; base is the logit of class k, given the rows' K linear
+    predictors `score`.
     """
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def take(score, positions):
-    """Copy the scores (r, K) of the rows at `positions` from the GPU."""
+    """Return the linear predictors (r, K) of the rows at `positions`, copied from the GPU."""
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
     launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
     return out.copy_to_host()
@@ -121,10 +122,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Load some features of 64 rows to shared memory and add their part of w'x to low and high.
+    """Load some features of tile t (64 rows) to shared memory; add their part of w'x to low, high.
 
-    low and high are the sums of rows i and i + 32, so that memory is read in order and each weight
-    is used twice.
+    A thread sums two rows, i in `low` and i + 32 in `high`, so that memory is read in order and
+    each weight is used twice.
     """
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
@@ -146,7 +147,7 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add X'r over 64 rows, for some features and a number r per row, to the partial sums."""
+    """Add X'r over 64 rows, for some features and a number r per row, to `partials`."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -248,7 +249,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute partial sums of loss and gradient of the sum of M learners, with a thread per row."""
+    """Compute partial sums of loss and gradient of the sum of M learners, one thread per row."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -313,7 +314,7 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y and base = score k - log(sum of exp(other scores)), with a thread per row."""
+    """Fill y (1 for class k) and base, the logit of class k, with a thread per row."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf
@@ -330,7 +331,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _take(score, positions, out):
-    """Copy the scores of the rows at `positions` to out, with a thread per row."""
+    """Copy the linear predictors of the rows at `positions` to out, with a thread per row."""
     e = cuda.grid(1)
     if e < positions.size:
         at = positions[e]

@@ -60,7 +60,7 @@ def _cosine(x):
 
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
-    """Make the first k rows of Q orthonormal, in place; return the rank, which may be lower."""
+    """Make the first k rows of Q orthonormal, in place; return their rank, at most k."""
     kept = np.int64(0)  # a literal would compile the callers' callees twice
     for j in range(k):
         size, rest = 0.0, 0.0
@@ -80,7 +80,7 @@ def _orthonormal(Q, k):
 
 @njit(**OPTIONS, inline="always")
 def _eigenvectors(A, k):
-    """Write eigenvectors of symmetric A[:k, :k] to columns of A[k : 2 k], by Jacobi's method."""
+    """Write eigenvectors of the symmetric A[:k, :k] to A[k : 2 k], as columns (Jacobi's method)."""
     for i in range(k):
         for j in range(k):
             A[k + i, j] = 1.0 if i == j else 0.0
@@ -129,11 +129,12 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
-    """Fill U (2 f, p) with directions in which the loss has a slope; return how many there are.
+    """Fill rows of U with directions along which to search for hinges; return their number.
 
-    They are X slope, along which the loss falls fastest, random combinations of rows, and
+    They are X slope, along which the loss falls fastest, MIXTURES random combinations of rows, and
     approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992). X is (p,
-    n); f = 1 + MIXTURES; P, Q and A are work arrays.
+    n); slope and curvature (n,) are loss derivatives; cos(key speed + phase) gives random numbers
+    per row. P, Q and A are work arrays.
     """
     first = Q.shape[0]
     for j in range(first):
@@ -170,7 +171,10 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale directions U (k, p) and projections Z (k, n) to unit variance; return their number."""
+    """Scale directions U (k, p) and projections Z = U X (k, n) to unit variance, in place.
+
+    Constant projections are dropped. Returns how many are left (all k if all are constant).
+    """
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -194,8 +198,9 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Return loss decrease, coefficient (a Newton step) and mean of h = max(side z - knot, 0).
 
-    z (n,) are projections of the rows; slope and curvature (n,) are their loss derivatives. level
-    is the mean slope, which the constant next to h removes.
+    z (n,) are projections of the rows, side is 1 or -1. slope and curvature (n,) are loss
+    derivatives; level is the sum of slopes over total, the sum of curvatures. A constant next to h
+    is fitted too.
     """
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -214,7 +219,11 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the n_starts best hinges of each sign b; return their number."""
+    """Fill theta and sign with the n_starts best hinges of each sign b; return how many they are.
+
+    gain, knots, steps and centres (2, 2 k) hold loss decrease, knot, coefficient and mean of hinges
+    along the k directions U and their opposites, one row per sign.
+    """
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -238,8 +247,9 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     """Find the best hinges max(u'x - knot, 0) along k directions u of room.U; return their number.
 
-    Results are in room.theta and room.sign. X is (p, n); slope and curvature (n,) are the rows'
-    loss derivatives; ridge penalizes w_k^2. room.U is scaled in place.
+    Results are in the work arrays room.theta and room.sign. X is (p, n); slope and curvature (n,)
+    are loss derivatives; ridge is the penalty of squared weights; without `hinges` functions u'x
+    are used. room.U is scaled in place.
     """
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
@@ -270,8 +280,8 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 class HingeArrays(NamedTuple):
     """Work arrays and results (theta, sign) of the search for starting hinges.
 
-    `most` directions U (most, p) with projections Z (most, n) are searched; U, deviation and rest
-    are parts of `zeros`.
+    At most `most` directions U (most, p) with projections Z (most, n) are searched. U, deviation
+    and rest share the memory of `zeros`, so that one call clears them.
     """
 
     zeros: np.ndarray
@@ -298,7 +308,7 @@ class HingeArrays(NamedTuple):
         return cls(zeros, *own, *map(np.empty, shapes), *ends)
 
     def clear(self):
-        """Set the arrays to the values that the search expects on entry."""
+        """Set arrays to zero, gains to -inf, before a new search."""
         self.zeros.fill(0.0)
         self.gain.fill(-np.inf)
 
@@ -306,8 +316,8 @@ class HingeArrays(NamedTuple):
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for data X (p, n).
 
-    slope and curvature (n,) are the rows' loss derivatives; key, phase and speed give random
-    combinations of rows. Results share memory with `room`.
+    slope and curvature (n,) are the rows' loss derivatives; cos(key speed + phase) combines rows at
+    random. `room` are work arrays, with which the results share memory.
     """
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()

@@ -24,7 +24,10 @@ EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 
 
 
 class Problem(NamedTuple):
-    """Settings of `newton`: sharpness beta, loss, ridge (d,), rounding error, stopping limits."""
+    """Settings of `newton`: beta (sharpness of softplus), loss, ridge penalties, stopping limits.
+
+    precision is the relative rounding error of the loss.
+    """
 
     beta: float
     loss: tuple
@@ -35,7 +38,10 @@ class Problem(NamedTuple):
 
 
 class NewtonArrays(NamedTuple):
-    """Work arrays of Newton's method; `kept` has score, g' and loss derivative of all rows."""
+    """Work arrays of Newton's method.
+
+    kept (3, n_tiles, 64) : linear predictor, g' and loss derivative of all rows, for the Hessian
+    """
 
     kept: np.ndarray
     tiles: np.ndarray
@@ -74,9 +80,9 @@ def _factor(H, damping, L):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _promised(H, damping, slope, L, step):
-    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
+    """Solve (H + damping max(diag H) I) step = slope; return the loss decrease that it predicts.
 
-    Returns -1 if the matrix is not positive definite. L is a work array.
+    Returns -1 if the matrix is not positive definite. L is a work array for the Cholesky factor.
     """
     if not _factor(H, damping, L):
         return -1.0
@@ -92,9 +98,9 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
-    """Change Hessian H and gradient `slope`, in place, from a to c = a + b g(intercept).
+    """Change Hessian H and gradient `slope`, in place, from parameter a to c = a + b g(intercept).
 
-    `at` is the intercept. If `convex`, negative second derivatives of g are left out.
+    `at` is the intercept. If `convex`, a negative second derivative by the intercept is left out.
     """
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
@@ -114,7 +120,7 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
-    """Return the work arrays of block t of 64 rows; score, slope and r are kept for the Hessian."""
+    """Return the work arrays for block t of 64 rows; those in room.kept serve the Hessian later."""
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 
@@ -127,13 +133,14 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well and rises
     otherwise. H is the convex part of the Hessian until steps gain less than CONVEX_UNTIL.
 
-    Steps use c = a + b g(intercept), the score at the features' mean, instead of a, since the
-    minimum lies in a valley that is curved in a and straight in c. If all rows lie on the linear
+    Steps use c = a + b g(intercept), the learner's value at the features' mean, instead of a: the
+    valley of the minimum is curved in a and straight in c. If all rows lie on the linear
     side of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
 
     A learner is finished if (1) no gradient exceeds tol, (2) two successive steps gain a share of
     at most ftol (an amount of at most ftol with `of_one` and values below 1), or (3) steps predict
-    gains within rounding. ends (r, 5) gets the results named in LOG.
+    gains within rounding. f is the sum of earlier learners; ends (r, 5) gets the results named in
+    LOG; room holds work arrays.
     """
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
     # A literal activation would compile the called functions again.

@@ -29,7 +29,10 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill slope and bend with first and (bounded) second loss derivatives at some rows."""
+    """Fill slope and bend with first and second loss derivatives of the rows at positions `at`.
+
+    own is their response, rest their linear predictor. Second derivatives have a lower bound.
+    """
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -42,11 +45,11 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill own and rest (n_tiles, 64) with the response and score to which a learner is fitted.
+    """Fill own and rest (n_tiles, 64) with the response and offset to which a learner is fitted.
 
-    With several classes, own is 1 for class `target` and rest its logit against the others. Also
-    fills slope and curvature with loss derivatives of the rows `start_at`; returns the loss without
-    a learner.
+    The offset is the sum of earlier learners. With several classes, own is 1 for class `target` and
+    rest its logit against the other classes. Also fills slope and curvature with loss derivatives
+    of the rows `start_at`; returns the loss without the new learner.
     """
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
@@ -68,11 +71,12 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 
 
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
-    """Fit one learner from several starts into `learner` (2 + p,); return its sign b and results.
+    """Fit one learner from several starts; return its sign b and the optimizer's results.
 
-    Starts of both signs are minimized until they can be compared, then the best start of each sign
-    to the end (all starts if `compare` is False). The learner adds nothing if the loss does not
-    fall. `follow` minimizes; own and rest are response and score.
+    `learner` (2 + p,) gets its parameters, which add nothing if the loss does not fall. Starts of
+    both signs are minimized until they can be compared, then the best start of each sign to the end
+    (all starts if `compare` is False). `follow` minimizes; own is the response, rest the sum of
+    earlier learners, null_value the loss without a learner.
     """
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
@@ -102,7 +106,10 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends: Newton's method."""
+    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs `newton`.
+
+    Its work arrays for the rows X are allocated once.
+    """
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
@@ -119,7 +126,7 @@ def follower(X, weight, problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the positions of the starts with the lowest loss for each sign, b = 1 first."""
+    """Return the positions of the starts with the lowest loss for each sign b, first for b = 1."""
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
@@ -132,9 +139,9 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position of the best row of results `ends`; `lowest` is the lowest value.
+    """Return the position of the best of the results `ends`, whose lowest loss is `lowest`.
 
-    Among results within rounding of `lowest`, converged ones are preferred, then b = 1.
+    Among losses within rounding of `lowest`, converged results are preferred, then b = 1.
     """
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
