@@ -26,7 +26,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return the link scores as expressions of standardized features, and when they are NaN."""
+        """Return linear predictors as expressions of scaled features, and when they are NaN."""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
@@ -42,14 +42,14 @@ class Delegates(ABC):
         return {}
 
     def _linear(self):
-        """Return coefficients (q,) of a linear score, their covariance and names; else None."""
+        """Return coefficients (q,), covariance (q, q) and names of a linear model; else None."""
         return None
 
     # Shared by all models ----------------------------------------------------------------------
 
     @property
     def _reader(self) -> Any:
-        """Design that converts new data to numbers; it may have only terms that the model uses."""
+        """Design that converts new data to numbers; it may lack terms that the model ignores."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
@@ -157,7 +157,7 @@ class Delegates(ABC):
         return run(self, data, offset, ignore)
 
     def _probabilities(self, data, offset):
-        """Return class probabilities (n, K), class codes and weights of rows with known class."""
+        """Return probabilities (n, K) of K classes, true class codes (n,) and weights (n,)."""
         batch = with_positive_weight(self._reader.apply(data, offset=offset, response=True))
         batch, _ = self._answered(batch)
         return self._predict(batch, "prob")[0], batch.y.astype(int), batch.row_weights
@@ -261,9 +261,9 @@ class Delegates(ABC):
         -------
         onnx.ModelProto
             Model of opset 17, with an input (n, 1) per column: doubles, NaN if missing, or strings,
-            empty if missing. The output is `prediction` (n, 1), or `probabilities` (n, K) with the
-            classes as JSON in the metadata; NaN if `predict` gives NaN or `to_python` would refuse
-            the row. Some functions, such as arctan, have single precision.
+            empty if missing. The output is `prediction` (n, 1), or `probabilities` (n, K) for K
+            classes, whose names are JSON in the metadata; NaN if `predict` gives NaN or `to_python`
+            would refuse the row. Some functions, such as arctan, have single precision.
 
         Raises
         ------

@@ -219,7 +219,7 @@ def estimate(
 
 @dataclass
 class _Looked:
-    """Sample of the rows of the data, from which the needs of a planned call are estimated."""
+    """Planned call, tried on a sample of rows to estimate its memory and passes over the data."""
 
     model: DeclaredModel
     formula: str
@@ -236,7 +236,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of some rows, text on them) for data not in memory."""
+        """Return (number of rows, Problem of a sample, text on it) for data not in memory."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -275,7 +275,7 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return frames with the first rows of up to eight parts of the data; or of the first only."""
+    """Return frames with the first rows of up to eight pieces (files etc.), or of one piece."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -292,7 +292,8 @@ def _first_rows(source, names, only_first):
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
     """Return the peak bytes of reading the data and fitting the model, without X.
 
-    batch : sample of `rows` rows; n : number of all rows; needs : memory of the model
+    batch : rows of the sample; rows, n : numbers of complete and of all rows of the data
+    needs : memory of the model, or None; n_names : number of columns to read
     """
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)

@@ -84,7 +84,7 @@ class Fit(Delegates):
 
     @abstractmethod
     def _score(self, batch):
-        """Return link scores (n, K) of the rows of a batch, including its offset."""
+        """Return K = family.n_scores linear predictors per row of a Batch, (n, K), with offset."""
 
     @property
     @abstractmethod
@@ -108,14 +108,14 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the one-row frame of glance(); sizes, ends : columns before, after deviances."""
+        """Return the frame of glance(); sizes, ends : columns before and after the deviances."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return a dict of the model's size: numbers of features, and of parts such as learners."""
+        """Return a dict of the model's size: numbers of features, of learners etc."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:
@@ -129,17 +129,17 @@ class Fit(Delegates):
 
     @property
     def _conformity(self):
-        """Names of the scores with which `lodim.conformal` can use the fit, the default first."""
+        """Names of the conformity scores that `lodim.conformal` can use, the default first."""
         if self.levels is not None:
             return ("lac", "aps")
         return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
-        """Return standard deviations (n,) of responses up to a factor, for scores "normalized"."""
+        """Return standard deviations (n,) of responses up to a factor, for `lodim.conformal`."""
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):
-        """Return the quantiles (n, L) of each row's response at the probabilities `shares` (L,)."""
+        """Return quantiles (n, L) of each row's response at the L probabilities `shares`."""
         raise NotImplementedError
 
     def _selected_features(self):
@@ -182,8 +182,8 @@ class Fit(Delegates):
             New data, with the columns of the formula's right side and the offset, if any.
         type : str, default="response"
             "response": mean of the response; for two classes the probability of the second class,
-            for several classes one column per class. "link": scores. "class": most probable class.
-            "prob": probability per class. The attribute `types` lists all types.
+            for several classes one column per class. "link": linear predictors. "class": most
+            probable class. "prob": probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
             Treatment of new levels. Declared categories without training rows always count as
@@ -243,7 +243,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return predicted classes (n,) for scores (n, K); None for missing scores."""
+        """Return predicted classes (n,) for linear predictors (n, K); None if they are missing."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -254,7 +254,7 @@ class Fit(Delegates):
         return classes
 
     def _predict(self, batch, type):
-        """Return predictions of complete rows, (n,) or (n, q), and the name of each column."""
+        """Return predictions of a Batch's rows, (n,) or (n, q), and the names of the q columns."""
         score, name = self._score(batch), self.design.response.name
         if type == "class":
             return self._classes(score), name
@@ -430,7 +430,7 @@ class Fit(Delegates):
         return {"auc": macro_auc(batch.y, self.family.mean(score), batch.weight)}
 
     def _losses(self, batch, score):
-        """Return a dict name -> loss of each row (n,), whose weighted means evaluate() shows."""
+        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns."""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -487,7 +487,7 @@ class Fit(Delegates):
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """Return those rows of a batch with a known response and a prediction, and their scores."""
+        """Return the rows of a Batch with response and prediction, and their linear predictors."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -589,7 +589,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return the rows of tidy() to compare with a `reference` fit to the same rows."""
+        """Return the rows of tidy() to compare with a `reference` fit, as in a bootstrap."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
@@ -642,7 +642,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Name a module's function like the method that uses it, for error messages."""
+    """Rename a function that a class uses as method `name`, so that error messages are clear."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

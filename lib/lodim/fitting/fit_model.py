@@ -68,7 +68,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return a call's options, extended by those of `others` that the model has as arguments."""
+    """Return a call's options (a dict), with those of `others` that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -133,7 +133,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
 
 
 def _completed(model, options):
-    """Return the options with defaults filled in, except for `progress`."""
+    """Return the call's options without `progress`, and with defaults filled in."""
     parameters = inspect.signature(model.function).parameters
     known = {k: p.default for k, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
     for name in options:

@@ -35,7 +35,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (dict text -> level), for levels that are neither text nor bool."""
+    """Return a dict column -> (dict text -> level), to restore levels that were numbers."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()
@@ -44,7 +44,7 @@ def _texts(read):
 
 
 class LodimModel(ModelAbstract):
-    """A fit and data in the form that the package marginaleffects expects.
+    """A fit and its data with the interface that the package marginaleffects expects.
 
     For derivatives, it also predicts at coefficients near those of the fit.
     """
@@ -105,7 +105,7 @@ class LodimModel(ModelAbstract):
         return "models of lodim"
 
     def _long(self, values, levels):
-        """Return predictions (n,) or (n, K) as a polars frame with one line per row and class."""
+        """Return predictions (n,) or (n, K classes) as a polars frame, a line per row and class."""
         rows = pl.Series("rowid", range(len(values)), dtype=pl.Int32)
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])

@@ -27,7 +27,8 @@ LONG = 60  # largest number of characters of a dict in a printed call
 class Penalty:
     """Declaration of a setting that shrinks a model.
 
-    largest : callable(batch, family, settings) -> value at which the model is (nearly) null
+    largest : callable(batch, family, settings) -> value that shrinks the model to (nearly) the
+        intercept
     ratio : smallest value to try, divided by the largest
     needed : whether a fit needs a value; if not, None is allowed
     """
@@ -69,8 +70,8 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    chosen : dict of settings chosen by cross-validation -> values chosen with each set of random
-        folds
+    chosen : dict setting -> values that cross-validation chose, one per set of random folds
+    standardize : whether features are scaled; arguments : of the call, as stored in the fit
     """
 
     model: "Model"
@@ -106,7 +107,7 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with fixed settings; those in `given` become arguments of its call.
+        """Return the problem with these settings; those named in `given` become call arguments.
 
         So the call stored in a fit of path() or cv() reproduces that fit.
         """
@@ -157,8 +158,10 @@ class Model:
     missing : allowed values of the argument `missing`; with "keep", X and y contain NaN
     learning : arguments of `Design.learn` that the model needs
     penalties : settings that shrink the model, by name; path() and cv() vary the first by default
-    stage_setting : name of the number of stages, if one run also gives the fits with fewer stages
-    shared_setting : name of a setting with values that share one run of `fit_stages`, a stage each
+    stage_setting : name of the setting for the number of stages, such as learners added one by one,
+        if one run also gives the fits with fewer stages
+    shared_setting : name of a setting of which `fit_stages` fits several values in one run, a stage
+        per value
     patience : number of stages without a lower held-out loss after which a run stops
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
     compiled_stages : whether threads are faster for several problems even with few rows
@@ -194,7 +197,7 @@ class Model:
         return model_function(self.name)
 
     def validate(self, problem: Problem) -> Problem:
-        """Return the problem with settings that depend on the data filled in, or raise."""
+        """Return the problem with data-dependent settings filled in; raise if it is not allowed."""
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(
@@ -233,9 +236,10 @@ class Model:
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part of the estimates, log, scores of the rows of `eval_batch`) after each stage.
+        """Yield (part of the estimates, log, linear predictors of `eval_batch`) after each stage.
 
         A stage is a step of the fit, such as one learner added; the log tells how it converged.
+        eval_batch : held-out rows, or None
         """
         raise NotImplementedError
 
@@ -246,13 +250,14 @@ class Model:
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem with given estimates, and the optimizer's log.
 
-        selection : table of tried settings, or None; for_path : whether to leave out slow results,
-            with "spread" all but the relative spread of responses
+        selection : table of tried settings, or None
+        for_path : whether to leave out slow results; "spread" leaves out all but those for the
+            standard deviation of each response
         """
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) for other weights, starting from the fit, or None."""
+        """Return (estimates, log) after a change of weights, updated from `fit`; or None."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
@@ -267,11 +272,11 @@ class Model:
         return {}, None
 
     def held_out_deviance(self, family, y, weight, score):
-        """Return deviances (n,) of held-out rows, by which settings are compared."""
+        """Return losses (n,) of held-out rows, to compare settings; score : linear predictors."""
         return family.deviance(y, score)
 
     def needs(self, problem: Problem, n: int) -> Needs | None:
-        """Return the memory and passes (Needs) of a fit to n rows like the problem's, or None."""
+        """Return the memory and passes (Needs) of a fit to n such rows; None if unknown."""
         return None
 
     def selects(self, settings: Any) -> bool:

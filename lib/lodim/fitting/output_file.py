@@ -16,8 +16,7 @@ from lodim.sources.schemas import arrow
 def writing(path, other=None):
     """Yield a function that appends frames to a file, which appears when the block ends.
 
-    After an error, an existing file is unchanged. Row labels of pandas are written unless they are
-    a
+    After an error, an existing file is unchanged. Row labels of pandas are written, except a
     RangeIndex. other : writer for suffixes other than those of Parquet, Arrow and CSV
     """
     kind = _kind(path, other)

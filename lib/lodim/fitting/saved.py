@@ -93,7 +93,10 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file, and add its numbers to the known lengths `sizes`."""
+    """Return the Design of a fit from a file; add its lengths to the dict `sizes`.
+
+    K : linear predictors per row; S : those with coefficients; C : classes, 0 for numbers
+    """
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -175,8 +178,7 @@ def _check_selection(selection, chosen, settings):
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
     """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
 
-    selection : table of tried settings. Positive numbers are compared by ratio, others by
-        difference.
+    selection : table of tried settings. Positive numbers are compared by their logarithms.
     """
     if MEASURE in selection:
         return None

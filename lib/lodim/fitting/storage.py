@@ -41,7 +41,7 @@ _HEADER = re.compile(
 
 
 def plain_label(label):
-    """Return a row label as a bool, number or text, which a file can hold."""
+    """Return a row label as a bool, number or text, so that a file can hold it."""
     label = label.item() if isinstance(label, np.generic) else label
     return label if isinstance(label, bool | int | float | str) else str(label)
 

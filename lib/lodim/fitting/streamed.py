@@ -95,13 +95,13 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair for a frame in memory: (columns of data to include or None, result)."""
+        """Yield one pair for a frame in memory: (data to join with the result or None, result)."""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Yield (columns of data to include or None, result) per chunk of data not in memory."""
+        """Yield (rows to join with the result or None, result) per chunk of data not in memory."""
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -136,7 +136,7 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the columns that predictions use, and the offset; all of the formula if as_fitted."""
+    """Return the columns that predictions need; as_fitted : only those of the fitted model."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
@@ -223,7 +223,7 @@ def _first_refused(answer, chunk, source, offset):
 def _write(path, parts):
     """Write the results of all chunks of rows to a file, and return its path.
 
-    parts : pairs of (columns of the data to include or None, result)
+    parts : pairs of (rows to join with the result or None, result), one per chunk
     """
     with output_file.writing(path) as append:
         for data, answers in parts:
@@ -240,7 +240,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _beside(data, answers):
-    """Return the result for some rows as a frame, together with the columns of `data` if given."""
+    """Return the results `answers` as a frame, with the columns of `data` if given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -285,7 +285,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 def scored_rows(fit, source, offset):
     """Return the rows of data not in memory that have a response and a prediction.
 
-    They are a Batch without features, the scores (n, K), and a dict of losses (n,).
+    The result is (Batch without features, linear predictors (n, K), dict of losses (n,)).
     """
     offsets, parts = _Offsets(offset), []
     design = fit.design
@@ -314,7 +314,7 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return some rows as `scored_rows` does; they may all have weight zero."""
+    """Return the result of `scored_rows` for one chunk, whose rows may all have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -19,7 +19,8 @@ ANSWERS = re.compile(
 class Formula:
     """A parsed formula, before data are read.
 
-    responses : columns or calls; empty without; right : syntax tree; sides : text of both sides
+    responses : columns or calls of the left side, if any; right : syntax tree of the right side
+    sides : text of both sides
     """
 
     text: str
@@ -80,7 +81,7 @@ def _check_numbers(text, tree):
 
 
 def _summands(tree):
-    """Return a list of (sign, term) for the terms that a side of a formula adds or subtracts."""
+    """Return a list of (sign, part) for the parts that a side of a formula adds or subtracts."""
     if isinstance(tree, Joined) and tree.operators[-1] in ("+", "-"):
         return list(zip(tree.operators, tree.parts, strict=True))
     return [("+", tree)]
@@ -131,7 +132,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the names of columns that a dot excludes because augment() has added them."""
+    """Return the names of columns, such as .fitted, that a dot excludes as added by augment()."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -217,7 +218,7 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return other columns whose names Python reads as this one: it changes some letters."""
+        """Return other columns whose names Python reads as `name`: it changes some letters."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]

@@ -71,7 +71,7 @@ _OPERATORS = (
 
 
 class Refused(Exception):
-    """Error: an expression is not allowed in formulas; it has the syntax node."""
+    """Error: an expression is not allowed in formulas; `node` is its syntax node."""
 
     def __init__(self, node, message):
         super().__init__(message)
@@ -141,7 +141,7 @@ def spell(tree):
 
 
 def place(code, node):
-    """Return the position of a syntax node in characters; Python counts bytes of utf-8."""
+    """Return the position of a syntax node in characters; the node itself counts UTF-8 bytes."""
     return len(code.encode()[: node.col_offset].decode())
 
 
@@ -198,7 +198,7 @@ def column_nodes(node):
 
 
 def width(node):
-    """Return the number of columns of an expression (syntax tree), or 1 if only data can tell."""
+    """Return the number of columns that an expression makes, or 1 if it depends on the data."""
     if not isinstance(node, ast.Call):
         return 1
     name = function_name(node.func)

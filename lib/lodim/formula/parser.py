@@ -54,7 +54,7 @@ class Token(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A column named in a formula; ``bare`` means written without Q('')."""
+    """A column named in a formula, at position `place`; `bare` means written without Q('')."""
 
     name: str
     place: int
@@ -160,7 +160,7 @@ class _Reader:
         fail(self.text, place, message)
 
     def joined(self, level=0):
-        """Parse a chain of operators of one precedence level; its parts have higher levels."""
+        """Parse parts joined by operators of one precedence level, such as + and -."""
         if level == len(LEVELS):
             return self.atom()
         place, operators = self.tokens[self.at].place if self.sign else self.start, ["+"]

@@ -40,7 +40,7 @@ LEARNT = {  # transform -> form of its learned state
 def check(name, state):
     """Raise ValueError unless a state from a file can be what a transform has learned.
 
-    name : such as "bs"; state : its knots or means, which FITPACK does not check
+    name : such as "bs"; state : its knots or means, which the spline library does not check
     """
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
@@ -52,7 +52,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return the columns of levels under a contrast such as Sum, (n_levels, n_columns), and labels.
+    """Return the matrix of a contrast such as Sum, (n_levels, n_columns), and its column labels.
 
     code, node : text and syntax tree of the contrast
     """
@@ -77,7 +77,8 @@ def contrast(code, node, levels):
 def learn(name, data, settings, words, positive_weight):
     """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
 
-    settings, words : its other arguments; positive_weight : rows that count, or None
+    settings, words : its other arguments, by position and by name
+    positive_weight : (n,) bool, rows that count; None means all
     """
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
@@ -105,7 +106,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,) with values of rows of weight zero clipped to a spline's training range."""
+    """Return x (n,), clipped in rows of weight zero to the training range of a spline."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -122,7 +123,8 @@ def _plain(value):
 def apply(name, state, data, settings, words):
     """Return the columns of a transform such as bs() for new data, given what it has learned.
 
-    data : list of arrays, (n,) or (n, k); settings, words : its other arguments
+    data : list of arrays, (n,) or (n, k columns)
+    settings, words : its other arguments, by position and by name
     """
     out, n = None, len(data[0])
     for i in range(0, max(n, 1), ROWS):  # splines need several times the memory
@@ -146,7 +148,7 @@ def _transform(name, state, data, settings, words):
 
 
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
-    """Return B-splines (n, k), extrapolated by the outermost polynomials, as in R.
+    """Return k B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
     patsy would be slow, and raises errors for values outside the training range.
     """

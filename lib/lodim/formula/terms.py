@@ -20,7 +20,7 @@ def expand(text, tree, dot):
 
 
 class _Algebra:
-    """Operators of formulas on sets of terms, which are dicts frozenset of factors -> term."""
+    """Operators of formulas on sets of terms: dicts (frozenset of factor keys) -> term."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -74,7 +74,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return the products of up to `power` terms of a set, as for (a + b)**2."""
+        """Return the products of up to `power` terms of a set, as a, b and a:b for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

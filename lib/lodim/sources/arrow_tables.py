@@ -55,7 +55,7 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class TablePiece(Piece):
-    """Consecutive row groups or record batches of a file, with numbers first to last.
+    """Batches number first to last of a file: row groups of Parquet, or record batches of Arrow.
 
     levels : dict column -> categories over all files
     """
@@ -90,7 +90,7 @@ def read_tables(
     """Return a Source (data read in chunks) of table files of one kind, such as Parquet.
 
     outline : function of a file that returns its schema and the number of rows of each batch
-    piece : class that reads some batches; batch : name of a batch, such as "row group"
+    piece : class that reads some batches; batch : word for a batch in messages, as "row group"
     """
     arrow()
     outlines = list(map(outline, files))
@@ -168,7 +168,7 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return the schema of a Parquet file with the original categorical types, from `notes`.
+    """Return the `schema` of a Parquet file with its original categorical types.
 
     Parquet stores only the values of categories; pyarrow's metadata `notes` have the types.
     """
@@ -297,7 +297,7 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield the parts of a dataset's fragment that are read separately.
+    """Yield pieces of a dataset's fragment (usually a file), each of about 65,536 rows for Parquet.
 
     rows : expression that selects rows, or None
     """
@@ -318,7 +318,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of the columns that are categorical in all Parquet files, by metadata."""
+    """Return a schema of the columns that are categorical in the metadata of all Parquet files."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

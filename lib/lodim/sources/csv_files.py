@@ -45,7 +45,7 @@ class Dialect:
 
 @dataclass
 class Kinds:
-    """Kinds of values in a column (numbers, text etc.), and whether values are missing."""
+    """Kinds of values seen in a column (letters of NumPy dtypes), and whether some are missing."""
 
     seen: set[str] = field(default_factory=set)
     gaps: bool = False
@@ -152,7 +152,7 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return the byte positions of every 65,536th data line, the number of lines, the file's end.
+    """Return the byte position of every 65,536th data line, the number of lines, the file's size.
 
     None if the file has a quote, since a line end may then be inside a cell.
     """
@@ -172,7 +172,7 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return the names of all columns of a CSV file, and those without a column of row labels.
+    """Return the names of all columns of a CSV file, and the names without a column of row labels.
 
     Row labels are an unnamed first column.
     """
@@ -204,7 +204,7 @@ def _frames(
 
 
 class _Text:
-    """A text for pandas' reader that records whether reading failed."""
+    """Text file for pandas' reader that records whether reading failed."""
 
     def __init__(self, handle: Any) -> None:
         self.handle, self.unreadable = handle, False
@@ -223,7 +223,7 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """Open a file or bytes as uncompressed text, such that Ctrl-C raises KeyboardInterrupt.
+    """Open a file or bytes as uncompressed text, so that Ctrl-C raises KeyboardInterrupt.
 
     pandas' C reader reports Ctrl-C only as a failed `read`.
     """

@@ -13,11 +13,11 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition of a Dask DataFrame.
+    """A partition (consecutive rows) of a Dask DataFrame.
 
     delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
     levels : dict column -> categories over all partitions, if unknown to Dask
-    seen : fingerprint of its rows in earlier passes, to detect changes
+    seen : hash sums of its rows in earlier passes, to detect changes
     """
 
     place: str
@@ -133,7 +133,7 @@ def _levels(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def _scheduler():
-    """Return the scheduler for computing a partition: "synchronous" on a worker, else None."""
+    """Return the scheduler to compute a partition: "synchronous" on a worker, else None."""
     try:
         from distributed import get_worker
     except ImportError:

@@ -1,4 +1,4 @@
-"""polars LazyFrames as data that are computed in each pass; changes of rows are detected."""
+"""polars LazyFrames as data that each pass computes again; an error is raised if rows change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ DESCRIPTION = "the LazyFrame"
 class Query(Piece):
     """A polars LazyFrame that is computed again in each pass over the data.
 
-    seen : fingerprint of its rows in earlier passes, to detect changes
+    seen : hash sums of its rows in earlier passes, to detect changes
     """
 
     place: str

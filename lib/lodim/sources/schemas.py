@@ -103,7 +103,7 @@ def _plain(field: Any) -> Any:
 
 
 def _features(schema: Any) -> list[str]:
-    """Return the names of the columns of a pyarrow schema, without an index written by pandas."""
+    """Return the names of a pyarrow schema's columns, without an index that pandas has written."""
     index = _pandas_metadata(schema).get("index_columns", [])
     return [name for name in schema.names if name not in index]
 
@@ -115,7 +115,7 @@ def select_fields(schema: Any, names: Iterable[str]) -> Any:
 
 
 def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
-    """Return pandas' metadata of some columns, without the index, as a schema stores them."""
+    """Return pandas' metadata of some columns, as a schema stores them; None if there are none."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None

@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Source:
-    """Data that are not in memory: named columns, read piece by piece; can be pickled.
+    """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled.
 
     pieces : runs of rows, such as files, in order
     kind : package of the frames of predictions: "pandas" for files, else that of the data
@@ -71,6 +71,6 @@ class Source:
             yield from piece.read(names)
 
     def check_unchanged(self) -> None:
-        """Raise DataError that names the file if a file has changed."""
+        """Raise DataError, which names the file, if a file has changed since it was opened."""
         for file in self.files:
             file.check_unchanged()
