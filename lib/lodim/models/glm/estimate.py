@@ -22,7 +22,7 @@ CLOSE = 1e-9  # relative change of theta at which its iterations stop
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model and yield (Estimates, log, scores (n, K) of the rows of `eval_batch`) once.
+    """Fit the model and yield (Estimates, log, scores (n, K) of `eval_batch`) once.
 
     It is a generator because other models of lodim are fitted in several stages."""
     with single_blas():
@@ -90,7 +90,7 @@ def _along(free, matrix):
 
 
 def _level(rows):
-    """Return the scores of the intercept-only model: one, or one per class except the first."""
+    """Return the linear predictors of the null model: one, or one per class except the first."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level

@@ -72,9 +72,10 @@ class Estimates:
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Return the standard errors (n,) of the scores of the rows of a design matrix.
+        """Return the standard errors (n,) of the linear predictors of the rows of a design matrix.
 
-        Only for families with one score. Infinite for rows that need an infinite estimate."""
+        Only for families with one linear predictor. Infinite for rows that need an infinite
+        estimate."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -109,7 +110,8 @@ class Estimates:
     def infinite(self, mean, scale):
         """Return which coefficients per unit of the features have no finite estimate, bool (q, S).
 
-        There are q coefficients for each of S scores; mean and scale undo the standardization."""
+        There are q coefficients for each of S linear predictors; mean and scale undo the
+        standardization."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -143,12 +145,12 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return the scores of all rows of X, stored in blocks of 64 rows, including padding."""
+    """Return the linear predictors of all rows of X (blocks of 64 rows), including padding."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return the K link scores as expressions of standardized features, for export as code.
+    """Return the K linear predictors as expressions of standardized features, for code export.
 
     Also returns a list of conditions (expressions) under which a row's score cannot be estimated.
     """

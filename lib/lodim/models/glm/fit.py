@@ -101,7 +101,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return scores (n, K) of a batch with design matrix X; NaN in rows without estimate."""
+        """Return linear predictors (n, K) of a batch with design matrix X; NaN if not estimable."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:

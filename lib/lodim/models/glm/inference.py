@@ -1,7 +1,8 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
 B is the inverse information divided by the dispersion phi; u are phi times the derivatives of the
-rows' log-likelihoods in their scores. Covariances of the coefficients (White 1980; MacKinnon 1985):
+rows' log-likelihoods in their linear predictors. Covariances of the coefficients (White 1980;
+MacKinnon 1985):
 
     nonrobust  phi B
     HC0        B X' diag(u^2) X B            HC1  times n / (n - q)

@@ -52,7 +52,7 @@ def inference(coef, error, df, level):
 def of_mean(family, score, error, level, df):
     """Return confidence limits (n, 2) of the mean, symmetric on the scale of the score.
 
-    score and error (n,) are the scores and their standard errors; df are those of the t
+    score (n,) and error (n,) are linear predictors and their standard errors; df are those of the t
     distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])

@@ -20,7 +20,7 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with the S scores of the rows of X, from coefficients (S, q).
+    """Fill out (S, n) with the S linear predictors of the rows of X, from coefficients (S, q).
 
     X is stored in blocks of 64 rows; `columns` (q,) are its columns that are used, -1 the constant.
     """
@@ -38,8 +38,8 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add sums of slope times z, and curvature times z z', over the rows z = T'x.
 
     x are the columns `columns` of X (blocks of 64 rows; -1 is the constant). slopes (S, n) and
-    curvatures (P, n) are factors of each row, for S scores and P pairs of them; gradient (S, q) and
-    information (P, q, q) take the sums."""
+    curvatures (P, n) are factors of each row, for S linear predictors and P pairs of them; gradient
+    (S, q) and information (P, q, q) take the sums."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):

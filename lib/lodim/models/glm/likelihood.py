@@ -7,16 +7,17 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return scores (n, K) from the linear predictors (n, S).
+    """Return the K linear predictors (n, K), one per class, from the S estimated ones (n, S).
 
-    With several unordered classes S = K - 1, since the first class has score 0; otherwise S = K."""
+    With several unordered classes S = K - 1, since that of the first class is 0; otherwise S =
+    K."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
-    """Return the expected curvature of each row's -log-likelihood in its score, (n,).
+    """Return the expected curvature of each row's -log-likelihood in its linear predictor, (n,).
 
     It is multiplied by the dispersion."""
     if family.canonical:
@@ -25,11 +26,11 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives of each row's -log-likelihood in pairs of its scores, (P, n).
+    """Return second derivatives (P, n) of the rows' -log-likelihood in pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are scores s >= t. `observed` takes the
-    actual responses instead of expected values, since Newton steps converge faster. Ordered
-    classes always take them, as in R and statsmodels."""
+    They are multiplied by the dispersion; the P pairs are linear predictors s >= t. `observed`
+    takes the actual responses instead of expected values, since Newton steps converge faster.
+    Ordered classes always take them, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -44,7 +45,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) of blocks (P, q, q) that belong to pairs of S scores.
+    """Return the symmetric matrix (S q, S q) of blocks (P, q, q), one per pair of linear predictors.
 
     The blocks given are those of the pairs s >= t."""
     q = blocks.shape[1]
@@ -55,7 +56,7 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return the derivatives of the rows' log-likelihoods in their scores, (n, S).
+    """Return the derivatives of the rows' log-likelihoods in their linear predictors, (n, S).
 
     They are multiplied by the dispersion. S is 1, or the number of classes except the first."""
     if family.shared_slopes:

@@ -72,9 +72,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return the scores (m, K) of the rows with positive weight, from coefficients (S, q) of z.
+        """Return linear predictors (m, K) of rows of weight > 0, from coefficients (S, q) of z.
 
-        z = T'x are nearly orthogonal columns; S is the number of estimated scores."""
+        z = T'x are nearly orthogonal columns; S is the number of estimated linear predictors."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -168,8 +168,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Return some clusters (g,) of a span (fixed range of rows), and sums of their slopes (g, S q).
 
-    A slope is the derivative of a row's log-likelihood in q coefficients of S scores. Only clusters
-    with codes from bounds[0] to below bounds[1] count."""
+    A slope is the derivative of a row's log-likelihood in q coefficients of S linear predictors.
+    Only clusters with codes from bounds[0] to below bounds[1] count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)
@@ -183,5 +183,5 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
 
 def _no_blocks(S, q):
-    """Return zeros (P, q, q), one block for each of the P pairs of S scores."""
+    """Return zeros (P, q, q), one block for each of the P pairs of S linear predictors."""
     return np.zeros((S * (S + 1) // 2, q, q))

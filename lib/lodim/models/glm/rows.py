@@ -65,11 +65,12 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return directions (S q, r) of the q coefficients of S scores that are estimated.
+        """Return the directions (S q, r) of the coefficients that are estimated; None for all.
 
-        None for all. Scores of ordered classes share the coefficients of all columns except the
-        constant. Classes without rows have no coefficients; next to such a class, the constants of
-        two scores of ordered classes move together.
+        There are q coefficients for each of S linear predictors. Those of ordered classes share the
+        coefficients of all columns except the constant. Classes without rows have no coefficients;
+        next to such a class, the constants of two linear predictors of ordered classes move
+        together.
         """
         if S == 1:
             return None
@@ -142,7 +143,7 @@ class Basis:
     def of_features(self, matrix):
         """Transform a matrix (S q, k) of coefficients of z into coefficients of the columns x.
 
-        z = T'x are nearly orthogonal columns, q for each of S scores."""
+        z = T'x are nearly orthogonal columns, q for each of S linear predictors."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -151,7 +152,7 @@ class Basis:
 class Sums:
     """Totals, gradient and information over all rows, at coefficients coef (S, q).
 
-    There are S scores and q nearly orthogonal columns z, to which the coefficients belong."""
+    The coefficients belong to S linear predictors and q nearly orthogonal columns z."""
 
     coef: np.ndarray
     totals: np.ndarray

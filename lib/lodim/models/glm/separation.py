@@ -40,7 +40,7 @@ def is_separated(family, X, y, H, flat, free=None):
 def _rows(family, X, y):
     """Return matrices A and B: data are separated along directions d (S q,) with A d >= 0, B d = 0.
 
-    Some element of A d must be positive. d has q coefficients for each of S scores."""
+    Some element of A d must be positive. d has q coefficients for each of S linear predictors."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
