@@ -45,7 +45,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) of blocks (P, q, q), one per pair of linear predictors.
+    """Return the symmetric matrix (S q, S q) of blocks (P, q, q) of pairs of linear predictors.
 
     The blocks given are those of the pairs s >= t."""
     q = blocks.shape[1]
