@@ -180,7 +180,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner`, whose "p" may differ from "p" in other fields."""
+    """Declare a field of the form `inner` with its own lengths: its "p" may differ from others."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -200,7 +200,7 @@ def several(count: Size | None, inner: Any = text()) -> Any:  # noqa: B008
 
 
 def entries(inner: Any) -> Any:
-    """Declare a field: a dict with any keys, and values of the form `inner`."""
+    """Declare a field: a dict with any keys, and values of the form (rule) `inner`."""
     one = apart(inner)
 
     def read(value, where, sizes):
@@ -377,7 +377,7 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the length that a form states; a symbol without a value gets the length `found`."""
+    """Return the length that a form states; a new symbol such as "p" gets the length `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)

@@ -396,7 +396,7 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the reader of the chunks (SourceChunks) from which a design was learned."""
+        """Return the ChunkReader of the SourceChunks `learnt`, from which a design was learned."""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()

@@ -233,9 +233,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return the design with only the terms of the given features, and its features' positions.
+        """Return (design with only the terms of some features, positions of its features).
 
-        A term with several columns (levels, a spline) is kept whole.
+        features : positions. A term with several columns (levels, a spline) is kept whole.
         """
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
@@ -292,7 +292,7 @@ class Design:
     def known_levels(self, new_levels):
         """Return a dict column -> (training levels, new levels that count as missing).
 
-        The second is None if all new levels do, as with new_levels="missing".
+        The second is None if all new levels count as missing, as with new_levels="missing".
         """
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))

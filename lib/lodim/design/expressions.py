@@ -214,7 +214,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return the value of a syntax tree as bool, (n,) or a single one; else FormulaError."""
+    """Return the value of a syntax tree as bool, (n,) or one value; else FormulaError."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -300,8 +300,9 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    If the scope is learning, knots or means are learned from the data first. settings, words :
-    other arguments, by position and by name
+    If the scope is learning, knots or means are learned from the data first.
+
+    settings, words : other arguments, by position and by name
     """
     values = None
     try:

@@ -253,7 +253,8 @@ class Features:
     def limits(self, names, moments):
         """Return the range without outliers (Limits) of each feature that has extreme outliers.
 
-        moments : (p, 5) of all features. Only numeric features are examined; others are bounded.
+        moments : (p, 5) of all features. Only numeric features are examined; levels and splines
+            are bounded.
         """
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())

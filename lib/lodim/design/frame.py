@@ -427,7 +427,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels are `others`, not numbers (dates): over 10%."""
+    """Return whether `others`, levels without a number (or date), are over 10% or almost all."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

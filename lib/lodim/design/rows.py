@@ -35,7 +35,7 @@ LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fo
 
 @forms.record
 class Response:
-    """The left side of a formula.
+    """The left side of a formula: its name, and its classes if it has any.
 
     levels : classes as the user wrote them; the second of two is the success. None for numbers
     called : whether `name` is an expression such as np.log(y), not a column

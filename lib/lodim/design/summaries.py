@@ -160,7 +160,7 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary of computed numbers, with each distinct number as a level.
+    """Return the Summary (counts per level) of computed numbers; each distinct number is a level.
 
     values : of the table's rows, which miss no value; n : number of all rows
     """

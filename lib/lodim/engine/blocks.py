@@ -158,7 +158,7 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...], by threads if all items hold `numbers` >= 2,000,000 values.
+    """Return [work(item), ...]; threads are used if `numbers`, the count of values, is large.
 
     Only work that releases the GIL gains from threads. Errors are raised in the order of the items.
     """
@@ -172,9 +172,10 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, tiles, *args), which writes to its last argument, over all row blocks.
+    """Run kernel(lo, hi, tiles, *args) over all rows; it writes values to its last argument.
 
-    tiles : X in tiles of 64 rows; runs : ranges (lo, hi) of blocks of 4,096 rows to process
+    tiles : X in tiles of 64 rows; lo, hi : range of blocks of 4,096 rows
+    runs : ranges (lo, hi) of blocks to process; None means all
     """
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
@@ -287,7 +288,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) per 65,536 rows; all arguments are tiles (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) per 65,536 rows; all arguments are in tiles, (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -302,5 +303,5 @@ def each_tile(work, tiles, *args):
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays) per 65,536 rows; all are tiles (n_tiles, ..., 64)."""
+    """Return the sum of the results of `over_tiles`: of work(X, *arrays) per 65,536 rows."""
     return reduce(np.add, over_tiles(work, X, *arrays))

@@ -19,8 +19,8 @@ WAVES = 30.0  # radians per standard deviation of the keys
 def keys(X, weight, y=None, n_classes=0):
     """Return a number (key) per row, (n,), computed from standardized features X (n, p).
 
-    Equal rows have equal keys. In symmetric designs, such as all combinations of levels, features
-    alone do not distinguish rows; then the response y (n,) does.
+    Random draws by keys do not depend on the order of rows. Equal rows have equal keys. In
+    symmetric designs, such as all combinations of levels, only the response y (n,) differs.
 
     weight : (n,) weights of the rows
     y : numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown
@@ -49,7 +49,7 @@ def _by_response(u, share, y, n_classes, most):
     """Return numbers (n,) that distinguish rows with equal features by their response y.
 
     u : (n, p) standardized features; share : (n,) weights with sum one
-    most : size of a row, relative to which differences count as rounding errors
+    most : mean squared length of rows; much smaller differences count as rounding errors
     """
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
@@ -95,18 +95,18 @@ def _standard(values, share, most):
 
 
 def draw_waves(k, rng):
-    """Return random phases (k,) and speeds (k,) of functions cos(speed key + phase)."""
+    """Return random phases (k,) and speeds (k,) of waves cos(speed * key + phase)."""
     return rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
 
 
 def waves(key, k, rng):
-    """Return k random numbers per row, (n, k), that are smooth functions of key (n,)."""
+    """Return k random numbers per row, (n, k), smooth functions of the rows' keys (n,)."""
     phase, speed = draw_waves(k, rng)
     return np.cos(key[:, None] * speed + phase)
 
 
 def shuffled(key, seed):
-    """Return row positions in random order, (n,), which depends on the keys (n,) and the seed.
+    """Return row positions (n,) in a random order that depends on the rows' keys (n,) and a seed.
 
     The seed is mixed with a digest of all keys. Otherwise the row with the largest key would have
     the same position in every data set.

@@ -74,7 +74,7 @@ def with_own(model, options, **others):
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Return the Problem (data as numbers, and settings) of a call of a model function.
+    """Return the Problem (data as numbers, and settings) for a call of a model function.
 
     which : index of the response, if the formula has several
     groups : groups for the folds of cv(), if the model has no argument `groups`
@@ -176,7 +176,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a batch with X in memory, which the step named `what` needs; else ArgumentError."""
+    """Return a Batch with X in memory, as `what` (a model or step) needs; else ArgumentError."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]

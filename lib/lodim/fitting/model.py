@@ -244,7 +244,7 @@ class Model:
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
-        """Return (estimates, log) of the whole fit from a list of pairs, one per stage."""
+        """Return (estimates, log) of the whole fit, given [(part of the estimates, log), ...]."""
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
@@ -257,13 +257,13 @@ class Model:
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) after a change of weights, updated from `fit`; or None."""
+        """Return (estimates, log) after a change of weights, updated from `fit`; else None."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), a dict, and (estimates, log) if already known, or None.
+        """Return (cv()'s default grid, (estimates, log) if they are known, else None).
 
-        The grid has the given value of the first penalty, or n values.
+        The grid is a dict with the given value of the first penalty, or a list of n values.
         """
         for penalty in self.penalties:
             value = problem.arguments[penalty]
@@ -276,7 +276,7 @@ class Model:
         return family.deviance(y, score)
 
     def needs(self, problem: Problem, n: int) -> Needs | None:
-        """Return the memory and passes (Needs) of a fit to n such rows; None if unknown."""
+        """Return the memory and passes (Needs) of a fit to n rows, or None if unknown."""
         return None
 
     def selects(self, settings: Any) -> bool:

@@ -47,7 +47,7 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save a state (nested dicts of values and arrays) in one step; errors change nothing.
+    """Save a state (nested dicts of values and arrays) in one step; an error changes no file.
 
     kind : kind of content, such as "gbmap". Floats keep every bit; tuples are read back as lists,
         and NumPy scalars as Python values.
