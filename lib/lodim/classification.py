@@ -49,10 +49,11 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return the mean predicted probability and the observed share of a class in groups of rows.
+    """Return a dict of arrays for a calibration plot of a class, with an entry per group of rows.
 
-    The at most `bins` groups are cut at quantiles of the probability. `hit` (n,) says which rows
-    are of the class; low and high are Wilson's 95% limits of the observed share."""
+    predicted is the mean probability, observed the share of rows of the class, low and high its
+    Wilson 95% limits, rows a count. At most `bins` groups are cut at quantiles of the probability;
+    `hit` (n,) says which rows are of the class."""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

@@ -10,7 +10,9 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise DataError unless rows are distinct and all rows of `test` have a response."""
+    """Raise DataError unless the data frames of a call of `active` can be used.
+
+    Row labels of the pool must differ, no pool row may be labelled, test rows need a response."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -33,7 +35,7 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise DataError if a row of the pool has the index label and the values of a labelled row."""
+    """Raise DataError if a pool row equals a labelled row in its index label and its features."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -52,8 +54,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return the frames with categorical columns that declare the levels of all frames.
 
-    Models refuse unknown levels. Until a row with such a level is labelled, the level now counts as
-    a missing value. Frames may be None."""
+    Models refuse undeclared levels. A declared level counts as missing until a row with it is
+    labelled. Frames may be None."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -86,7 +88,9 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories, or sorted as text without categories."""
+    """Return levels in the order of declared categories, new ones last; sorted if none is declared.
+
+    `columns` holds the same column of several data frames."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -116,9 +120,9 @@ def to_series(labels, response):
 
 
 def check_labels(labels, learner, new):
-    """Return new labels as a Series by row label; raise DataError unless they suit the pool.
+    """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    Classes that no labelled row has are accepted only if `new` is true."""
+    Classes without labelled rows are accepted only if `new` is true or there is no fit yet."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

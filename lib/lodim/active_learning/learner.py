@@ -457,17 +457,17 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        """Return the model fitted to the labelled rows that are given."""
+        """Return a fit of the user's model to the rows `labelled`."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """Return the model fitted to the labelled rows plus one row of the pool and its label."""
+        """Return a fit to the labelled rows plus one row of the pool with an assumed label."""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit the model and extend the learning curve.
+        """Fit the model to the labelled rows, and add the fit's measures to the learning curve.
 
-        asked : name of the score (query strategy) that chose the rows labelled last"""
+        asked : name of the score (query strategy) that chose the rows labelled last, or empty"""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
@@ -488,7 +488,9 @@ class Learner(Generic[FitT]):
         self._rows.append(row)
 
     def _fit_or_none(self):
-        """Return the model of the labelled rows; None after a cold start with too few rows."""
+        """Return a fit to the labelled rows; None if learning began without labels and has too few.
+
+        Later, an error of the model is raised."""
         cold = self._cold and self.fit is None
         if cold and self.labelled[self.response].nunique() < 2:
             return None
@@ -500,7 +502,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Return {"entropy": mean entropy over the pool}, or {} if it is not available."""
+        """Return {"entropy": mean entropy of predictions for the pool}; {} if none is predicted."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)
@@ -508,7 +510,9 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss on test rows of known classes, and which rows are right (n_test,)."""
+        """Return the log-loss on the test rows, and which of them are predicted right, (n_test,).
+
+        The log-loss omits classes that the fit does not know. Without a fit: NaN and all False."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

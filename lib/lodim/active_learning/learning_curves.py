@@ -94,10 +94,10 @@ class LearningCurves:
 
     Attributes
     ----------
-    n_labelled : (T,) number of labelled rows after each round
+    n_labelled : (T,) number of labelled rows after each of T rounds
     values : dict of name to array (repetitions, T): the measure after each round
     hits : dict of name to list of (T, n_test) bool: whether each test row was predicted correctly
-    measure : str
+    measure : "accuracy" or "log_loss"
 
     See Also
     --------
@@ -307,7 +307,9 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve (repetitions, T), divided by the range of n."""
+    """Return areas (repetitions,) under curves `values` (repetitions, T), divided by n's range.
+
+    n (T,) are numbers of labelled rows."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])

@@ -9,7 +9,9 @@ from lodim.plot.lines import name_ends
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw the mean measure against the number of labelled rows, with bands of one SE."""
+    """Draw each run's mean measure against the number of labelled rows, with bands of one SE.
+
+    `frame` is LearningCurves.tidy()."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -27,9 +29,9 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw -log10 p of wins and losses of run `of` against each other run (a column of the frame).
+    """Draw how significantly run `of` beats each other run: -log10 p, negative if it is worse.
 
-    p tests the difference after each round; `runs` names all runs in the order of their colours."""
+    `frame` is LearningCurves.wins(of); `runs` names all runs in the order of their colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

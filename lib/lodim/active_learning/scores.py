@@ -44,8 +44,8 @@ def random(learner, rng):
 def committee(learner, rng):
     """Return the entropy of the classes that several fits predict, for each row of the pool, (n,).
 
-    The fits are the feature sets of a ripr fit, or else bootstrap fits. A row with fewer than two
-    predictions gets the entropy of its class probabilities."""
+    A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples. A
+    row with fewer than two predictions gets the entropy of its class probabilities."""
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -65,8 +65,8 @@ def diverse(learner, rng):
 def infogain(learner, rng):
     """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
 
-    A model that cannot compute it is refitted with each label of the 20 most uncertain rows; other
-    rows get NaN."""
+    A fit of ripr computes it. Other models are refitted with each possible label of the 20 most
+    uncertain rows; the remaining rows get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)
@@ -112,9 +112,9 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return classes predicted for the pool by fits to bootstrap samples of each class, (n, fits).
+    """Return the classes of pool rows by bootstrap fits, (n, fits); None if a fit fails.
 
-    None if a fit fails."""
+    Bootstrap samples are stratified by class."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):
@@ -140,9 +140,10 @@ def top(score, n, rng):
 def far_apart(score, X, known, n, rng):
     """Return positions of n randomly chosen rows with high scores that are far apart, (n,).
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
-    labelled (`known`) or chosen row, as in k-means++. Distances are capped at their median, since
-    outliers would be chosen most. Rows without a score come last."""
+    X and `known` hold the features of the pool and of the labelled rows. The chance of a row is
+    proportional to (score + 0.02) times its squared distance to the nearest labelled or chosen row,
+    as in k-means++. Distances are capped at their median, since outliers would be chosen most. Rows
+    without a score come last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf

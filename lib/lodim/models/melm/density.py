@@ -49,15 +49,15 @@ class DensityOptions:
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: rows with normal kernels, in tiles (blocks of 64 rows).
+    """Kernel densities of the classes: rows with normal kernels, in T tiles (blocks of 64 rows).
 
-    Coordinates of the rows are in units of the kernels.
-
+    U : coordinates of the rows, multiplied by `root` of their class
     w : weights of the rows, zero on padding
     low, high : bounding boxes of the tiles
     start : first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
-    scale : for each class the log of the constant that multiplies its sum of kernels"""
+    scale : for each class the log of the constant that multiplies its sum of kernels
+    log_prior : log of the prior probability of each class"""
 
     U: np.ndarray = forms.real("T", "k", TILE)
     w: np.ndarray = forms.real("T", TILE, least=0)
@@ -82,10 +82,11 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Return kernel densities of classes code (n,) with coordinates Z (n, k), and row positions.
+    """Return kernel densities of classes code (n,) from coordinates Z (n, k), and rows' positions.
 
-    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows. The
-    positions are the tile (block of 64 rows) of each row and its place in it; -1 in a cell."""
+    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows.
+    Positions are a tuple: the tile (block of 64 rows) of each row and its place in the tile, both
+    (n,); -1 for rows in cells. They serve to leave a row out."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -121,8 +122,8 @@ def fit_densities(Z, code, weight, options, cells=True):
 def _white_covariance(Z, weight, kind, white):
     """Return the covariance (k, k) of a class's rows Z (n, k), scaled to identity within classes.
 
-    For "shrunk", the identity is added with the weight of k + 1 rows: with very few rows a class
-    could have no width along some direction."""
+    `white` is the matrix of this scaling. For kind "shrunk", the identity is added with the weight
+    of k + 1 rows: with very few rows a class could have no width along some direction."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -160,10 +161,10 @@ def evaluation_weights(code, weight, equal):
 
 
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
-    """Return scores (m, C) of training rows by Bayes' rule, each row left out of its class density.
+    """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
     `background` are wide densities that are mixed in; `width` multiplies the kernel width of
-    `options`; `known` are densities from fit_densities with cells=False, if available."""
+    `options`; `known` is the result of fit_densities with cells=False, if available."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -179,7 +180,8 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 def select_width(rows, background, options, threads):
     """Return the factor of the kernel width with the lowest leave-one-out log-loss.
 
-    `background` are wide densities that are mixed in. Of equal losses the largest width counts."""
+    `rows` (Rows) are training rows, `background` wide densities that are mixed in. Of equal losses
+    the largest width counts."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

@@ -32,8 +32,10 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows (all, or a sample): coordinates Z (m, k), class codes and weights.
+    """Training rows (all, or a sample) in the projection.
 
+    Z : coordinates
+    code, weight : class codes and row weights
     size : total weight of each class among all training rows"""
 
     Z: np.ndarray = forms.real("m", "k")
@@ -82,6 +84,7 @@ class Background:
     all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
     analysis.
 
+    mean : class means
     root : R with R'R the inverse of the covariance
     share : weight of the background, that of one row among all rows"""
 
@@ -109,7 +112,9 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """User's scikit-learn classifier, fitted to coordinates of rows in the projection."""
+    """User's scikit-learn classifier, fitted to coordinates of rows in the projection.
+
+    classes : class codes that the estimator knows, in the order of its probabilities"""
 
     estimator: Any
     classes: np.ndarray
@@ -146,10 +151,11 @@ class Rule:
     rows : training rows kept for plots, about `reference_rows` of `control`
     densities, background : kernel densities of the classes, and wide ones that decide far from rows
     width : width of the kernels relative to those of the search
-    other : Estimator that classifies instead of the densities, or None
-    inverse_temperature : factor of the link scores that calibrates probabilities
+    other : user's Estimator that classifies instead of the densities, or None
+    inverse_temperature : factor of the linear predictors (log-odds) that calibrates probabilities
     present : codes of the classes that have training rows
-    n_scores : number of scores of the family; 1 for two classes"""
+    n_classes : number of classes, with or without training rows
+    n_scores : number of linear predictors of the family; 1 for two classes"""
 
     rows: Rows = forms.part(Rows)
     densities: Densities = forms.part(Densities)
@@ -176,13 +182,13 @@ class Rule:
         return self._of_all_classes(self.densities.log_prior + log_f, ABSENT)
 
     def scores(self, Z, threads=1):
-        """Return predicted scores (n, K), such as log-odds, at coordinates Z (n, k)."""
+        """Return linear predictors (n, K), such as log-odds, at coordinates Z (n, k)."""
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return predicted scores (n, K), such as log-odds, from log probabilities (n, C).
+        """Return linear predictors (n, K), such as log-odds, from log probabilities (n, C).
 
-        C is the number of classes that have training rows."""
+        C is the number of classes with training rows, K is 1 for two classes."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -190,9 +196,10 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the score factor of lowest held-out loss; loss is (n, n_factors).
+        """Return the rule with the inverse temperature of lowest total loss on held-out rows.
 
-        A rule with the user's estimator is not changed."""
+        loss (n, n_factors) has a column per inverse temperature that is tried. A rule with the
+        user's estimator is not changed."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -209,7 +216,7 @@ class Rule:
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
     """Return the Rule that classifies rows with coordinates Z (n, k) and classes code (n,).
 
-    `present` are the codes of the classes that have rows."""
+    `present` are the family's codes of the classes that have rows; `code` numbers only these."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -230,30 +237,34 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return the weighted deviance of each row for each factor of its scores, (n, n_factors).
+    """Return the weighted deviance of each row for each inverse temperature, (n, n_factors).
 
-    The factors (inverse temperatures) multiply the scores (n, K) to calibrate probabilities."""
+    Inverse temperatures are factors of the linear predictors score (n, K), tried in order to
+    calibrate probabilities."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the factor of the scores with the lowest total loss; of equal ones the smallest.
+    """Return the inverse temperature with the lowest total loss; of equal ones the smallest.
 
-    loss (n, n_factors) has a column per factor. The factor calibrates probabilities."""
+    It is the factor of the linear predictors that calibrates probabilities. loss (n, n_factors) has
+    a column per factor that is tried."""
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Return the deviance (n,) of each row after calibrating the scores on these rows.
+    """Return the deviance (n,) of each row after calibrating the linear predictors on these rows.
 
-    Without calibration (one factor of all scores) densities are overconfident, and the deviance
-    would mainly reflect the kernels' width."""
+    score (n, K) are linear predictors; calibration multiplies all by one factor. Otherwise
+    densities are overconfident, and the deviance would mainly reflect the kernels' width."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
 
 def balanced_accuracy(y, weight, score):
-    """Return the share of correctly classified rows, averaged over the classes."""
+    """Return the share of correctly classified rows, averaged over the classes.
+
+    y (n,) are class codes, score (n, K) linear predictors, such as log-odds."""
     code = y.astype(int)
     hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
@@ -266,7 +277,7 @@ def coordinates(V, axes, features):
 
 
 def score_nodes(rule, Z):
-    """Return K scores, such as log-odds, as expressions of the coordinates Z, for code export.
+    """Return K linear predictors, such as log-odds, as expressions of coordinates Z, for export.
 
     Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:

@@ -1,4 +1,4 @@
-"""Predictions where one view (feature set) predicts each row: that of smallest distance ratio."""
+"""Ensembles in which a single view (feature set) predicts each row: method="assignment"."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -16,10 +16,10 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for K classes, by row and view (feature set); arrays (m, r, K).
+    """Evidence for K classes, for m rows in r views (feature sets); arrays (m, r, K).
 
-    ratio : log of (nu_k(own class) / nu_k(other classes))^dim, where nu_k is the distance to the
-        k-th nearest training row; infinite if the row misses a feature
+    ratio : log of (nu_k(the class) / nu_k(other classes))^dim in a view of dim features, where nu_k
+        is the distance to the k-th nearest training row; infinite if the row misses a feature
     vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
@@ -41,7 +41,8 @@ class AssignedViews(Ensemble):
 
     lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
         a row's losses); NaN if forward selection found the views
-    local_learners : fitted estimators that predict instead of neighbours, one per view, or empty"""
+    local_learners : fitted scikit-learn estimators of the user that predict instead of neighbours,
+        one per view, or empty"""
 
     lambda_: float = forms.real(least=0, nan=True)
     _: KW_ONLY
@@ -51,7 +52,7 @@ class AssignedViews(Ensemble):
     category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X (m, a).
+        """Return predictions (Answers) for rows X (m, a) of the a features in use.
 
         Without X, for the training rows, each left out."""
         if X is not None and not len(X):
@@ -157,7 +158,7 @@ class ClassViews(AssignedViews):
 class NumberViews(AssignedViews):
     """Views (feature sets) for a numeric response; one view predicts each row.
 
-    It is the view to which most of the row's neighbours are assigned."""
+    A row is predicted by the view to which most of its neighbours are assigned."""
 
     task = NUMBERS
 
@@ -175,12 +176,13 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Views (feature sets) without a response; each row gets the view where rows are densest.
+    """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
 
     power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
-    seed, n_samples : of the uniform samples, relative to which rows are dense
-    volumes : volume of each view's box along principal components, relative to that along features
-    centres : cluster centres in their views, padded with NaN
+    seed, n_samples : seed and number of uniform samples with which densities are compared
+    volumes : per view, volume of the rows' bounding box along principal components, divided by
+        that along the features
+    centres : (q, D) coordinates of q cluster centres along their view's features, padded with NaN
     centre_view : view of each centre"""
 
     power: float = forms.real(least=0, most=1)
@@ -193,7 +195,9 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return each row's cluster, and its squared distance to the centre, for rows X (m, a)."""
+        """Return clusters (m,) of rows X (m, a), and squared distances (m,) to their centres.
+
+        `answers` are the predictions for X, with the view of each row."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
@@ -202,7 +206,7 @@ class ClusterViews(AssignedViews):
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
-        """Return the coordinates of the cluster centres along a feature, (q,); NaN without it."""
+        """Return the q cluster centres' values of a feature, (q,); NaN if their view lacks it."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
@@ -250,7 +254,9 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e (feature sets, training rows) with only the feature sets `on`."""
+    """Return the ensemble e with only the feature sets `on` (positions, (r,)).
+
+    Each row's shares of these sets are rescaled to sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

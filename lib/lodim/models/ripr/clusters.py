@@ -36,10 +36,10 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return cluster (m,) and squared distance to its centre (m,) of rows X (m, a).
+    """Return clusters (m,) of rows X (m, a), and squared distances to their centres (m,).
 
-    A row belongs to the nearest centre of the feature set that predicts it, or to the cluster that
-    the user's estimator predicts. Rows without a feature set get -1 and NaN."""
+    `answers` says which feature set predicts each row. A row belongs to the nearest centre of this
+    set, or to the cluster that the user's estimator predicts. Rows without a set get -1 and NaN."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -94,9 +94,9 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return the power of two nearest to the spread of the features of view (feature set) j.
+    """Return the power of two nearest to the largest SD among the features of feature set j.
 
-    It is the unit in which distances count as tied; scaling by a power of two is exact."""
+    Rows are divided by it before ties of distances are found; a power of two rounds nothing."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -110,7 +110,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return cluster centres (c, d) with the lowest weighted sum of squares, and that sum.
+    """Return k-means centres (c, d) of rows X (n, d), and their weighted sum of squares.
 
     They are the best of several k-means++ starts, each followed by Lloyd's rounds."""
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
@@ -151,7 +151,7 @@ def start_apart(X, weight, draws):
 
 @njit(cache=True, nogil=True)
 def lloyd(X, weight, centres):
-    """Move the centres (c, d) by Lloyd's rounds until they settle; return the sum of squares."""
+    """Move k-means centres (c, d) in place by Lloyd's algorithm; return the sum of squares."""
     n, d = X.shape
     k, least = len(centres), np.inf
     squared, total, mass = np.empty(k), np.empty((k, d)), np.empty(k)

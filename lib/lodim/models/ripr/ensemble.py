@@ -40,7 +40,8 @@ class Answers:
     value : (m, r) prediction of each view: a class code, a number, or NaN
     loss : (m, r) loss of the prediction, infinite if a feature is missing. For numbers, and if all
         views predict together, one minus the weight of the view
-    score : (m, K) link scores, NaN without a view
+    score : (m, K) linear predictors, such as log-odds; NaN if no view predicts. Without a view,
+        views that predict together give the null model instead
     code : (m,) predicted class, -1 if none; None without classes"""
 
     view: np.ndarray
@@ -57,15 +58,16 @@ class Ensemble:
     Views are sets of axes. An axis is a numeric feature, or a factor with all its levels.
 
     features : positions of the axes that are used
-    views : positions among `features`, padded with -1; largest share of rows first
+    views : per view, positions among `features`, padded with -1; largest share of rows first
     X : training rows on the axes, NaN if missing: standardized features, or codes of levels
     y : class codes or numbers, NaN if unknown or without a response
     weight : row weights; rows of weight zero do not count
     assignment : (n, r) shares of the views in each row
     assigned_view : view that predicts each row when it is left out; -1 if none
-    n_scores : number of link scores of the family
+    n_classes : number of classes; 0 without classes
+    n_scores : number of linear predictors of the family; 1 for two classes
     k : number of neighbours
-    axis_of : axis of each feature of the design"""
+    axis_of : axis of each column of the design matrix"""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
@@ -99,7 +101,9 @@ class Ensemble:
 
     @property
     def preferred(self):
-        """Classes in the order in which they win ties, (K,): by weight, then by feature values."""
+        """Class codes in the order in which they win ties: largest weight first.
+
+        Classes of equal weight are ordered by the means of their features."""
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
@@ -144,8 +148,8 @@ class Ensemble:
     def information_gains(self, X):
         """Return the expected decrease of all rows' entropy if the class of a row were known, (m,).
 
-        Computed for each row of X (m, a), for use in active learning. The feature sets and the
-        neighbourhoods are not changed. NaN for rows that no feature set predicts."""
+        Active learning uses it to choose rows of X (m, a) to label. Feature sets and neighbourhoods
+        stay as they are. NaN for rows that no feature set predicts."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
@@ -165,7 +169,9 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return weights (r, m) of neighbours at distances (r, m); `reach` is the largest one."""
+        """Return weights (r, m) of a further neighbour of m rows in r feature sets: all are one.
+
+        distance (r, m) is its distance, reach (r, m) that of the k-th neighbour."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -264,7 +270,10 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviances of the model and of the null model."""
+    """Return the mean deviances of the model and of the null model.
+
+    answers are leave-one-out predictions, error (n,) their errors. For clusters they are mean
+    squared distances to the cluster centre, and to the centre of all rows of the view."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

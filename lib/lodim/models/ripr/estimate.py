@@ -108,7 +108,7 @@ def refuse_unused_arguments(problems):
 
 
 def largest_lambda(batch, family, settings):
-    """Return a penalty beyond which larger ones leave no fewer views (feature sets)."""
+    """Return a penalty above which the number of selected views (feature sets) no longer falls."""
     search = ViewSearch.from_batch(batch, family, settings)
     L, lambda_ = search.losses(), 1.0
     fewest = len(search.recover(MOST_LAMBDA, L).views)
@@ -118,7 +118,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares, and None; by default also the automatic choice."""
+    """Return the penalties that cv() compares, {"lambda_": list}, and None: no fit is known yet.
+
+    The entry None in the list means the automatic choice. n is the number of penalties."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -129,9 +131,10 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find the feature sets; yield (Ensemble, log, scores of held-out rows) per penalty.
+    """Find the feature sets; yield (Ensemble, log, linear predictors of held-out rows) per penalty.
 
-    `settings` have one penalty, an increasing tuple, or None for the automatic choice."""
+    `settings` have one penalty, an increasing tuple, or None for the automatic choice. The linear
+    predictors are None without `eval_batch`, the held-out rows."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -163,9 +166,9 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return predicted scores (m, K), such as log-odds, of the rows of `eval_batch`.
+    """Return linear predictors (m, K), such as log-odds, of the held-out rows `eval_batch`.
 
-    Rows with a missing feature in every feature set get the scores of the null model."""
+    Rows with a missing feature in every feature set get those of the null model."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -231,14 +234,17 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble e with the feature set that predicts each training row when left out."""
+    """Return the ensemble e with `assigned_view` computed: each training row left out.
+
+    t is the ViewSearch, which has the number of threads."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 
 def _class_views(common, t, s):
-    """Return the ensemble for a response with classes; one feature set predicts each row.
+    """Return the ClassViews of a fit, an ensemble in which one feature set predicts each row.
 
-    Its probabilities are calibrated, unless an estimator of the user predicts."""
+    common (dict) holds fields of all ensembles, t is the ViewSearch, s its settings. Neighbours are
+    calibrated to give probabilities, unless the user's estimator predicts."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -247,13 +253,15 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the ensemble for a numeric response, where one feature set predicts each row."""
+    """Return the NumberViews of a numeric response; arguments as in _class_views."""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ensemble without a response: one feature set per row, clusters in each set."""
+    """Return the ClusterViews of a fit without a response; arguments as in _class_views.
+
+    Feature sets that predict no row are dropped; the rows of each other set are clustered."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -278,8 +286,8 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 def calibrate(evidence, y, weight):
     """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
 
-    `evidence` has a log distance ratio and a log share of votes per class. As in Platt (1999),
-    targets are not exactly 0 and 1; otherwise a perfect fit would have infinite factors."""
+    `evidence` has a log distance ratio and a log share of votes per row and class; y (n,) are class
+    codes. As in Platt (1999), targets are not exactly 0 and 1, so that t is finite."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -293,10 +301,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the evidence (2, m, K) in the feature set that predicts each row, weights and classes.
+    """Return the evidence in the feature set that predicts each row, weights (m,), classes (m,).
 
-    The two parts are log distance ratios and log shares of votes for K classes. Rows without a
-    feature set or a class are left out."""
+    The evidence (2, m, K) for K classes is minus the log distance ratio, and the log share of
+    votes. Rows without a feature set, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

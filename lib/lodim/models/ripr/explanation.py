@@ -99,7 +99,7 @@ def explain(fit, row, k):
 
 
 def one_row(fit, row):
-    """Return one row of new data, coded for the model; raise if there are more rows."""
+    """Return one row of new data as a batch (coded data); raise unless there is exactly one row."""
     words = "row must be a frame with one row, such as data.iloc[[0]]"
     if not (isinstance(row, Mapping | pd.Series) or hasattr(row, "columns")):
         raise ArgumentError(words)
@@ -115,7 +115,9 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of the feature sets: loss or weight, and prediction for row X (1, a)."""
+    """Return a table of the feature sets: loss or weight, prediction, whether it predicts the row.
+
+    The row is X (1, a); `answers` are its predictions."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

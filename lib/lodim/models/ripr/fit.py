@@ -137,8 +137,9 @@ class RiprFit(Fit):
             New data; needs the columns of the formula's right side. Values may be missing.
         type : str, optional
             "response" (the default): a number, the probability of the second of two classes, or one
-            column per class. "link": scores. "class": the most probable class; ties go to the class
-            with more training rows. "prob": one column with the probability of each class. "view":
+            column per class. "link": linear predictors, such as log-odds. "class": the most
+            probable class; ties go to the class with more training rows. "prob": one column with
+            the probability of each class. "view":
             the view (feature set) that predicts the row, or has most evidence. Without a response
             "cluster" (the default), such as "2.1" for the first cluster of the second view, and
             "view".
@@ -189,7 +190,7 @@ class RiprFit(Fit):
     def augment(
         self, data: Data, *, offset: Offset | None = None, output: FilePath | None = None
     ) -> pd.DataFrame:
-        """Return `data` with .fitted, .resid, .class and .view, or .cluster and .view.
+        """Return `data` with predictions, residuals and predicting views as further columns.
 
         Parameters
         ----------
@@ -202,6 +203,8 @@ class RiprFit(Fit):
         Returns
         -------
         DataFrame
+            `data` with .fitted, .resid, .loss, .class (for classes) and .view, the view (feature
+            set) that predicts the row or has most weight; without a response, .cluster and .view.
 
         See Also
         --------

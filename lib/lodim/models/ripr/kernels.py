@@ -30,7 +30,8 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 def squared_distances(refs, lo, hi, view, dim, apart, x, out):
     """Fill out with squared distances from x to the rows refs[:, lo:hi] in a view (feature set).
 
-    apart (p,) is the squared distance of two levels of a factor, zero for a number."""
+    The view has `dim` features. apart (p,) is the squared distance of two levels of a factor, zero
+    for a number."""
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += apart[view[f]]
@@ -86,8 +87,9 @@ def count_below(d, m, t):
 def next_above(d, bits, m, t):
     """Return the smallest of d[:m] that is above t.
 
-    bits holds d as integers. Bits minus those of t, as unsigned integers, are largest for values up
-    to t. So a vectorized minimum finds the result. The last elements of d and bits are scratch."""
+    bits is the memory of d read as integers, which have the same order. Minus those of t, as
+    unsigned integers, they are largest for values up to t. So a vectorized minimum finds the
+    result. The last elements of d and bits are scratch."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -98,7 +100,7 @@ def next_above(d, bits, m, t):
 
 @njit(cache=True)
 def last_below(d, bits, m, t):
-    """Return the largest of d[:m] that is at most t, or -1."""
+    """Return the largest of d[:m] that is at most t, or -1; bits is d read as integers."""
     d[-1] = t
     high, most, before = bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):
@@ -113,7 +115,7 @@ def last_below(d, bits, m, t):
 def order_statistic(d, bits, m, k, hi, c_hi):
     """Return the k-th smallest of d[:m], given that c_hi >= k values are at most hi.
 
-    bits holds d as integers, which have the same order."""
+    bits is the memory of d read as integers, which have the same order."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -172,8 +174,9 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
     """Return the squared distance from x to its k-th nearest row among refs[:, start:stop].
 
     Also returns start and length of the window searched, for which d holds squared distances.
-    member is 1 if x itself is one of the rows, and is then not counted. If fewer than k rows are
-    complete, the farthest counts; the distance is 1e30 if there is none."""
+    member is 1 if x itself is one of the rows; it is then not counted. `guess` is a squared
+    distance with which the search starts, bits is d read as integers. If fewer than k rows have no
+    missing feature, the farthest of them counts; the distance is 1e30 without any."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -197,7 +200,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Copy the features of a feature set from row i of X (p, n) into x; False if one is missing."""
+    """Copy the features of a view from row i of X (p, n) into x; return False if one is missing."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -290,9 +293,10 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return two squared distances from x: rows between them count as tied at the k-th distance.
+    """Return two squared distances from a row x; rows between them are tied at the k-th distance.
 
-    nu is the squared k-th distance, dim the number of features; the bounds allow for rounding."""
+    nu is the squared k-th distance, dim the number of features. Differences due to rounding are
+    ties."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -301,10 +305,10 @@ def tie_bounds(nu, x, dim):
 
 @njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row tied at the k-th distance: they share the remaining places.
+    """Return the weight of each row tied at the k-th distance: tied rows share the places left.
 
-    `bounds` are the two squared distances between which rows are tied. member is 1 if x is itself
-    among the m rows."""
+    d[:m] are squared distances from x to m rows, `bounds` those between which rows are tied. member
+    is 1 if x is itself among the rows."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -337,9 +341,10 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
 
-    Returns the squared k-th distance, the two bounds within which rows are tied with it, and start
-    and length of a window that has all these rows. d holds the squared distances in the window. own
-    is the position of row i among the refs, or -1. The distance is 1e30 without neighbours."""
+    Returns the squared k-th distance (1e30 without neighbours), the two bounds between which rows
+    are tied with it, and start and length of a window that has all these rows. d is filled with the
+    squared distances in the window; x and bits are scratch. own is the position of row i among the
+    refs, or -1. `reach` is a squared distance with which the search starts."""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -358,9 +363,10 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
     """Fill out (m, C) with sums of values (n, C) over the k nearest of the rows refs (p, n).
 
-    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Tied rows share the last
-    places. The weight at squared distance d is 1 (weighting 0), 1 - d / (1.1 nu) with nu the k-th
-    squared distance (weighting 1), or 1 / sqrt(d) (weighting 2)."""
+    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Rows tied at the k-th
+    distance share the last places. The weight at squared distance d is 1 (weighting 0), 1 - d /
+    (1.1 nu) with nu the k-th squared distance (weighting 1), or 1 / sqrt(d) (weighting 2). own (m,)
+    are positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
@@ -390,8 +396,9 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Of tied rows only as many as
-    needed are taken, evenly spread in the order of rank (n,)."""
+    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Of the rows tied at the k-th
+    distance, only as many as needed are taken, evenly spread in the order of rank (n,). own (m,)
+    are positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

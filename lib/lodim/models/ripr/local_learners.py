@@ -32,7 +32,9 @@ class ConstantLearner:
 
 @dataclass(frozen=True)
 class ClusterLearner:
-    """Clusters of a user's estimator, numbered from 0 by the order of the training rows' labels."""
+    """User's clustering estimator, with its clusters numbered from 0 in the order of `labels`.
+
+    labels : sorted labels that the estimator gives to training rows"""
 
     estimator: Any
     labels: np.ndarray
@@ -63,7 +65,9 @@ def fit_local_learners(e, learner):
 
 
 def _with_centres(e):
-    """Return the ensemble e with cluster centres: the mean of the training rows of each cluster."""
+    """Return the ensemble e with cluster centres: the means of each cluster's training rows.
+
+    The clusters are those of the user's estimators."""
     centres, of = [], []
     for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
@@ -113,9 +117,9 @@ def _fit(e, j, learner):
 
 
 def learner_answers(e, answers, X):
-    """Return predictions (Answers) by the user's estimators, fitted in each feature set.
+    """Return predictions (Answers) for rows X (m, a) by the user's estimators of the feature sets.
 
-    The neighbours still choose the feature set that predicts a row, as in `answers`."""
+    `answers` are the predictions by neighbours, which still choose the feature set of each row."""
     value = np.full(answers.value.shape, np.nan)
     score = np.full_like(answers.score, np.nan)
     for j, local in enumerate(e.local_learners):

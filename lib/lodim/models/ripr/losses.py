@@ -82,7 +82,9 @@ class ReferenceGroups:
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return which groups of candidate neighbours contain each of m rows, (m, G) of int."""
+        """Return 1 if a group of candidate neighbours contains a row, else 0, (m, G).
+
+        `rows` are m positions of rows, G the number of groups."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 
@@ -121,10 +123,10 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
 
-    Each compares the distances from a row to the k-th neighbour in two groups, in a view (feature
-    set). member (n, G) says which groups contain the row itself. If pair (n,) is given, row i
-    compares only the groups of pair[i], or all if that is -1, and the smallest ratio is returned
-    (n, d*, 1)."""
+    A ratio compares the distances from a row of X to its k-th neighbours in two groups of the rows
+    `references`, in a view (feature set). member (n, G) says which groups contain the row itself.
+    If pair (n,) is given, row i compares only the groups of pair[i], or all if that is -1, and the
+    smallest ratio is returned, (n, d*, 1)."""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -144,10 +146,11 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape), filled by fill(out, views, dims, base) for one base at a time.
+    """Return an array (d*, *shape) for d* views, filled in parts by fill(out, views, sizes, base).
 
-    The base of a view (feature set) is its feature with most values; rows sorted by it leave the
-    fewest candidates. Ties are ordered by values, so that permuted features give identical bits."""
+    A part has the views (feature sets) of one base, their feature with most values; rows sorted by
+    it leave the fewest candidate neighbours. refs (p, n) are the candidates. Equal features are
+    ordered by their values, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -167,12 +170,11 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X with repeated values spread out, then one random point per row of `rows`.
+    """Return rows X (n, p), then one random point per row of X[rows], uniform over their box.
 
-    Points are uniform over the box of the rows; comparing both shows where rows are dense. Repeated
-    values would make rows infinitely dense relative to these points. So rows with a repeated value
-    are spread over the interval of numbers nearest to it. The random numbers do not depend on the
-    order of rows or columns."""
+    Clustering compares distances to the rows with distances to the points. Rows with equal values
+    would look infinitely dense, so repeated values are spread at random, up to half the way to the
+    next values. `draw` numbers the sample. The order of rows and columns has no effect."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -188,11 +190,11 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the volume of each view's box along principal components over that along features.
+    """Return the relative volume of the rows' bounding box in each view (feature set), (d*,).
 
-    The uniform sample for clustering fills the box along principal components, as in the gap
-    statistic (Tibshirani, Walther and Hastie 2001). Otherwise two features that measure the same
-    quantity would always look dense. The volume is at most one."""
+    It is the volume along principal components, divided by that along the features; at most one. So
+    the uniform sample fills the box along principal components, as in the gap statistic
+    (Tibshirani, Walther and Hastie 2001). Otherwise correlated features would always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -225,7 +227,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature of X, seeded by its values, not by its position."""
+    """Return random generators of the features, in the order by_content(X), seeded by values."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -298,7 +300,7 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Predict numbers in the view (feature set) to which most of a row's neighbours belong.
+    """Return the NumberAnswers of the view (feature set) to which most neighbours of a row belong.
 
     The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
     one over the distance and B (n, views) assigns the rows. The view with the largest share

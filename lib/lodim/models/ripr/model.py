@@ -57,7 +57,7 @@ class Ripr(Model):
     cv_grid = staticmethod(cv_grid)
 
     def validate(self, problem):
-        """Raise if the problem's arguments contradict each other or the data; complete settings."""
+        """Return the fitting problem with method and constraints filled in; raise if they clash."""
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
@@ -77,8 +77,8 @@ class Ripr(Model):
     def assemble(self, problem, ensemble, log, selection, for_path):
         """Return the RiprFit of an ensemble: feature sets, and training rows that predict in them.
 
-        `log` is the record of the search; `selection` is the cross-validation that chose a setting.
-        """
+        `log` holds results of the search, `selection` those of a cross-validation or None. for_path
+        (fits of a path of penalties) has no effect here."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_

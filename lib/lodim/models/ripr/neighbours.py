@@ -19,7 +19,7 @@ MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kerne
 class Neighbours:
     """Query rows Q (m, p), and the rows X (n, p) among which neighbours are sought.
 
-    rows, refs : (p, m) and (p, n), Q and X in single precision
+    rows, refs : (p, m) and (p, n), Q and X transposed, in single precision
     apart : (p,) squared distance of two levels of a factor, zero for a number
     distinct : (p,) number of values, zero for a factor
     order : (p, n), order that sorts each feature of X
@@ -45,10 +45,10 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, Q is None)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums (views, m, C) of values over the k nearest rows in each view (feature set).
+        """Return sums (views, m, C) of C values over the k nearest rows in each view (feature set).
 
-        values are (n, C), or (views, n, C). weighting : 0 equal weights, 1 weights that fall with
-        the distance, 2 one over the distance"""
+        values are (n, C), or (views, n, C) if they differ by view. Neighbours have equal weights
+        (weighting 0), weights that fall with the distance (1), or one over the distance (2)."""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self._sorted(views[j], k)
@@ -71,9 +71,9 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the arguments of the compiled functions for a view, and the order of its rows.
+        """Return the arguments of the compiled functions for a view, and the order of the rows X.
 
-        The feature with most values comes first: rows sorted by it leave the fewest candidates."""
+        Rows are sorted by the feature with most values, since this leaves the fewest candidates."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
         if self.leave_out:

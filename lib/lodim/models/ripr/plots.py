@@ -19,8 +19,9 @@ MOST_RINGS = 10  # most neighbours marked by a ring
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
     """Draw the feature sets side by side, with training rows or the rows of `data`.
 
-    row : a query row, drawn as a star; top : largest number of feature sets. Few values are
-    jittered."""
+    row : a row to explain, drawn as a star
+    top : largest number of feature sets
+    Features with few values are jittered."""
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
     if not len(e):
@@ -72,7 +73,7 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return the features (a,) of one row, the feature set that predicts it, and its label."""
+    """Return features (a,) of one row, the position of the set that predicts it, and its label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 

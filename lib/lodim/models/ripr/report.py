@@ -27,7 +27,7 @@ ERROR = {
 
 
 def listing(fit):
-    """Return lines and table of the short print."""
+    """Return the lines and the table that printing a fit shows."""
     s, r = fit.settings, fit.record
     unlabelled = f", {r.unlabelled} of them unlabelled" if r.unlabelled else ""
     lines = [

@@ -26,7 +26,9 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p); values equal to one of X (n, p) up to rounding are replaced by it."""
+    """Return Q (m, p) in which a value that equals one of X (n, p) up to rounding becomes that one.
+
+    Features are compared column by column."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

@@ -110,10 +110,10 @@ def _originals(X):
 
 
 def _exclusive_levels(X):
-    """Return which pairs of two-valued features never both have the upper value in a row.
+    """Find pairs of two-valued features that never both have the upper value in a row of X.
 
-    Levels of one factor are such features. Returns a bool table, and the row of each feature in it
-    (p + 1,); features with more values share a row, the last entry is for padding."""
+    Levels of one factor are such features. Returns `place` (p + 1,) and a bool table: the pair of
+    features a, b is table[place[a], place[b]]. The last place is that of padding (-1)."""
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
@@ -134,7 +134,7 @@ def most_views(n):
 
 
 def row_blocks(L):
-    """Return slices of rows of a loss matrix L whose blocks are small compared with the whole."""
+    """Return slices of rows that divide a loss matrix L into blocks, which saves memory."""
     step = max(1, BLOCK_ENTRIES // max(1, L.shape[1]))
     return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
 
@@ -198,9 +198,10 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes in which distances are computed: each number, and each factor with all its levels.
+    """Axes along which distances are computed: each number, and each factor with all its levels.
 
-    of : (p,) axis of each feature; scaled : whether features have unit standard deviation."""
+    of : (p,) axis of each feature
+    scaled : whether features have unit standard deviation"""
 
     of: np.ndarray
     scaled: bool
@@ -248,5 +249,7 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (n, q) with codes of levels farther apart than the distance of two levels."""
+    """Return values A (n, q) on axes, with the codes of levels spread so that no two are close.
+
+    Successive codes are then twice as far apart as two levels; numbers do not change."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

@@ -89,7 +89,8 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1):
         """Return sums (views, m, C + 1) of weighted targets and of weights over k nearest rows.
 
-        In each view (feature set), for rows Q (m, q); without Q for the voters, each left out."""
+        The sums are for rows Q (m, q) in each view (feature set); without Q for the training rows,
+        each left out."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)

@@ -41,8 +41,8 @@ class VotingViews(Ensemble):
     def query(self, X=None, threads=1):
         """Return predictions (Answers) for rows X (m, a) by all views (feature sets) together.
 
-        Without X, for the training rows, each left out. A row's view is the one with most evidence.
-        """
+        X has the a features in use; without X, training rows are predicted, each left out. A row's
+        view is the one with most evidence for the prediction."""
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
         known = self.complete(self.X if X is None else X)
@@ -100,8 +100,8 @@ def voters_of(e):
 def evidence_of(e, voters, X=None, threads=1):
     """Return the evidence of each of r feature sets for rows X (m, a), (r, m, C).
 
-    It is the log ratio of votes for a class to the class share, or a difference from the mean.
-    Without X, it is that for the training rows, each left out."""
+    For C classes it is the log ratio of votes for a class to the class share; for numbers (C = 1) a
+    difference from the mean. Without X, training rows are used, each left out."""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references
@@ -128,7 +128,9 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return scores (m, K), such as log-odds, from the evidence (r, m, C) of r feature sets."""
+    """Return linear predictors (m, K), such as log-odds, from evidence (r, m, C) of r feature sets.
+
+    For numbers they are the predictions."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -153,7 +155,7 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, (m,), from the evidence of all feature sets."""
+    """Return the most probable class of each row, (m,), from evidence (r, m, C) of feature sets."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 

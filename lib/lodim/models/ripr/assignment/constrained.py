@@ -1,12 +1,12 @@
 """Assignment of rows to views (feature sets) under constraints, by CVXPY.
 
-One step of Algorithm 2.1.1 of Fiterau (2014) with given penalties delta:
+One step of Algorithm 2.1.1 of Fiterau (2014), where delta holds a penalty per view:
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
 
-over shares b_i >= 0 of the views in row i that sum to one. l_i are the losses of the row, L*_i is
-the smallest of them, u_i = l_i'b_i, and w_i is the row weight. For hard assignments, b_i in {0, 1},
-this is a mixed-integer linear problem."""
+over shares b_i >= 0 of the views in row i that sum to one. l_i are the row's losses in the views,
+L*_i is the smallest of them, u_i = l_i'b_i, w_i is the row weight, and lambda is the user's
+penalty. For hard assignments, b_i in {0, 1}, this is a mixed-integer linear problem."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -28,7 +28,8 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 class ViewConstraints:
     """Linear constraints on the assignment B (n, d*) of n rows to d* views (feature sets).
 
-    cost : (d*,) price of each view; with budget, a number or (n,): sum_j cost_j B_ij <= budget_i
+    cost : (d*,) price of each view, or None
+    budget : a number or (n,): sum_j cost_j B_ij <= budget_i in each row i
     groups : (n,) labels; rows of the same group have the same assignment
     hard : whether each row has one view
     extra : function, B (a CVXPY variable, n x d*) -> list of CVXPY constraints"""
@@ -46,7 +47,8 @@ class Mixture:
 
     B : (n, d*) shares of the views in each row; rows sum to one, or to zero without finite loss
     mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : penalized squared excess losses, by round"""
+    objective : squared losses above each row's smallest loss, plus penalty, after each round
+    converged : whether the last round changed no penalty"""
 
     B: np.ndarray
     mass: np.ndarray
@@ -87,7 +89,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return squared excess losses plus costs of an assignment B (n, d*), as a CVXPY expression."""
+    """Return the objective as a CVXPY expression of the assignment B (n, d*).
+
+    It sums squared losses above each row's smallest loss, and cost * B; cost (n, d*) are penalties.
+    """
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -102,7 +107,7 @@ def _objective(cp, B, L, cost, weight, hard):
 def _cvxpy_constraints(B, constraints, served):
     """Return the CVXPY constraints on the assignment B of rows to views (feature sets).
 
-    served (n,) says which rows have a finite loss; only these can have equal rows in a group."""
+    served (n,) says which rows have a finite loss; rows of a group are equal only among these."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -184,7 +189,9 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the ViewConstraints for views (feature sets) and positions of rows of the data."""
+        """Return these constraints for some views and rows, as ViewConstraints.
+
+        views (d*, D) hold positions of features; rows (n,) are positions of rows of the data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -240,7 +247,9 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return which features (p,) each name stands for: a data column or a single feature."""
+    """Return a dict from names to the features they stand for, (p,) bool.
+
+    A name is that of a column of the data, or of a single feature."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}

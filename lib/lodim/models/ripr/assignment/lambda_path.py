@@ -35,12 +35,13 @@ class LambdaPath:
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return increasing penalties, and the assignment of rows to views for each penalty.
+    """Return increasing penalties (q,), and the Assignment of rows to views for each penalty.
 
-    A view is a feature set, L (n, d*) are losses, and larger penalties leave fewer views. Penalties
-    are 10^-1.5 to 10^1.5 units, shifted to the scale of the losses. Larger ones are added until one
-    view is left, smaller ones until the views do not change. Each penalty starts afresh, since
-    views that a warm start has dropped would never return."""
+    L (n, d*) are losses of n rows in d* views (feature sets), `unit` is their squared scale. A view
+    counts if its share of the rows exceeds `least`; larger penalties leave fewer views. Penalties
+    are 10^-1.5 to 10^1.5 units, times a power of ten that suits the losses. Larger ones are added
+    until one view is left, smaller ones until the views do not change. There are no warm starts,
+    since views once dropped would never return."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -62,7 +63,7 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath with the penalty chosen by errors of some assignments.
+    """Choose one of the penalties `grid` (q,) with Assignments `path`; return the LambdaPath.
 
     errors_of(assignment, selected columns) -> leave-one-out errors (n,). The chosen penalty is the
     largest with a mean error at most `control.tolerance` standard errors above the smallest."""
@@ -97,10 +98,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (_, columns) -> leave-one-out errors (n,) of predicted classes.
+    """Return a function (ignored, columns) -> leave-one-out errors (n,) of predicted classes.
 
-    The feature set (column) and class with the smallest of the log distance ratios (n, A, K)
-    predict a row. An error is 0, 1 or a mean over tied classes."""
+    ratios (n, A, K) are log distance ratios of n rows in A feature sets `columns`, for K classes.
+    The class of a row's smallest ratio is predicted. An error is 0, 1 or a mean over tied classes.
+    """
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -117,7 +119,8 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (assignment, columns) -> squared errors (n,), in units of y's variance.
 
-    near : for each feature set (column of L), distances and positions of each row's neighbours"""
+    y (n,) are responses, L (n, d*) losses. near[j] are distances and positions of the rows'
+    neighbours in feature set j (column of L)."""
 
     def errors_of(assignment, J):
         if not len(J):

@@ -20,7 +20,7 @@ from lodim.models.ripr.assignment.solve import (
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import row_blocks
 
-MARGIN = 0.5  # SEs by which as many views of forward selection must be better
+MARGIN = 0.5  # SEs by which forward selection must be better if it has as many views
 FEWER = 4  # divisor of the root of n for k in forward selection
 UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
 CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in units
@@ -54,7 +54,7 @@ class RecoveryData:
     y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
     views : (d*, D) positions of the features of each view, padded with -1
     task : "class", "number" or "cluster"
-    weight : (n,) positive row weights or None
+    weight : (n,) positive row weights, or None if all are one
     seed : seed of the uniform sample for clustering"""
 
     X: np.ndarray
@@ -68,7 +68,7 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """The square root of the number of rows that can be neighbours."""
+        """Default number of neighbours: the root of the number of rows that can be neighbours."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
@@ -84,7 +84,9 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log distance ratios (n, A, K): own class to others, in A feature sets."""
+        """Return log ratios of distances to each of K classes and to all other rows, (n, A, K).
+
+        `columns` are the positions of A feature sets among `views`."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
@@ -137,7 +139,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether a rival's errors (n,) are clearly smaller than the best ones so far.
+    """Return whether errors `rival` (n,) are clearly smaller in total than errors `best` (n,).
 
     The mean difference must exceed half of its standard error (as in McNemar's test), plus one more
     standard error for each of the `n_more` further feature sets of the rival."""
@@ -199,26 +201,28 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of L of the largest feature sets, and all rows assigned to them only.
+    """Return the columns of L of the largest feature sets, and the Assignment of all rows to these.
 
-    They have more than the share `control.least` of the rows in the Assignment `search`; at least
-    one and at most `control.most` are kept, largest first."""
+    In the Assignment `search`, they have more than the share `control.least` of the rows. At least
+    one and at most `control.most` are returned, largest first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, control):
-    """Return positions of shares above `control.least`, largest first; at least one position."""
+    """Return positions of feature sets with a share `mass` above `control.least`, largest first.
+
+    At least one and at most `control.most` positions are returned."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows to the feature sets `columns` only, at a small penalty; return both.
+    """Assign rows again, to the feature sets `columns` only; return columns and Assignment.
 
-    The penalty that finds the feature sets concentrates rows in the largest ones; as after a lasso,
-    they are therefore fitted again."""
+    The search concentrates rows in the largest sets, so lambda_ is now at most that of the search,
+    like a refit after a lasso. Columns are sorted by share, largest first."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass

@@ -38,7 +38,8 @@ class Assignment:
     first, second : (n,) positions in `views`; -1 for a row with only infinite losses
     share : (n,) weight of `second` in the row; `first` has the remaining weight
     mass : (A,) share of the rows' weight that is assigned to each view
-    objective : penalized sum of squared excess losses, by round"""
+    lambda_ : penalty
+    objective : F of the module's text, after each round"""
 
     views: np.ndarray
     first: np.ndarray
@@ -63,7 +64,9 @@ class Assignment:
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to views (feature sets), without views that have no rows."""
+    """Return the Assignment of rows to those of the `views` (feature sets) that have rows.
+
+    `log` is the objective after each round."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -71,7 +74,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the assignment `own` with the objective of `search`; converged if both are."""
+    """Return the Assignment `own` with the objective of the earlier Assignment `search`.
+
+    It counts as converged if both converged."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -81,9 +86,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return the next vertex of the lower left convex hull after the point (u, v), and its slope.
+    """Return the next vertex of the lower left convex hull after the point (u, v), and the slope.
 
-    The points are (row[j], delta[j]): loss and penalty of feature set j. -1 if there is none."""
+    The points are (row[j], delta[j]): loss and penalty of feature set j. The vertex is a position
+    j, or -1 after the last one."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -152,12 +158,14 @@ def eligible_views(L, lambda_):
 
 
 def _loss_tolerance(lambda_):
-    """Return the tolerance within which losses count as equal, relative to a penalty."""
+    """Return the largest difference of losses that count as equal, for a penalty lambda_."""
     return EQUAL_LOSS * np.sqrt(lambda_)
 
 
 def _level_least(L, lambda_):
-    """Return losses (n, A) in which values tied with a row's smallest loss are made equal."""
+    """Return losses L (n, A) in which values tied with a row's smallest loss are made equal to it.
+
+    lambda_, the penalty, determines which values are tied."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
@@ -258,9 +266,10 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
-    """Assign rows in order of time to one feature set each, with a penalty on switches.
+    """Return the Assignment of rows in order of time to one feature set each.
 
-    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2; L (n, d*) are losses."""
+    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2: L (n, d*) are losses, and
+    `switch` is added if consecutive rows have different feature sets."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

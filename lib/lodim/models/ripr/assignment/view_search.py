@@ -31,7 +31,8 @@ FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 class ViewSearch:
     """Rows of a fit, prepared for the search for views (feature sets).
 
-    X : (n, p), NaN if missing; y : (n,) codes or numbers, NaN if unknown
+    X : (n, p) features, NaN if missing
+    y : (n,) class codes or numbers, NaN if unknown or without a response
     weight : (n,), zero for rows that do not count
     varies : (p,) bool, features with two or more values
     order : (n,) order of the rows in time, or None
@@ -84,7 +85,7 @@ class ViewSearch:
 
     @property
     def target(self):
-        """Responses of the used rows, (m,): codes with -1 if unknown, or numbers."""
+        """Responses of the used rows, (m,): numbers, or class codes with -1 if unknown."""
         y = self.y[self.used]
         return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
 
@@ -164,9 +165,10 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected columns of L (rows by feature sets), and the rows assigned to them.
+        """Return the selected feature sets (columns of L), and the Mixture of rows and these.
 
-        The assignment satisfies the user's constraints."""
+        It satisfies the user's constraints. L (m, d*) are losses; `recovery`, found without
+        constraints, gives the penalty."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -181,9 +183,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected columns of L (rows by feature sets), and the rows assigned to them.
+        """Return the selected feature sets (columns of L), and the Assignment of rows to these.
 
-        The rows are in order of time, and switching feature sets is penalized."""
+        Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses;
+        `recovery`, found without this, gives the penalty."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -203,7 +206,7 @@ def most_neighbours(batch):
 
 
 def flat_features(batch):
-    """Return positions of features for which a few extreme values determine the deviation."""
+    """Return positions of features whose standard deviation is determined by a few values."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -215,7 +218,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views (sets of positions in `on`) with the positions of the features themselves."""
+    """Return views, given as positions in the list `on` of features, as positions of features."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
