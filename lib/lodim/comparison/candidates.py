@@ -57,7 +57,7 @@ def _default(family):
 
 
 def _filling(candidate):
-    """Return the candidate; if it is glm, then with missing="indicator", to predict all rows."""
+    """Return the candidate; glm gets missing="indicator", so that it predicts incomplete rows."""
     if candidate.function is not model_function(LINEAR):
         return candidate
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)

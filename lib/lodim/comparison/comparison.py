@@ -443,7 +443,7 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict: mean features, parts (such as learners), price and seconds of the fits."""
+        """Return a dict of means over fits: features, parts (such as learners), price, seconds."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

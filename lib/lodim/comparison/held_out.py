@@ -118,7 +118,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return a text on why rows are predicted as NaN.
+    """Return a text on why rows of `data` are predicted as NaN: the message of an error.
 
     `strict` is a function of the data that raises an error instead of predicting NaN."""
     try:
@@ -133,7 +133,9 @@ def _why_unanswered(strict, data):
 def _part(candidate, task, train, test):
     """Return a model's results for one fold: (scores, size, converged, strict).
 
-    train, test : positions of training and held-out rows; scores : (m, K) of the held-out rows
+    train, test : positions of training and held-out rows
+    scores : (m, K) predictions of the held-out rows on the scale of the link
+    size : numbers of features and parts of the fit; converged : whether it converged
     strict : function of data that raises an error for levels that training rows lack"""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
@@ -145,7 +147,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return scores (n, K) of the null model: mean or class shares of the rows in other folds."""
+    """Return link scores (n, K) of the null model, from mean or class shares in the other folds."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -153,7 +155,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's score (1, K): mean or class shares of rows at positions `train`."""
+    """Return the null model's link score (1, K), from mean or class shares of the rows `train`."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -195,7 +197,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's scores (m, K) of the rows at positions `test`; NaN without a prediction."""
+    """Return a fit's link scores (m, K) of the rows at positions `test`; NaN if not predicted."""
     data = take_rows(task.data, task.batch.rows[test])
     numbers = task.levels is None
     with warnings.catch_warnings():

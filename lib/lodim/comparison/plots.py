@@ -51,9 +51,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences (n,) are drawn; the others are written.
+    """Return which of the increasing differences (n,) are drawn; others are written as numbers.
 
-    A difference of over twice all interval ends before it is written, but at most half of them."""
+    A difference is written if it is over twice the largest interval end of all smaller differences.
+    At most half of them are written. high (n,) : upper ends of the intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

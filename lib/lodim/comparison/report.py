@@ -97,7 +97,7 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """Return a sentence about how much a model's loss exceeds that of the best model."""
+    """Return a sentence on how much the loss of a model (row `one`) exceeds that of the best."""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
     size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))

@@ -36,7 +36,8 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 def central_count(weight):
     """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ....
 
-    Without rounding, the number could change by rounding errors of the weights (n_stages,)."""
+    weight (n_stages,) : weights of 1, 2, ... stages. The coarse rounding hides small numerical
+    errors of these weights."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -47,9 +48,10 @@ def central_count(weight):
 def centre(grid, weight, penalties, parts=2):
     """Return the position of the grid point nearest to the weighted mean of all points.
 
-    Also return a dict of the penalties with a mean between two values of the grid.
+    Also return a dict with the mean of each penalty whose mean lies between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
-    weight : (n_points,); parts : steps between two penalties, in log"""
+    weight : (n_points,), of each point; penalties : names of the settings that are penalties
+    parts : means are rounded to this number of steps between two grid values, in log"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -68,9 +70,10 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts on settings with their best value, in row `at` of frame, at an end of the grid.
+    """Return texts that advise to extend the grid, for settings whose best value is at its end.
 
-    Settings that cannot be extended are not named, such as a penalty that gives the null model."""
+    The best values are in row `at` of frame, which has a row per grid point. Settings that cannot
+    be extended are not named, such as a penalty that gives the null model."""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
@@ -89,7 +92,8 @@ def grid_ends(problem, frame, names, at):
 def _goes_on(problem, name, value, neighbour):
     """Return whether the model accepts a value of a setting beyond the end of a grid.
 
-    The tested value is as far beyond the last `value` as the next value inside, `neighbour`."""
+    `value` is the last one of the grid and `neighbour` the one before. The tested value is as far
+    from `value` as `neighbour` is, on the other side."""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

@@ -176,7 +176,7 @@ def _splits(problem, folds, seed):
 
 
 def _held_out(batch, folds, groups, arguments):
-    """Return a text on what folds hold out as a whole, such as groups; "" for single rows."""
+    """Return a text on the groups or blocks of rows that folds hold out; "" for single rows."""
     if batch.out_of_core:
         what = "as given" if np.ndim(folds) else f"blocks of {BLOCK_ROWS:,} rows"
         return f"{what}; features keep the centre and scale of all rows"
@@ -201,14 +201,14 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return positions of the row with the lowest mean loss, and of the first within one SE."""
+    """Return positions of the lowest mean loss, and of the first one within its standard error."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the settings of a grid point, and a record that they were chosen."""
+    """Return the problem with the settings of a grid point, marked as chosen by CV."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))

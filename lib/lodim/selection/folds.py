@@ -134,7 +134,7 @@ def check_units(batch, names):
 
 
 def count_units(batch):
-    """Return the number of units (groups, clusters or rows) of positive weight."""
+    """Return the number of groups (or clusters; rows without groups) of positive weight."""
     if batch.units is None:
         return batch.n_positive
     return len(np.unique(batch.units[batch.positive_weight]))
@@ -144,7 +144,7 @@ def _whole_units(batch, folds, key, of_class, seed):
     """Return the fold (n,) of each row; all rows of a group (or cluster) have the same fold.
 
     Each group goes to the fold with the fewest rows of the group's most frequent class so far.
-    key : (n,) numbers made from the rows' content; of_class : (n_classes,) the same per class"""
+    key : (n,) numbers made from the rows' content; of_class : (n_classes,) same for each class"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

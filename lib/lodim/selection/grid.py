@@ -57,7 +57,7 @@ def values_of(name, values, model):
 
 
 def _sorted_names(model):
-    """Return the names of the model's settings whose order of values has a meaning."""
+    """Return the names of the settings, such as penalties, whose order of values has a meaning."""
     return (*model.penalties, model.stage_setting, model.shared_setting)
 
 
@@ -99,7 +99,9 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return held-out losses per setting: a row per stage of (mean, weight, SE) per fold.
+    """Return held-out losses of the settings: an array (n_stages, n_folds, 3) for each of them.
+
+    The three numbers are mean loss, weight and standard error in a fold.
 
     splits : list of (training, held-out) batches; name : of the loss; jobs : number of threads"""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)

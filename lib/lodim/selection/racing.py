@@ -30,10 +30,10 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return held-out losses of each point (set of settings): a row per stage of fold results.
+    """Return the held-out losses (n_stages, n_folds, 3) of each grid point (set of settings).
 
-    A fold result is (mean loss, weight, SE). Points that differ only in their number of stages, or
-    in their budget, share one fit per fold.
+    The three numbers are mean loss, weight and standard error in a fold. Points that differ only in
+    their number of stages, or in their budget, share one fit per fold.
 
     splits : list of (training, held-out) batches, the folds of one draw after another
     runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
@@ -77,9 +77,9 @@ def paired_losses(problem, splits, points, loss, n_jobs):
 def _race(runs, n_jobs):
     """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
-    A run has the fits of one set of settings in all folds. If it chooses its number of stages, it
-    stops early when its loss is 2 standard errors above the lowest (4 between comparisons, and
-    rising)."""
+    A run has the fits of one set of settings in all folds. If its number of stages is not set, it
+    is compared with the best run after every few stages. It stops if its loss is 2 standard errors
+    higher; between comparisons, if it is 4 standard errors higher and rises."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -117,7 +117,7 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of the setting that one fit covers for all its values, or None.
+    """Return the name of the setting for whose values one fit gives all results; None without.
 
     Usually it is the number of stages: a fit with m stages includes all smaller numbers."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
@@ -137,7 +137,9 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of fits that cover several values, and their stages (None: to be chosen)."""
+    """Return settings of fits that cover all `values` of the shared setting, and their stages.
+
+    key : the other settings. The number of stages is None if the losses choose it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -147,8 +149,8 @@ class StageLosses:
     """Held-out losses after each stage (such as a learner added) of fits with the same settings.
 
     There is one fit per fold. Without `n_stages`, fits end after `max_stages` of the settings, or
-    after `patience` stages without gain. `rows` has (mean loss, weight, SE) per stage and fold;
-    `of_rows` has the losses of the rows of each fold after the last stage."""
+    after `patience` stages without gain. `rows` has mean loss, weight and standard error per stage
+    and fold; `of_rows` has the losses of the rows of each fold after the last stage."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -225,7 +227,7 @@ class StageLosses:
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
-        """Return the lowest mean loss after any stage, or any of the first `stages`, and its SE."""
+        """Return the lowest mean loss of all (or the first) `stages`, and its standard error."""
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
@@ -260,7 +262,7 @@ def rows_error(row, draws=1):
     """Return the standard error of the mean loss over folds, from the standard errors within folds.
 
     row (draws * K, 3) : mean loss, weight and standard error of each fold
-    Here rows are the units; in `standard_error` the K folds are."""
+    There are `draws` sets of K folds. Unlike in `standard_error`, rows are the sampling units."""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
@@ -268,7 +270,7 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    It is the error of one draw of folds, since all draws hold out the same rows.
+    It is the error of a single set of folds, since all `draws` sets hold out the same rows.
     row (draws * K, 3) : mean loss, weight and standard error of each fold"""
     K = len(row) // draws
     if K == 1:

@@ -102,7 +102,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     random folds. Weights are exp(-(loss - lowest loss) / s) with s = `spread` standard errors.
 
     grid : dict setting -> values; tie : smallest s
-    parts : number of steps between two penalties, in log, to round means to
+    parts : mean penalties are rounded to this number of steps between two grid values, in log
     most_draws : number of sets of random folds; runs : dict that keeps fits for other grids"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
@@ -123,7 +123,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Return the settings at the weighted mean of a grid's points, and the table of the points.
 
-    losses : per point one row per stage of (mean, weight, SE) per fold"""
+    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)

@@ -195,7 +195,7 @@ def _statistic(function):
 def _aligned(estimate, replicates, absent):
     """Return all terms, estimates (q,) and replicates (n, q) from Series that may lack terms.
 
-    A missing term gets the value `absent`."""
+    A missing term gets the value `absent`, such as 0 for a coefficient."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):

@@ -202,7 +202,8 @@ def _folds(problem, method, folds, seed):
 def _fits(problem, fold, method, score, choose):
     """Return the fit for predictions, a fit without each fold, and the rows of each fold.
 
-    Method "split" has one fit only. choose : whether each fit chooses open settings itself"""
+    Method "split" has one fit only. choose : whether each fit chooses settings that the user did
+    not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -230,7 +231,7 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return the conformity scores of the held-out rows, and the table for tidy().
 
-    fold (n,) : fold of each row; says : kind of score; full : fit to all rows
+    fold (n,) : fold of each row; says : ConformityScore, the kind of score; full : fit to all rows
     fits, parts : fit without each fold, and the rows of the fold; by : "class" or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):

@@ -1,6 +1,6 @@
 """Conformity scores: distances of responses from predictions, and limits for new rows.
 
-The score of a number is the t at which the band from low - t step to high + t step reaches it."""
+The score of a numeric response y is the smallest t so that low - t step <= y <= high + t step."""
 
 from zlib import crc32
 
@@ -39,8 +39,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return the predictions of a fit that scores are computed from; NaN for unpredicted rows.
 
-        Numbers have low, high and step (3, n): bands are from low - t step to high + t step. C
-        classes have one score each, (C, n). u (n,) are random numbers for "aps", else None."""
+        For a numeric response these are low, high and step of bands, (3, n): a band is from low - t
+        step to high + t step. C classes have one score each, (C, n). u (n,) are random numbers for
+        "aps", else None."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -122,7 +123,7 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the scores. A new row counts as infinite."""
+        """Return the weighted `level` quantile of the scores, with an infinite one for a new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
@@ -208,7 +209,8 @@ def held_out_weights(given, units):
 def adaptive(p, u):
     """Return scores (n, C) of classes: total probability of all more probable classes, plus u p.
 
-    p (n, C) : probabilities; u (n,) : from 0 to 1 (Romano, Sesia and Candes 2020, Sect. 2)"""
+    p (n, C) : probabilities; u (n,) : random numbers from 0 to 1, so that coverage is exact
+    (Romano, Sesia and Candes 2020, Sect. 2)"""
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
 
@@ -216,7 +218,7 @@ def adaptive(p, u):
 def row_uniforms(X, seeds):
     """Return a pseudo-random number in (0, 1) for each row, (n,), computed from features X (n, q).
 
-    Equal rows get equal numbers. seeds : one per feature, and one more"""
+    Equal rows get equal numbers. seeds (q + 1,) : one per feature, and one more"""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

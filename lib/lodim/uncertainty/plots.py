@@ -107,7 +107,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw, per class, the shares of rows by size of their set; hatched if it lacks the class."""
+    """Draw per class the shares of rows by size of set; hatched: sets without the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)

@@ -47,7 +47,7 @@ class Guarantee:
         return max(0.0, 1.0 - 2.0 * alpha - slack)
 
     def made(self):
-        """Return one line of text on how intervals or sets were made."""
+        """Return one line of text on the method, number of fits and held-out rows."""
         rows = counted(self.n_units, self.unit)
         return {
             "cv+": f"Method: CV+ with {self.n_fits} folds of {rows}",
@@ -462,7 +462,9 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, scores of its held-out rows); one pair with None if not by class."""
+        """Return pairs (class, HeldOut scores with which its rows are compared).
+
+        There is one pair, with class None, unless calibration is by class."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
@@ -581,10 +583,10 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return coverage with standard error and limits, and the means of `means`, as a dict.
+    """Return a dict: coverage with standard error and limits, and weighted means of other columns.
 
-    covered (n,) : whether rows are covered; weight (n,) : of the rows; means : dict of arrays
-        (n,)"""
+    covered (n,) : whether rows are covered; weight (n,) : of the rows
+    means : dict name -> values (n,), such as sizes, of which means are returned"""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -36,8 +36,8 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
     """Return a list of results of `use(fit, Batch of left-out rows)` for fits without some rows.
 
     held_out : list of (n,) bool, the rows that each fit leaves out
-    choose : whether each fit chooses open settings itself; light : argument `for_path` of
-        `Model.run`
+    choose : whether each fit chooses settings that the user did not give
+    light : whether to leave out slow results, as argument `for_path` of `Model.run`
     jobs : number of parallel fits; what : label of the progress display"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
@@ -65,7 +65,7 @@ def _warn_once(said, n_fits):
 
 
 def as_read(fit, batch):
-    """Return the rows of a batch with only the features that the fit needs for predictions."""
+    """Return the batch (rows as numbers) with only the features that the fit needs to predict."""
     kept = fit._reader_columns
     if len(kept) == batch.X.shape[1]:
         return batch
@@ -161,7 +161,9 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return a new fit with other weights (n,) of the rows; open settings are chosen again.
+    """Return a new fit with other weights (n,) of the rows.
+
+    Settings that the user did not give are chosen again.
 
     batch : the complete rows; arguments : arguments of the call that were arrays"""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)

@@ -263,7 +263,7 @@ class Bootstrap(Generic[FitT_co]):
         return level
 
     def _kept(self):
-        """Return the fits of the bootstrap replicates; ArgumentError if they were not kept."""
+        """Return the fits of the replicates; raise ArgumentError if they were not kept."""
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates need more than 256 MB and are not stored: use "
@@ -331,7 +331,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.summary(level=self._widest()).as_html()
 
     def _widest(self):
-        """Return the level to print: 0.95, or the highest level that the replicates allow."""
+        """Return the level of printed limits: 0.95, or the highest that so few replicates allow."""
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):

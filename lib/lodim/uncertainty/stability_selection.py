@@ -57,10 +57,10 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over (-r)-concave distributions of a given mean.
+    """Return the largest P(X >= t / B) over (-r)-concave distributions of X with a given mean.
 
-    They have values 0, 1 / B, ..., 1. A mixture of distributions on 0..k and 0..k + 1 with
-    probabilities proportional to (a + j)^(-1 / r) is the largest (Shah and Samworth 2013, App.
+    X has values 0, 1 / B, ..., 1. A mixture of distributions on 0..k and 0..k + 1 with
+    probabilities proportional to (a + j)^(-1 / r) has the largest one (Shah and Samworth 2013, App.
     A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
