@@ -115,8 +115,8 @@ def loss_of(problem, name):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a frame with mean loss and standard error per grid point, and the points' settings.
 
-    losses : per point one row per stage of (mean, weight, SE) per fold
-    stage : per point the number of stages to report if it is not given"""
+    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
+    stage : per point the number of stages to report, for points that do not set this number"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

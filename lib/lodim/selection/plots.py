@@ -82,7 +82,7 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _least_gap(x):
-    """Return the smallest distance between two positions x, to separate lines; 0 for one position."""
+    """Return the smallest distance of two positions x, to separate lines; 0 for one position."""
     places = np.unique(x)
     return np.diff(places).min() if len(places) > 1 else 0.0
 

@@ -123,7 +123,7 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the scores, with an infinite one for a new row."""
+        """Return the weighted `level` quantile of the scores and an infinite one for a new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
