@@ -17,10 +17,10 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit: percentiles of familiarity and of errors of training rows.
+    """Return the Calibration of a fit: percentiles of training rows' familiarity and errors.
 
-    Familiarity is a row's similarity to the prototypes. If `widen`, errors are scaled up to the
-    size of errors on new rows.
+    They serve familiarity quantiles and prediction intervals. Familiarity is a row's similarity to
+    the prototypes. If `widen`, errors are scaled up to the size of errors on new rows.
     """
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
@@ -39,7 +39,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the training state of the rows of a batch, with the estimates by all prototypes."""
+    """Return the BatchState of the rows `batch`, with their estimates by all prototypes."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -47,10 +47,10 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the factor by which errors on new rows exceed errors on fitted rows; 1 for one group.
+    """Return the factor, at least 1, by which errors on new rows exceed errors on fitted rows.
 
-    Estimated from fits to parts of the rows by mean absolute errors, since outliers would dominate
-    squared errors.
+    It is a ratio of mean absolute errors, from fits to parts of the rows; outliers would dominate
+    squared errors. 1 if all rows are in one group (or cluster).
     """
     if count_units(problem.batch) < 2:
         return 1.0
@@ -66,14 +66,18 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return the absolute error of each training row, (n,); no prototype predicts itself."""
+    """Return the absolute error of each training row, (n,), in standard deviations.
+
+    A row that is a prototype is left out of its own estimate. For densities the error is the normal
+    quantile of the distribution function at the response.
+    """
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return the absolute error of each row of another batch, (n,)."""
+    """Return absolute errors as `_error_sizes`, (n,), for held-out rows `batch`."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -84,9 +88,10 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return squared residuals of M prototypes, the null model's variance and scaled residuals.
+    """Return variances of M prototypes, (M,), and of the null model, and scaled residuals (n,).
 
-    Scaled residuals (n,) are those of the training rows divided by their standard deviations.
+    A prototype's variance is its mean squared residual, the null model's that of all rows. Scaled
+    residuals of the training rows are divided by the standard deviations that these give.
     """
     residual = state.y - state.a / state.b
     square = residual**2

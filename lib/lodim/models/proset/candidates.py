@@ -12,19 +12,19 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates (rows that may become prototypes) and scoring rows (rows with a loss)."""
+    """Candidates (rows that may become prototypes) and scoring rows (those in the loss)."""
 
     candidates: np.ndarray  # (J,), increasing positions
     scoring: np.ndarray  # (r,), increasing positions; a row may be in both
     scoring_weight: np.ndarray  # (r,), scaled to represent all rows
 
     def in_all_rows(self, at):
-        """Return the split with each position i replaced by at[i], its position among all rows."""
+        """Return the Split with each position i replaced by at[i], a position among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, (r,); -1 for other rows."""
+        """Position of each scoring row among the candidates, (r,); -1 if it is no candidate."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -32,10 +32,10 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Return each row's stratum, (n,), for drawing candidate prototypes: easy or hard per label.
+    """Return each row's stratum, (n,), for drawing candidates: 2 label, plus 1 if it is hard.
 
-    label (n,) is the class (zero for numbers). Hard rows have a goodness (of the fit so far) below
-    the quantile `hard_share` within their label.
+    label (n,) is the class code (zero for numbers). Hard rows have a goodness (minus their loss so
+    far) below the quantile `hard_share` within their class.
     """
     groups = 2 * label
     for k in np.unique(label):
@@ -48,8 +48,8 @@ def easy_and_hard(label, goodness, hard_share):
 def allocate(sizes, n_candidates, max_fraction):
     """Return how many candidates to draw from each of G strata, (G,), as equal as possible.
 
-    At most `max_fraction` of a stratum is drawn, and never all of it, since other rows must score;
-    None allows all.
+    `sizes` (G,) count their rows, n_candidates is the total. At most `max_fraction` of a stratum is
+    drawn, and never all of it, since the loss is on the other rows; None allows all.
     """
     most = sizes
     if max_fraction is not None:
@@ -64,9 +64,9 @@ def allocate(sizes, n_candidates, max_fraction):
 def draw_split(groups, weight, content, settings, seed):
     """Return a random Split into candidates and scoring rows, drawn within the strata `groups`.
 
-    The draw depends on the seed and on `content` (n,), a number computed from each row. With
-    max_fraction, only rows that are not candidates score, with weights scaled to represent their
-    stratum (Eq. 2.8); otherwise all rows score.
+    The draw depends on the seed and on `content` (n,), a hash of each row. With max_fraction, only
+    rows that are not candidates are scoring rows, with weights scaled to represent their stratum
+    (Eq. 2.8); otherwise all rows are.
     """
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
@@ -88,15 +88,15 @@ def draw_split(groups, weight, content, settings, seed):
 
 
 def _scaled_to(weight, whole):
-    """Return the weights of some rows of a group, scaled to the weight of the whole group."""
+    """Return the weights of some rows of a stratum, scaled to sum to `whole`, its weight."""
     return weight * (whole / weight.sum()) if weight.any() else weight
 
 
 def check_rows(problem):
-    """Return the problem; raise if a class has too few rows (condition 2.14) or the loss is unfit.
+    """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    A class of N rows needs ceil(N / 2) >= 1 / (2 eta) and > 1 / (2 (1 - eta)), eta = max_fraction
-    or 1/2. Otherwise cross-validation folds could lack candidates of this class.
+    A class of N rows needs ceil(N / 2) >= 1 / (2 eta) and > 1 / (2 (1 - eta)), with eta =
+    max_fraction or 1/2 (condition 2.14). Otherwise folds could lack candidates of this class.
     """
     levels = problem.design.response.levels
     _check_loss(problem, levels)
@@ -138,9 +138,9 @@ def _check_loss(problem, levels):
 
 
 def _check_continuous(problem):
-    """Raise a DataError if the response consists of integers that mostly repeat.
+    """Raise a DataError if the response consists of integers, of which most are repeated.
 
-    Normal densities of width zero at these integers would have an unbounded likelihood.
+    Normal densities of width zero at repeated values would have an unbounded likelihood.
     """
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)

@@ -30,11 +30,12 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 
 
 def choose_lambda_v(problem):
-    """Choose lambda_v, the penalty of feature weights, by cross-validation of the first batch.
+    """Choose lambda_v, the penalty of feature weights, by cross-validation of one prototype batch.
 
     Returns the problem with the choice, and a table of the values tried. The choice is the centre
-    of the values with similar held-out deviance, or gives the null model if the best value does not
-    beat it by two standard errors. Repeats with new folds until the choice is clear.
+    of the values with similar held-out deviance. If the best value does not beat the null model by
+    two standard errors, a penalty is chosen that gives the null model. Cross-validation is repeated
+    with new folds until the choice is clear.
     """
     check_units(problem.batch, "lambda_v")
     values = [step / problem.batch.n_positive for step in STEPS]
@@ -70,8 +71,8 @@ def _seeds(seed, n):
 def _held_out(problem, values, seed, bar):
     """Return held-out losses, and gains over the null model, (n_values, n_folds, 3) each.
 
-    There is one value of lambda_v per row. The three numbers are mean, total weight and standard
-    error of the loss, or of the gain, in a fold. bar : progress bar
+    There is one row per lambda_v in `values`. The three numbers are mean, total weight and standard
+    error of the loss, or of the gain, in a fold. `bar` is the progress bar.
     """
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
@@ -91,31 +92,37 @@ def _held_out(problem, values, seed, bar):
 
 
 def _null_scores(train, test, family, settings):
-    """Return the link scores of test rows under the null model of the training rows."""
+    """Return the linear predictors (n, K) of the rows `test` by the null model of `train`."""
     state, base = BatchState(train, family, settings), test.offset_matrix(family.n_scores)
     return link_scores(state, null_sums(state, base), base)
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v of some repetitions; at least `null` unless it beats the null model."""
+    """Return the lambda_v chosen by these repetitions of cross-validation.
+
+    If it does not beat the null model, it is at least `null`, a value that gives the null model.
+    """
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return weights of the values tried, (n_values,), with sum 1: similar losses share weight."""
+    """Return weights (n_values,) of the values tried, sum 1: values of similar loss share weight.
+
+    losses is a list of arrays (n_values, n_folds, 3), one per repetition.
+    """
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
 def _mean_position(losses):
-    """Return the mean position, among the values tried, of those with similar held-out losses."""
+    """Return the weighted mean position among the values tried, with the weights of `_weights`."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """Return the best value's gain over the null model less two standard errors, and its SE."""
+    """Return the best value's gain over the null model minus two SE, and the SE of the gain."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -125,8 +132,9 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    The mean position of the best values must be far from half-way between two values, and the gain
-    over the null model far from zero, relative to their standard errors.
+    The mean position of the best values must be far from half-way between two values. The lead over
+    the null model must be far from zero. Both are relative to their standard errors. `most` is the
+    largest number of repetitions.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)

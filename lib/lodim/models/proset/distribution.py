@@ -1,10 +1,13 @@
 """Distribution of a numeric response, in standard units: mean, variance, quantiles, density.
 
-loss="squared": mean m(x) = sum_j w_j G_j y_j / B with B = 1 + sum_j w_j G_j; variance s^2 = sum_j
-w_j G_j e_j^2 / B plus the null model's, e_j being the residual of prototype j without itself;
-quantiles m + s q with quantiles q of the candidates' residuals / s. loss="density": the mixture p(y
-| x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, with levels of quantiles calibrated on
-the candidates.
+Prototype j has weight w_j, similarity G_j with the row x and response y_j; B = 1 + sum_j w_j G_j.
+
+loss="squared": mean m = sum_j w_j G_j y_j / B; variance s^2 = (e_0^2 + sum_j w_j G_j e_j^2) / B,
+e_j^2 being prototype j's mean squared residual without itself, e_0^2 that of all rows; quantiles
+m + s q, q being quantiles of the training rows' residuals / s.
+
+loss="density": mixture p(y | x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B of normal
+densities with inverse width u; levels of quantiles are calibrated on the training rows.
 """
 
 import numpy as np
@@ -23,22 +26,26 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles over training rows; a row that is a prototype is left out of its own estimate.
+    """Percentiles 0 to 100 over training rows, for familiarity quantiles and intervals.
 
-    Variances are relative to the variance of the response.
+    A row that is a prototype is left out of its own estimate. Variances are relative to the
+    variance of the response.
     """
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
-    # loss="squared": scaled residuals. loss="density": distribution function at the response,
-    # widened to that of new rows. Empty for classes.
+    # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution
+    # function at the response, widened to those of new rows. Empty for classes.
     levels: np.ndarray = forms.real("levels")
-    # loss="squared": (M,), squared residuals of M prototypes; otherwise empty.
+    # loss="squared": (M,), mean squared residuals of M prototypes; otherwise empty.
     variance: np.ndarray = forms.real("variances", least=0)
-    null_variance: float = forms.real(least=0)  # of the null model
+    null_variance: float = forms.real(least=0)  # e_0^2, mean over all training rows
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return mean and variance of each row's response, (n,) each, in units of its overall SD."""
+    """Return each row's estimated mean and variance of the response, (n,) each.
+
+    The response is standardized: minus the null model, divided by its SD.
+    """
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -51,7 +58,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's response at `levels`, (n, L), in units of its SD."""
+    """Return the quantiles of each row's standardized response at L `levels`, (n, L)."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -67,9 +74,10 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile of each row's normal mixture at level p, (r,), by bisection.
+    """Return the quantile of r rows' mixtures of normals at level p, (r,), by bisection.
 
-    W (r, M) are the weights of one normal per prototype; total (r,) is 1 plus their sum.
+    W (r, M) are the weights of the prototypes' normals, 1 that of the null model's; total (r,) is
+    their sum.
     """
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
@@ -85,7 +93,7 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return the estimated distribution function of each row at its response y, (n,)."""
+    """Return each row's estimated distribution function at its standardized response y, (n,)."""
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -94,7 +102,7 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Return the estimated density of each row at its response y, (n,)."""
+    """Return each row's estimated density at its standardized response y, (n,)."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
@@ -105,9 +113,10 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (slice of rows, W, total): the weights of a mixture of one normal per prototype.
+    """Yield (slice of rows, W, total): weights of the mixture of normals of each row.
 
-    W is (r, M) for r rows and M prototypes; total (r,) is 1 plus its row sums.
+    W (r, M) has the weights of M prototypes for r rows. The null model has weight 1, so total (r,)
+    is 1 plus the row sums of W.
     """
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
@@ -116,7 +125,7 @@ def _mixtures(prototypes, X, n, threads):
 
 
 def _widths(prototypes):
-    """Return the SD of the normal density around each prototype's target, (M,)."""
+    """Return the SD of the normal density around each prototype's response, (M,)."""
     return 1.0 / np.maximum(prototypes.u[prototypes.batch - 1], 1e-300)
 
 

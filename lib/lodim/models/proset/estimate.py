@@ -34,11 +34,12 @@ LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit batches of prototypes; after each, yield (prototypes, log, scores of `eval_batch`).
+    """Fit sets of prototypes one after another; after each, yield prototypes, log, predictions.
 
-    Prototypes are weighted training rows. Batch c minimizes Eq. 2.8 of Ruf (2022), given the
-    earlier batches. Once a batch has no prototype, later ones have none. `previous` (a fit to the
-    same rows) supplies the first batches.
+    Prototypes are weighted training rows. A set (called batch c) minimizes Eq. 2.8 of Ruf (2022),
+    given the earlier sets. After an empty set, prototypes and log are None. `previous`, the
+    (prototypes, log) of a fit to the same rows, supplies the first sets. Predictions are linear
+    predictors (n, K) of the rows `eval_batch`, None without it.
     """
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
@@ -67,7 +68,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the (prototypes, log) of several batches into one pair."""
+    """Join the (prototypes, log) pairs of several batches of prototypes into one pair."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -75,10 +76,10 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit the prototypes of batch c, given the earlier ones; return them and a log entry.
+    """Fit set c of prototypes, given the earlier ones; return the set and a log entry.
 
-    A later batch is first fitted with the features that earlier batches use. All features are used
-    only if this lowers the loss by `worth` (a setting) standard errors; else noise features enter.
+    `used` (p,) bool says which features earlier sets use. New features are allowed only if they
+    lower the loss by `worth` (a setting) standard errors; otherwise noise features would enter.
     """
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
@@ -94,7 +95,10 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes with weights on `features` (p,) only; return them and a Minimum."""
+    """Fit a set of prototypes with the features marked in `features` (p,) bool.
+
+    Returns the Prototypes and the optimizer's Minimum. `split` has candidates and scoring rows.
+    """
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -109,10 +113,10 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """Return the Prototypes of one batch: candidates with positive weight w, equal ones merged.
+    """Return the Prototypes of one set: candidates of positive weight w (J,), equal ones merged.
 
-    x holds the candidates' features, v the feature weights. Without feature weights all rows would
-    be equal, so there are no prototypes.
+    x (J, p) holds the candidates' features, v (p,) feature weights, u (1,) an inverse width. If all
+    v are zero, all rows would be equal, so there are no prototypes.
     """
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
@@ -134,7 +138,10 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of an earlier fit's prototypes with all p features; raise if rows differ."""
+    """Return set c of an earlier fit's prototypes with all p features.
+
+    Raises a DataError if the training rows or their responses differ from those of that fit.
+    """
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -152,10 +159,10 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of a batch; return theta = (v (p,), w (J,), u) and a Minimum.
+    """Minimize the loss of one set of prototypes; return theta = (v (p,), w (J,), u), a Minimum.
 
     v are feature weights (zero outside `features`), w candidates' weights, u an inverse width. The
-    data have no gradient in v_d at v_d = 0, so a feature set to zero by a long step would never
+    loss has derivative zero by v_d at v_d = 0, so a feature set to zero by a long step would never
     return. Therefore the first minimization is over v_d^2, and only the second over v_d.
     """
     D, p = int(features.sum()), len(features)
@@ -202,9 +209,9 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop, steps):
     """Minimize a function of t = (D feature parameters, J candidates' weights, u) by `bounded`.
 
-    Candidates and features at zero that would not lower the loss are left out of evaluations, and
-    checked again at the end. `function` takes t and a mask of what is kept; `steps` stores
-    curvature.
+    Parameters at their bound `lower` that would not lower the loss are left out of evaluations, and
+    checked again at the end. `function` takes t and a mask of the parameters in use; `steps` stores
+    the optimizer's last steps. Returns a Minimum.
     """
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
@@ -246,9 +253,10 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v for which a feature weight of 0.3 costs as much as the null model's loss.
+    """Return a lambda_v that (nearly) gives the null model, as the start of a path of penalties.
 
-    Similarities with smaller feature weights are nearly constant.
+    With it, a feature weight of 0.3 costs as much as the null model's loss. Smaller feature weights
+    make similarities nearly constant.
     """
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
@@ -260,8 +268,8 @@ def largest_v(batch, family, settings):
 def largest_w(batch, family, settings):
     """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero.
 
-    Its L1 penalty (share at least 0.01) equals a bound on the loss's slope at zero: 1 for classes,
-    and 2 mean |y| max |y| for squared loss.
+    Its L1 part, lambda_w times l1_ratio_w (at least 0.01), exceeds a bound on the loss's slope at
+    zero: 1 for classes and densities, 2 mean |y| max |y| for squared loss.
     """
     state = BatchState(batch, family, settings)
     bound = 1.0

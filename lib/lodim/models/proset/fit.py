@@ -144,7 +144,7 @@ class ProsetFit(Fit):
             numeric response also "variance", "interval" (columns lower and upper) and "quantile"
             (one column per quantile).
         offset : array (n,) or column name, optional
-            Known part of the score.
+            Known part of the linear predictor.
         level : float
             Share of responses that an interval should contain; 0.9 by default.
         quantiles : list of floats
@@ -392,6 +392,7 @@ class ProsetFit(Fit):
         at : float or list of floats
             Values of the response.
         offset : array (n,) or column name, optional
+            Known part of the response's mean.
 
         Returns
         -------
@@ -544,7 +545,7 @@ class ProsetFit(Fit):
         return self.estimates.features
 
     def _density(self, batch, y):
-        """Return the density of each row's numeric response at y, a number or (n,)."""
+        """Return each row's density of the numeric response at y, a number or (n,)."""
         t = self.estimates
         z = (y - self._centre(batch)) / t.scale
         return distribution.density(t, batch.X, batch.n, z, self._threads) / t.scale

@@ -63,7 +63,7 @@ class Proset(Model):
     combine = staticmethod(combine)
 
     def validate(self, problem):
-        """Raise if there are too few rows; replace "auto" penalties by numbers."""
+        """Return the problem with numbers for "auto" penalties; raise if there are too few rows."""
         problem = super().validate(problem)
         settings, n = problem.settings, max(1, problem.batch.n_positive)
         lambda_w = 1e-6 * min(1.0, 1000.0 / n) if problem.family.name == "gaussian" else 1e-8
@@ -72,7 +72,7 @@ class Proset(Model):
         return candidates.check_rows(replace(problem, settings=replace(settings, **auto)))
 
     def fit(self, problem):
-        """Return the fit, after choosing penalties and number of batches if they are open."""
+        """Return the fit; first choose penalties and number of batches if they are not given."""
         settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
         given = settings.n_batches is not None and settings.lambda_w is not None
         auto = problem.arguments["lambda_v"] == "auto"
@@ -84,11 +84,15 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return True: features whose weight is penalized to zero have no effect."""
+        """Return True: the penalty selects features, as it sets weights to zero."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
-        """Return the ProsetFit of prototypes and log; fits `for_path` have no calibration."""
+        """Return the ProsetFit of prototypes and log.
+
+        `selection` is the table of cross-validation, or None. With `for_path` (one fit of a path of
+        penalties) there is no typical row and usually no calibration.
+        """
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -120,7 +124,10 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with more batches of prototypes, n_batches in total, from its own data."""
+    """Return the fit with new batches of prototypes added, n_batches in total.
+
+    data are the training data of the fit.
+    """
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.

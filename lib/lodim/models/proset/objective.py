@@ -14,10 +14,10 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 class ScoringRows(NamedTuple):
-    """Rows whose loss a batch of prototypes minimizes, in blocks of 64 rows.
+    """Rows whose loss a set of prototypes minimizes, in blocks of 64 rows.
 
-    a / b is the estimate of earlier batches. weight sums to one and is zero on padding. own is the
-    row's position among the candidates (possible prototypes), or -1.
+    a / b is the estimate by earlier prototypes. weight sums to one and is zero on padding. own is
+    the row's position among the candidates (possible prototypes), -1 if it is none.
     """
 
     X: np.ndarray
@@ -45,14 +45,17 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net penalty of theta = (v, w, u) >= 0, with factors of theta^2 and of theta."""
+    """Elastic net penalty of theta = (v, w, u) >= 0: sum of square theta^2 + size theta."""
 
     square: np.ndarray
     size: np.ndarray
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Return lambda ((1 - r) / 2 sum v^2 + r sum v), summed over v, w and u; r is l1_ratio."""
+        """Return the penalty for p feature weights v, J candidates' weights w and one u.
+
+        It is the sum of lambda ((1 - r) / 2 sum v^2 + r sum v) over v, w and u; r is the l1_ratio.
+        """
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -67,8 +70,9 @@ class ElasticNet:
 class BatchObjective:
     """Penalized loss of the scoring rows as a function of theta = (v, w, u), all nonnegative.
 
-    v are feature weights, w weights of J candidates with features x (J, p) and target (J,), u is an
-    inverse width of densities. Rows stay on a GPU as long as the objective exists.
+    v (p,) are feature weights, w (J,) weights of J candidates with features x (J, p) and responses
+    target (J,), u is an inverse width of normal densities. With engine="cuda", rows stay on the GPU
+    as long as the objective exists.
     """
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
@@ -85,8 +89,8 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at theta = (v (p,), w (J,), u).
 
-        `among` (J,) bool says for which candidates the loss gradient is computed; it must include
-        all with positive weight.
+        `among` (J,) bool marks the candidates for which the loss gradient is computed (None: all).
+        It must include all with positive weight.
         """
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
@@ -110,7 +114,7 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return the loss and its derivatives by u, v (D,) and w (J,), as one vector (2 + D + J,).
 
-        v belongs to the features `active`, w to the candidates in `order`.
+        v (D,) are the weights of the features `active`, w those of the candidates `order`.
         """
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]

@@ -103,7 +103,11 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw prototypes `of`, data and a row at the coordinates that `to_plane` gives features."""
+    """Draw the prototypes at positions `of`, rows of data and one row in a plane.
+
+    `to_plane` maps features (n, A) to coordinates (n, 2), called `names`; `named` prototypes get
+    their row labels.
+    """
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -123,7 +127,7 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Return A active features (n, A) and responses (n,) of data; NaN if responses are unknown."""
+    """Return the A active features (n, A) and the responses (n,) of data; NaN if unknown."""
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
@@ -149,7 +153,10 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Doubly weighted principal components of the prototypes of one batch."""
+    """Principal components of one batch of prototypes, weighted by feature and row weights.
+
+    There are A active features and R components.
+    """
 
     v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -157,7 +164,7 @@ class BatchMap:
     share: np.ndarray  # (R,) share of the weighted variance
 
     def __call__(self, x):
-        """Return the first two principal components (n, 2) of points x (n, A); zero if absent."""
+        """Return the first two components (n, 2) of points x (n, A); 0 for a missing second one."""
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -165,7 +172,7 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
+    """Return the BatchMap of J prototypes: features x (J, A), weights w (J,), feature weights v."""
     Z = x * v
     centre = w @ Z / w.sum()
     # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
@@ -184,7 +191,8 @@ def batch_map(x, w, v):
 def surface_over(fit, two, r):
     """Return x, y (G,), estimates (G, G, K) and familiarity (G, G) on a grid over two features.
 
-    x and y are in original units; r (A,) gives standardized values of the other active features.
+    `two` are the features' positions; x and y are in original units. r (A,) holds standardized
+    values, which the other active features have. Familiarity is similarity to the prototypes.
     """
     t, d = fit.estimates, fit.design
     on = t.features[two]
@@ -209,7 +217,10 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return familiarity minus its threshold (G, G), and a label; None if no point is below it."""
+    """Return familiarity `mass` minus a threshold (G, G), and a label, to draw the zero contour.
+
+    The threshold is a percentile of the training rows; None if no point is below it.
+    """
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -219,7 +230,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return the values of features that are not drawn, as text; at most three."""
+    """Return values of the features that are not drawn, from r (A,), as text; three at most."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -228,7 +239,10 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the values of class `level` to draw (G, G), their label, and the thick contour."""
+    """Return the values (G, G) to draw, their colour key, and the level of the thick contour.
+
+    They are probabilities of class `level` among estimates Z (G, G, K), or a number's estimates.
+    """
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -243,7 +257,10 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of one class and its label; by default the most probable (second of two)."""
+    """Return the rows of frame for one class, and its label.
+
+    By default this is the most probable class, or the second of two.
+    """
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):
@@ -255,7 +272,7 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """Return the name of a term, with its value in a one-row frame if it is a column."""
+    """Return the name of a term; with its value, if it is a column of the one-row frame `one`."""
     if name not in one:
         return name
     value = one[name].iloc[0]

@@ -49,7 +49,7 @@ class Prototypes:
 
     # Features with positive weight in some batch; others have no effect.
     features: np.ndarray = forms.ascending(forms.whole("A", most="p - 1"), strictly=True)
-    x: np.ndarray = forms.real("M", "A")
+    x: np.ndarray = forms.real("M", "A")  # standardized features
     y: np.ndarray = forms.responses("M")  # class code, or (y - offset - level) / scale
     w: np.ndarray = forms.real("M", least=0)  # weights
     batch: np.ndarray = forms.ascending(forms.whole("M", least=1))
@@ -58,7 +58,7 @@ class Prototypes:
     member_of: np.ndarray = forms.whole("R", most="M - 1")  # and their prototypes
     v: np.ndarray = forms.real("B", "A", least=0)  # feature weights, per standard deviation
     u: np.ndarray = forms.real("B", least=0)  # inverse widths for loss="density"
-    level: np.ndarray = forms.real("K")  # score of the null model without offset
+    level: np.ndarray = forms.real("K")  # linear predictor of the null model without offset
     scale: float = forms.real(least=forms.TINY)  # SD of a numeric response, else 1
     loss: int = forms.choice(CLASSES, SQUARED, DENSITY)
     n_classes: int = forms.size("C")  # 0 for a numeric response
@@ -102,7 +102,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of several batches; drop features without weight."""
+    """Join the Prototypes of several batches; drop features that have no weight in any."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -121,10 +121,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge equal points (J, D + 1) and add their weights w (J,); return (first, w, of).
+    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, of).
 
-    Points are features times weights, and the target, of prototypes; they are equal up to rounding.
-    first (M,) is the position of each group's first point, of (J,) the group of each point.
+    A point is a prototype: D features times their weights, and its response. first (M,) is the
+    position of each group's first point, w (M,) the sum of its weights, of (J,) each point's group.
     """
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
@@ -143,9 +143,10 @@ def merge(points, w):
 
 
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
-    """Return sum_j w_j G_j(x) values_jq over M prototypes, for the n rows of X, (n, Q).
+    """Return sum_j w_j G_j(x) values_jq over M prototypes j, for the n rows x of X, (n, Q).
 
-    w_j are weights, G_j similarities with a row. All estimates are computed from such sums.
+    w_j are weights, G_j similarities with a row; values is (M, Q). All estimates are computed from
+    such sums.
     """
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
@@ -175,7 +176,11 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return active features, their weights v, and the prototypes `of`, for sums over batch c."""
+    """Return what kernels need for the prototypes at positions `of`, all in batch c.
+
+    These are the batch's D features with positive weight, their weights v (D,), and the prototypes'
+    features as `scaled` returns them.
+    """
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -183,7 +188,7 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel on the device that holds X; it fills its last arguments in place."""
+    """Run a compiled kernel on the CPU or GPU, where X is; it fills its last arguments in place."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -207,21 +212,27 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return the numbers to sum per prototype: one-hot classes (M, K), or (1, y) (M, 2)."""
+    """Return the values for `weighted_sums`: one-hot classes (M, K), or columns 1 and y (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums, (n, n_classes) or (n, 2), at offsets `base`."""
+    """Return the null model's part of sums over prototypes, (n, n_classes) or (n, 2).
+
+    It is the class probabilities for the rows' offsets `base`, or columns 1 and 0 for a number.
+    """
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
 
 
 def link_scores(null, sums, base):
-    """Return link scores (n, n_scores) from sums over prototypes and null model (Eq. 2.6)."""
+    """Return linear predictors (n, n_scores) from sums over prototypes and null model (Eq. 2.6).
+
+    base (n, n_scores) are the rows' offsets.
+    """
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])
     log = np.log(np.maximum(sums, 1e-300))
@@ -231,7 +242,10 @@ def link_scores(null, sums, base):
 
 
 def prior(level, base, n_classes):
-    """Return the null model's class probabilities for rows with offsets `base`, (n, n_classes)."""
+    """Return the null model's class probabilities, (n, n_classes), for rows with offsets `base`.
+
+    level is its linear predictor without offset.
+    """
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -254,7 +268,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """Return the Mixture for rows with offsets base (n, n_scores)."""
+        """Return the Mixture for n rows with offsets base (n, n_scores)."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -262,12 +276,15 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K) from sum_j W_j targets_j (n, K) and sum_j W_j (n,)."""
+        """Return estimates (n, K); total is sum_j W_j targets_j (n, K), mass sum_j W_j (n,)."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset, and sums of similarities (n,), at points x (n, A)."""
+    """Return estimates (n, K) without offset, and familiarity sum_j w_j G_j (n,), at x (n, A).
+
+    x has standardized values of the A features with positive weight.
+    """
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -276,7 +293,10 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the K link scores as symbolic expressions of standardized features, for export."""
+    """Return the K linear predictors as symbolic expressions, for export to other languages.
+
+    features and offset are expressions; features are standardized.
+    """
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -293,7 +313,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j(features) over prototypes j as a symbolic expression."""
+    """Return sum_j values_j w_j G_j(features) over the prototypes t as a symbolic expression."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -311,7 +331,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities as symbolic expressions."""
+    """Return the null model's class probabilities for prototypes t, as symbolic expressions."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

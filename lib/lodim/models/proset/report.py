@@ -19,7 +19,7 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
 def listing(fit):
-    """Return lines and Table of the short print, in the style of glmnet."""
+    """Return the lines and the Table that print(fit) shows, in the style of glmnet."""
     s = fit.settings
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit, _loss(fit))}",
@@ -38,7 +38,10 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, batches, features, familiarity, optimizer results."""
+    """Return the Report that fit.summary() shows: batches, features, familiarity, optimizer.
+
+    `full` lists all features, not only the first ones.
+    """
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -144,7 +147,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the heaviest prototypes' weights; empty if few exist."""
+    """Return a list with one line on the heaviest prototypes' weights; empty if there are few."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []

@@ -25,8 +25,8 @@ PATIENCE = 5  # successive steps without gain after which a batch stops
 class Settings:
     """Settings of a proset fit, as explained in the help of `proset`.
 
-    n_batches, lambda_v and lambda_w are None until chosen; the penalties are "auto" until the
-    family is known.
+    n_batches, lambda_v and lambda_w are None if cross-validation must choose them. "auto" penalties
+    become numbers as soon as the family is known.
     """
 
     n_batches: int | None

@@ -25,18 +25,19 @@ LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must 
 class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate: otherwise later batches would treat
-    memorized rows as explained. Above 65,536 rows, rows of weight zero are kept, so that X is not
-    copied.
+    A row that is a prototype is left out of its own estimate. Otherwise later sets of prototypes
+    would treat memorized rows as explained. Above 65,536 rows, rows of weight zero are included, so
+    that X is not copied.
 
     y : (n,) class codes, or (response - offset - level) / scale
     weight : (n,) weights that sum to one
     a, b : (n,) numerator and denominator of the estimate: probability of the row's class, density
         at its response, or mean of y
     moment : (n,) numerator of the mean of y, for numeric responses
-    level, scale : score of the null model; standard deviation of a numeric response (else 1)
+    level, scale : linear predictor of the null model, (K,); standard deviation of a numeric
+        response (else 1)
     loss, n_classes : code of the loss; number of classes (0 for a numeric response)
-    content : (n,) hash of each row's content (for many rows their lengths), for random draws
+    content : (n,) hash of each row's content (for many rows sum of squares), for random draws
     varies : (p,) bool, features that are not constant
     """
 
@@ -78,13 +79,13 @@ class BatchState:
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Return the weighted mean deviance of the training rows; no prototype predicts itself."""
+        """Return the weighted mean deviance of the training rows; prototypes omit themselves."""
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the Split of batch c: rows that may become prototypes, and rows that score."""
+        """Return the Split for set c: rows that may become prototypes, and rows in the loss."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -95,7 +96,7 @@ class BatchState:
         return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
-        """Return the rows of a split whose loss a batch of prototypes minimizes."""
+        """Return the rows of a Split over which the loss of new prototypes is summed."""
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
@@ -111,7 +112,10 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerator a and denominator b (n,) of the estimates with another batch `part`."""
+        """Return numerator a and denominator b, (n,) each, of estimates with `part` added.
+
+        `part` are further Prototypes; the state is not changed.
+        """
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -119,11 +123,11 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row, (n,) each.
+        """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row i, (n,) each.
 
-        The sums are over the prototypes of `part` except the row itself: w_j are weights, G_ij
-        similarities, h_ij agreements of target and response. In float32 subtracting the row itself
-        could give negative sums, so sums are in float64, some rows at a time.
+        Sums are over the prototypes j of `part` except row i itself. w_j are weights, G_ij
+        similarities; h_ij is 1 for equal classes (else 0), prototype j's response, or its normal
+        density at y_i. Sums are in float64, since the row itself is subtracted.
         """
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
@@ -142,12 +146,15 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return the rows that are prototypes of a batch, and the weight of each, (r,) each."""
+        """Return the positions of the rows that are prototypes of `part`, and their weights, (r,).
+
+        Rows that were merged into one prototype share its weight.
+        """
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add the prototypes of the next batch to the rows' estimates."""
+        """Add the prototypes `part` to the rows' estimates a / b, in place."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

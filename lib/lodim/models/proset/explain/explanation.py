@@ -129,7 +129,7 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Return a label for each row of an explanation's table, such as "prototype 12"."""
+    """Return a label for each row of Explanation.frame, such as "prototype 12"."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -240,7 +240,7 @@ def explain(
         The training data, or other rows with known responses, of which the five nearest are shown
         too. A fit itself only keeps its prototypes.
     offset : array (1,) or column name, optional
-        Known part of the row's score.
+        Known part of the row's linear predictor.
 
     Returns
     -------
@@ -304,8 +304,9 @@ def explain(
 def _nearest_rows(fit, query, data, on):
     """Return the rows of `data` nearest to the explained row: target, distance, features `on`.
 
-    The distance is sqrt(sum_d (v_d z_d)^2) with z in standard deviations and v the largest feature
-    weight of the batches; similarity is exp(-distance^2 / 2). The explained row is left out.
+    The distance is sqrt(sum_d (v_d z_d)^2), z_d being the difference in feature d in standard
+    deviations, v_d its largest weight over batches of prototypes. Similarity is exp(-distance^2 /
+    2). The explained row is left out.
     """
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
@@ -324,20 +325,26 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _largest(impact, wanted):
-    """Return positions of the `wanted` prototypes by decreasing impact (weight x similarity)."""
+    """Return positions of prototypes marked in `wanted` (M,) bool, by decreasing impact (M,).
+
+    An impact is a prototype's weight times its similarity with the row.
+    """
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate of a row, (M,) bool, given their impacts (M,)."""
+    """Return which prototypes decide the estimate of a row, (M,) bool (Algorithm 4.1).
+
+    An impact (M,) is a prototype's weight times its similarity with the row.
+    """
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):
-    """Return the names of the columns with contributions."""
+    """Return the names of the columns with contributions: one, or p[class] for each class."""
     return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
 
 
@@ -355,7 +362,10 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model as rows of an explanation: one per class, or one for a number."""
+    """Return the null model as rows of an explanation: one per class, or one for a number.
+
+    mass is the sum of the prototypes' impacts, dominant what the rows' column "dominant" says.
+    """
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -375,7 +385,10 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes j as one row of an explanation; no row if j is empty."""
+    """Return the sum of the prototypes at positions j as one row; no row if j is empty.
+
+    `added` (M, K) are the contributions of all prototypes.
+    """
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -384,7 +397,7 @@ def _other_rows(fit, impact, added, j):
 
 
 def _joined(fit, rows):
-    """Return all rows as one frame, with cumulative contributions."""
+    """Return the frames `rows` as one frame, with a column of cumulative contributions."""
     numbers = ["prototype_weight", "similarity", "impact"]
     order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
     whole = {
@@ -403,7 +416,10 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the table with features `on` of the explained row and of prototypes as columns."""
+    """Return the table with features `on` of the explained row and the prototypes as new columns.
+
+    `shown` are the positions, among all prototypes, of those in the table.
+    """
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -414,7 +430,7 @@ def _with_features(fit, frame, query, shown, on):
 
 
 def distinct_names(names, taken):
-    """Return names of features, marked by "(feature)" if a table already has that column."""
+    """Return feature names; "(feature)" is added if the columns `taken` contain a name already."""
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
@@ -430,9 +446,9 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class (Algorithm 4.1 of Ruf 2022).
 
-    These are the prototypes of largest impact (weight times similarity; equal impacts together)
-    that fix this class whatever classes `code` the other prototypes had. prior (K,) are the null
-    model's probabilities. Empty if no class leads.
+    These are the fewest prototypes of largest impact (weight times similarity; equal impacts
+    together) that fix this class even if all other prototypes had other classes. code (M,) are the
+    prototypes' classes, prior (K,) the null model's probabilities. All False if no class leads.
     """
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
@@ -444,8 +460,9 @@ def dominant_for_classes(impact, code, prior):
 def dominant_for_numbers(impact, y):
     """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
 
-    These are the prototypes of largest impact (weight times similarity) that do so whatever targets
-    y (less that mean, within their range) the other prototypes had.
+    These are the fewest prototypes of largest impact (weight times similarity) that do so even if
+    all other prototypes had any responses in the observed range. y (M,) are the prototypes'
+    responses minus the null model's mean.
     """
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
@@ -455,19 +472,22 @@ def dominant_for_numbers(impact, y):
 
 
 def _ranks(impact):
-    """Return positions by decreasing impact, (M,), and the last position of each tied rank."""
+    """Return positions by decreasing impact, (M,), and the last index of each group of ties."""
     order = np.argsort(-impact, kind="stable")
     falls = np.diff(impact[order]) < 0
     return order, np.flatnonzero(np.append(falls, len(impact) > 0))
 
 
 def _rest(impact):
-    """Return for each number in `impact` (M,) the sum of all later ones; exactly 0 for the last."""
+    """Return for each number in `impact` (M,) the sum of all later numbers; exactly 0 at last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
-    """Return the prototypes up to the first rank of equal impacts that is `decided`, (M,)."""
+    """Return which prototypes come up to the first group of ties that is `decided`, (M,) bool.
+
+    order and last are the results of `_ranks`.
+    """
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -524,7 +544,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,) in the rows where it is known."""
+    """Return whether a column equals the numbers `values` (J,) in rows where it is not missing."""
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -534,7 +554,10 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return other columns of the training data for the prototypes' rows."""
+    """Return the columns of the training data that the fit does not have, for its prototypes.
+
+    `taken` are the names that the table already has.
+    """
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

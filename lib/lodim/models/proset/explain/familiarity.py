@@ -77,9 +77,11 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return sorted familiarities of held-out rows, or stored percentiles of the training rows.
+    """Return sorted familiarities of the rows `held_out`, to compare other rows with.
 
-    The familiarity of a row is its similarity to the prototypes."""
+    If it is None, return stored percentiles of the training rows. The familiarity of a row is its
+    similarity to the prototypes.
+    """
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
@@ -89,5 +91,5 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Return the share of the increasing values `known` that are at most each of `values`."""
+    """Return for each of `values` the share of the sorted numbers `known` that are at most it."""
     return np.searchsorted(known, values, side="right") / len(known)

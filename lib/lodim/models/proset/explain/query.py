@@ -1,4 +1,4 @@
-"""Query rows of explanations and plots, and a fit's active features by name."""
+"""Rows to explain or draw, and a fit's active features (positive weight) by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row to explain: Batch, label, active features x (A,), class code or number y.
+    """A complete row to explain: its Batch, label, features x (A,) and response y.
 
-    Active features are those with positive weight. y is NaN if the response is unknown.
+    x are the standardized active features (those with positive weight). y is a class code or a
+    number, NaN if the response is unknown.
     """
 
     batch: object
@@ -25,7 +26,10 @@ class Query:
 
 
 def read_query(fit, data, offset=None, what="row"):
-    """Return the Query for data with a single row: a frame, a Series, or a dict of values."""
+    """Return the Query for data with a single row: a frame, a Series, or a dict of values.
+
+    `what` is the word for the row in error messages.
+    """
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
@@ -38,18 +42,18 @@ def read_query(fit, data, offset=None, what="row"):
 
 
 def zero_offset(fit):
-    """Return an offset of zero for new data; None if the fit has no offset."""
+    """Return 0.0, the offset to apply to new data; None if the fit has no offset."""
     return 0.0 if fit.design.offset_given else None
 
 
 def active_values(fit, batch):
-    """Return standardized values, (n, A), of the A features with positive weight."""
+    """Return standardized values, (n, A), of the A active features in the rows of a Batch."""
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
 def by_importance(fit):
-    """Return the positions of the features with positive weight, largest weight first, (A,)."""
+    """Return the positions of active features (positive weight), largest weight first, (A,)."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 

@@ -27,14 +27,17 @@ DIGITS = 12  # digits to which two mean distances count as equal
 
 @forms.record
 class Typical:
-    """Typical training row: its label and its standardized features with positive weight."""
+    """Typical training row: its label, and standardized active features x (positive weight)."""
 
     x: np.ndarray = forms.real("A")
     label: Any = forms.plain()
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the row with small mean distance to all others, in features and estimates."""
+        """Return the training row that is nearest to all others, in features and estimates.
+
+        If there are many rows, it is chosen among a random sample (`seed`).
+        """
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -123,7 +126,9 @@ def _typical(fit):
 def central_row(prototypes, x, threads):
     """Return the position of the most typical of rows x (n, A).
 
-    It is nearest to the other rows, in features and in the estimates of the model together."""
+    It has small mean distance to all other rows, both in features and in the model's estimates.
+    Among equals, the row with the most uncertain class wins.
+    """
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
@@ -132,8 +137,8 @@ def central_row(prototypes, x, threads):
 def reference_point(x, estimate, tie):
     """Return the position of the row that is most central in features x and estimates together.
 
-    Rows are ranked by mean absolute distance to all others in x (n, A) and in `estimate` (n, K);
-    the ranks are added (Borda's rule). The row with the largest `tie` (n,) wins ties.
+    Rows are ranked by mean absolute distance to all other rows, in x (n, A) and in `estimate` (n,
+    K). The ranks are added (Borda's rule). Among equal sums, the largest `tie` (n,) wins.
     """
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
@@ -141,7 +146,7 @@ def reference_point(x, estimate, tie):
 
 
 def mean_distances(x):
-    """Return sum_d mean_i |x_d - x_id| for each row of x, (n,), by sorting."""
+    """Return each row's mean L1 distance to the rows of x, (n,), fast by sorting columns."""
     n = len(x)
     out = np.zeros(n)
     for column in x.T:
@@ -158,7 +163,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return Borda points of rows x, (n,): how many rows have a larger mean distance."""
+    """Return Borda points of rows x, (n,): the number of rows with a larger mean distance."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

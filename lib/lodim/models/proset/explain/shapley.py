@@ -1,7 +1,7 @@
 """Shapley values of proset estimates: terms move one by one from a reference row to a row.
 
-Since G is a product over features, the impact of a prototype in between is exp of a sum of
-precomputed parts.
+The similarity G with a prototype is a product over features. So the weight times similarity at a
+mixed row, with some terms from each of the two rows, is exp of a sum of precomputed parts.
 """
 
 import math
@@ -109,10 +109,10 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return Shapley values of P terms and their standard errors for one row, (2, 1 + P, K).
+    """Return Shapley values of P terms (first index 0) and standard errors (1), (2, 1 + P, K).
 
-    The reference's prediction comes first. terms (P,): positions of terms; x, r (A,): active
-    features of the row and of the reference; base (1, K): offset.
+    The second index starts with the reference's prediction, before the terms. terms (P,): positions
+    of terms; x, r (A,): active features of the row and of the reference; base (1, K): offset.
     """
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
@@ -134,9 +134,9 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the squared distance to M prototypes from each player's features, (M, n_players).
+    """Return half the squared distances of x to M prototypes over each term, (M, n_players).
 
-    A player is a term of the formula; player_of (A,) is the player of each feature of x (A,).
+    A player is a term of the formula; player_of (A,) is the term of each feature of x (A,).
     Distances are weighted by the feature weights.
     """
     v = prototypes.v[prototypes.batch - 1]
@@ -145,10 +145,11 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function from C coalitions (C, P) bool of P terms to C estimates (C, K).
+    """Return a function from C coalitions (sets of P terms), (C, P) bool, to estimates (C, K).
 
-    A coalition's terms have the row's values, others the reference's. at_row and at_reference (M,
-    P) are half the squared distances to M prototypes with weights w (M,) over each term.
+    A coalition's terms have the row's values, all other terms the reference's. at_row and
+    at_reference (M, P) are half the squared distances over each term, from the row and from the
+    reference to M prototypes with weights w (M,).
     """
 
     def value(S):
@@ -164,9 +165,9 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return the Shapley values (P, K) of P terms from all sets of terms.
+    """Return the Shapley values (P, K) of P terms, exactly, from all 2^P sets of terms.
 
-    `value` is a function from sets of terms (C, P) bool to K estimates.
+    `value` is a function from C sets of terms, (C, P) bool, to estimates (C, K).
     """
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
@@ -180,9 +181,10 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return means and standard errors (P, K) of Shapley values from random orders of P terms.
+    """Return Shapley values (P, K) and their standard errors from random orders of P terms.
 
-    Each order is taken with its reverse. `value` is a function from sets of terms to K estimates.
+    Each order is taken with its reverse. `value` is a function from C sets of terms, (C, P) bool,
+    to estimates (C, K).
     """
     pairs = []
     for _ in range(n_permutations):
@@ -194,7 +196,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return changes (P, K) of the K estimates as P terms move one by one to the row's values."""
+    """Return changes (P, K) of K estimates as P terms, in this order, move to the row's values."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

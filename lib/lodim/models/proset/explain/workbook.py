@@ -110,7 +110,7 @@ def write_prototypes(fit, frame, path):
 
 
 def _about(pairs):
-    """Return a sheet for a workbook that lists pairs of labels and values."""
+    """Return the about sheet of a workbook, a list of pairs of label and value."""
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 
@@ -128,7 +128,7 @@ def _formats(frame, names):
 
 
 def _format(values):
-    """Return an Excel format with four digits of the largest number; none for integers."""
+    """Return an Excel format that shows four digits of the largest number; General for integers."""
     values = pd.to_numeric(values, errors="coerce").dropna()
     if values.empty or (values == values.round()).all():
         return "General"

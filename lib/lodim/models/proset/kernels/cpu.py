@@ -23,11 +23,11 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Points(NamedTuple):
-    """J candidates or prototypes: their D active features (positive weight) and targets.
+    """J points (candidates or prototypes) with D active features (those with positive weight).
 
     active, v : (D,) positions and weights of the features
-    V : features times v, padded, in the form that gives exponents of similarities by one product
-    w, target : (J,) weight and target of each point
+    V : matrix from `scaled`, whose product with data rows gives exponents of similarities
+    w, target : (J,) weight and response (class code or number) of each point
     """
 
     active: np.ndarray
@@ -39,10 +39,10 @@ class Points(NamedTuple):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def multiply(V, T, Z):
-    """Fill Z with V T, for V (M, K) and T (K, 64); T and Z are flat, M and K multiples of four.
+    """Fill Z with the product V T, for V (M, K) and T (K, 64), M and K multiples of four.
 
-    Flat arrays with constant row distance show the compiler that they do not overlap. V is passed
-    as V[::1], so that one compilation works for a matrix and its transpose.
+    T and Z are flattened, so that the compiler sees that rows do not overlap. V is passed as
+    V[::1], so that one compilation works for a matrix and its transpose.
     """
     M, K = V.shape
     zero = V.dtype.type(0)
@@ -71,9 +71,9 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return points as a padded matrix whose products with data rows are exponents of similarities.
+    """Return a padded matrix V of points, whose products with data rows are log similarities.
 
-    A point's row is x[rows, columns] v, then minus half its squared norm, then one.
+    The row of a point is z = x[row, columns] v, then -|z|^2 / 2, then one.
     """
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
@@ -89,10 +89,11 @@ def scaled(x, v, rows, columns):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def similarities(tile, active, v, V, J, T, G):
-    """Fill G (J', 64), flat, with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2), Eq. 2.3.
+    """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    tile (p, 64) holds 64 rows, active (D,) the features with weights v, V the J points as `scaled`
-    returns them (padded to J'); T is a work array.
+    G is (J', 64), flattened; J' is J padded to a multiple of four. tile (p, 64) holds 64 rows i,
+    active (D,) the features with weights v, V the J points as `scaled` returns them; T is a work
+    array.
     """
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
@@ -113,7 +114,10 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set G to zero where a candidate is the row itself; own (64,) is its position, or -1."""
+    """Set similarities G of 64 rows with themselves to zero, so that no row predicts itself.
+
+    own (64,) is each row's position among the candidates, -1 if it is none.
+    """
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -121,7 +125,7 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement of a prototype's target with the responses y of 64 rows.
+    """Fill h (64,) with the agreement h_ij of a prototype's response with those, y, of 64 rows.
 
     Classes: 1 if equal, else 0. Squared loss: the target. Density: the normal density
     around the target with standard deviation 1 / u.
@@ -142,7 +146,7 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of 64 rows with estimates A / B; fill alpha, beta with its derivatives."""
+    """Return the loss of 64 rows with estimates A / B; fill alpha, beta: derivatives by A, B."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -162,9 +166,10 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add w_j h G_j to A and w_j G_j to B, for points first to stop with equal targets.
+    """Add w_j h G_j to A and w_j G_j to B, for points j = first to stop with equal responses.
 
-    A / B are the estimates of 64 rows, G_j similarities, h (64,) agreements of target and response.
+    A / B are the estimates of 64 rows, w_j weights, G_j (64,) similarities, h (64,) agreements as
+    in `agreement`.
     """
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
@@ -176,10 +181,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the derivative of the loss by the weight w_j of a candidate prototype.
+    """Return the derivative of 64 rows' loss by the weight w = w_j of candidate j.
 
-    slope (64,) is the derivative by w_j G_j for 64 rows; similarities G_j are replaced by w_j G_j
-    slope.
+    slope (64,) is the derivative by w_j G_j. The similarities G_j are replaced by w_j G_j slope,
+    from which the gradient by feature weights is computed.
     """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
@@ -191,10 +196,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the part of the loss's derivative by u that goes through prototype j, without w_j.
+    """Return prototype j's part of the derivative of 64 rows' loss by u, still without factor w_j.
 
-    u is the inverse width of the normal densities h around targets; alpha (64,) is the derivative
-    by the numerators of 64 rows' estimates.
+    u is the inverse width of the normal densities h around prototypes' responses; alpha (64,) is
+    the derivative of the loss by the numerators of the rows' estimates.
     """
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
@@ -205,9 +210,10 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_i (reach_i t_i^2 - 2 t_i Y_ki), a feature's part of the gradient over 64 rows.
+    """Return sum_i (Y_li t_i^2 - 2 t_i Y_ki) over 64 rows i, a part of the gradient by v_k.
 
-    reach is row `last` of Y, t is row k of T.
+    t is row k of T, the rows' values of feature k times v_k; Y = V' C with the coefficients C of
+    `loss_gradient`, l = `last` is its row of sums over candidates.
     """
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
@@ -220,10 +226,10 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Fill partials with the scoring rows' loss and its gradient, per block (Eqs. 2.8-2.12).
 
-    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij,
-    without itself: G_ij are similarities with candidates j, h_ij agreements of targets and
-    responses. Points with positive weight come first; runs (R + 1,) are starts of runs of equal
-    targets.
+    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij, over
+    candidates j other than itself. G_ij are similarities, h_ij agreements as in `agreement`.
+    Points with positive weight come first; runs (R + 1,) are the starts of R runs of points with
+    equal responses. A block has `step` tiles of 64 rows; lo and hi limit the blocks.
 
     partials (n_blocks, 2 + D + J): loss; derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd),
     C_ij being w_j times row i's derivative by w_j; derivatives by w.
@@ -270,8 +276,8 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to out[t, q] for the rows i of each tile t (block of 64 rows).
 
-    G_ij are similarities with prototypes V by features `active` with weights v. values (Q', J') is
-    padded and includes the prototypes' weights.
+    G_ij are similarities with the J prototypes V by features `active` with weights v. values (Q',
+    J') is padded to multiples of four and includes the prototypes' weights.
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -288,8 +294,8 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
 
-    A / B is each row's estimate, w_j the weights of a batch of prototypes, G_ij similarities, h_ij
-    agreements of targets with responses y.
+    A / B is the estimate of row i, w_j the weights of prototypes j, G_ij similarities, h_ij
+    agreements with the responses y, as in `agreement`.
     """
     active, v, V, w, target = points
     kind = X.dtype
@@ -304,7 +310,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j] with weight times similarity of prototype j for the 64 rows of tile t."""
+    """Fill out[t, j] (64,) with weight times similarity of prototype j for the rows of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -316,7 +322,7 @@ def kernel_rows(lo, hi, X, step, active, v, V, w, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out_k, for each column k of V."""
+    """Add sum_j c_j V_jk^2 to out_k, for each k < out.size; completes the gradient by v."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

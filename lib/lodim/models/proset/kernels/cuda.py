@@ -33,16 +33,17 @@ def count_blocks(n_tiles):
 
 
 def width(J):
-    """Return the number of columns for J points, rounded up to a multiple of 64."""
+    """Return J rounded up to a multiple of 64, the padded number of points."""
     return -(-J // TILE) * TILE
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,), as (2 + D + J,).
 
-    As `cpu.loss_gradient`, on the GPU. rows (n_tiles, 4, 64): y, estimate a / b of earlier batches,
-    weight. own (n_tiles, 64): the candidate that is the row itself, or -1. candidates (p + 1, J):
-    features and target; `order` puts positive weights w first.
+    As `cpu.loss_gradient`, on the GPU. rows (n_tiles, 4, 64): y, numerator a and denominator b of
+    the estimate by earlier prototypes, weight. own (n_tiles, 64): the candidate that is the row
+    itself, or -1. candidates (p + 1, J): features and response. points: work array. `order` puts
+    positive weights w first.
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
@@ -63,7 +64,10 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for rows X on the GPU."""
+    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for rows i of X on the GPU.
+
+    The arguments are those of `cpu.kernel_sums`.
+    """
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -75,7 +79,10 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill the rows of points: features `index` times weights, then w, then the target; else 0."""
+    """Fill points (D + 2, padded J): D features times their weights, then w, then responses.
+
+    index holds the positions of the D features and of the J candidates; padding becomes zero.
+    """
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -89,7 +96,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy some features, times v, of 64 rows (tile) and of 64 points to shared memory."""
+    """Copy some features, times v, of 64 rows and of 64 points (from j on) to shared memory."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -99,7 +106,7 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Compute the similarities of this thread's rows and points; store them in G."""
+    """Fill G with the similarities of this thread's four rows and four points (from j on)."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -122,7 +129,7 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set a similarity in G to zero if the point is the row itself."""
+    """Set a similarity in G to zero if the point is the row itself: no row predicts itself."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -134,10 +141,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return the agreement of a target with a row's response y, and its derivative by u.
+    """Return the agreement of a point's response `target` with a row's y, and its derivative by u.
 
-    Classes: 1 or 0. Squared loss: the target. Densities: a normal density around the target;
-    `normal` is 1 and u sqrt(1/2), the density's height, height / u.
+    Classes: 1 if equal, else 0. Squared loss: the target. Densities: a normal density around the
+    target with SD 1 / u; `normal` is 1, u sqrt(1/2), the density's height, and height / u.
     """
     one, narrow, height, peak = normal
     if loss == CLASSES:
@@ -162,7 +169,10 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's sums over points of h_ij w_j G_ij and w_j G_ij, by row, in `room`."""
+    """Store each thread's sums over points j of h_ij w_j G_ij and w_j G_ij, for row i, in `room`.
+
+    h_ij is the agreement of responses, w_j the point's weight, G_ij the similarity.
+    """
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -187,7 +197,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of the parts that several threads have stored for row or point i."""
+    """Return the sum of the parts that several threads have stored in `room` for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -196,7 +206,10 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 over rows i, points j to out[d]; the gradient by v."""
+    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over rows i, points j to out[d].
+
+    C_ij is w_j times row i's derivative by w_j; the gradient by v_d follows from the sums.
+    """
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -301,7 +314,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Compute, for 64 rows per thread block, sums over points of values times similarities."""
+    """Add sums over points of values times similarities to out, 64 rows per thread block."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -324,10 +337,10 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Copy the arrays that a batch's loss needs in addition to X to the GPU.
+    """Copy to the GPU what `loss_gradient` needs in addition to X; return the four arrays.
 
-    They are rows, own, candidates (from x (J, p) and target (J,)) and a work array, as
-    `loss_gradient` takes them.
+    They are rows, own, candidates (from features x (J, p) and responses target (J,)) and points, a
+    work array.
     """
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
