@@ -199,7 +199,7 @@ def cv_report(cv: Any) -> Report:
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
     """Save plots of a fit as PNG files in a folder, one per kind.
 
-    others : further objects with a method plot(), such as a cross-validation"""
+    kinds : names of plots; others : more objects with a method plot(), such as a CV"""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}
@@ -224,7 +224,7 @@ SHARED = (
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments of the model `name` to the parser `one` of its command."""
+    """Add the arguments of the model `name` to `one`, the parser of its command."""
     model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(
@@ -256,7 +256,7 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
 
 
 def _add_files(one):
-    """Add the options for files that are read or written in addition to the data."""
+    """Add to a parser the options for files that are read or written, apart from the data."""
     one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     one.add_argument("--report", metavar="HTML", help="write an interactive report page")
     one.add_argument(

@@ -195,7 +195,7 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Return 48 standardized samples per row of a signal, and which are present, both (n, 48).
+    """Return 48 standardized samples of a signal per row, and which are not missing, (n, 48) each.
 
     state (4, n) : level, trend, volatility and loss of the signal in each row"""
     level, trend, volatility, loss = state
@@ -248,7 +248,7 @@ def _slope(time, x, weight):
 def _truth(rng, plan, columns, carriers):
     """Return the true coefficients of the informative features, and the score of each row.
 
-    carriers : signals that carry information"""
+    carriers : positions of the signals on which the response depends"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -297,7 +297,7 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the cost of the informative features and of all features needed to compute them."""
+    """Return the cost of the informative features and of all that they need; attrs : df.attrs."""
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()

@@ -118,12 +118,12 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A fit and the rows to check it on."""
+    """A fit, and the rows with which its checks are made."""
 
     fit: Any
     design: Design  # of all features if the data have them, else of the features that the fit reads
     data: Any = None  # the data frame
-    counted: np.ndarray | None = None  # positions of the rows of `data` with positive weight
+    counted: np.ndarray | None = None  # positions in `data` of the rows with positive weight
     rows: Batch | None = None  # the rows as numbers, made by `design`
     read: Batch | None = None  # the rows with the features that the fit reads
     answered: Batch | None = None  # the rows with known response
@@ -132,7 +132,7 @@ class Subject:
 
     @property
     def has(self):
-        """Names of the available inputs of checks, such as "rows", "answers" or "new"."""
+        """Inputs of checks that are available, such as "rows" or "answers" (responses)."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"

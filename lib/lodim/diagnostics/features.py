@@ -121,7 +121,7 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return per feature the set of data columns it is computed from; None if it marks missing."""
+    """Return per feature the set of data columns it is computed from; None if it marks gaps."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -307,8 +307,7 @@ def moved_means(fit, batch):
     """Return a dict: feature -> shift of its mean since training, in standard deviations.
 
     Only significant shifts of at least 0.25 are included, the largest first. The result is a text
-    if
-    shifts are unknown. batch : new rows, with the features that the fit reads"""
+    if shifts are unknown. batch : new rows, with the features that the fit reads"""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -356,7 +355,7 @@ def names_rows(name, x):
 
 
 def repeats(rows, X):
-    """Return positions of rows that repeat an earlier row, if more than expected by chance.
+    """Return the positions of rows that equal an earlier row; none if chance explains them.
 
     The three columns of X (n, p) that agree least often are taken as independent."""
     n = len(rows)
@@ -382,9 +381,8 @@ def inflation(X):
 def near_copies(X, sources):
     """Return pairs of columns of X (n, p) with correlation 0.995 or more: (i, j, correlation).
 
-    sources : per column the set of data columns that it is computed from, or None to skip it.
-        Columns
-    with a common source, such as powers, are not compared."""
+    sources : per column the set of data columns that it is computed from, or None to skip it
+    Columns with a common source, such as powers, are not compared."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -404,7 +402,7 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well numbers x (n,) separate classes: the smallest AUC over pairs of classes.
+    """Return how well numbers x (n,) separate the classes `code`: smallest AUC of two classes.
 
     It is 0 if a pair has so few rows that chance could separate them in one of 1,000 columns."""
     least = 1.0
@@ -434,9 +432,9 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return shifts of column means of X (m, p) from zero, and which means have moved, both (p,).
+    """Return the means of the columns of X (m, p), and which differ from zero, both (p,).
 
-    A mean has moved if the shift is at least 0.25 and significant by a t test. X are new rows,
+    A mean differs if it is at least 0.25 away and significant by a t test. X are new rows,
     standardized by the training rows. The larger standard deviation of both sets of rows is used,
     because few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)

@@ -220,9 +220,9 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Return the mean prediction and response of the worst fifth of predictions, and its name.
+    """Return mean prediction, mean response and name of the worst fifth of ordered predictions.
 
-    The differences are compared in standard errors, from the variances (n,) of the responses."""
+    In it, both means differ by most standard errors; variance (n,) is that of the responses."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -237,9 +237,10 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether other rows lose over half of the deviance share explained in training.
+    """Return whether in other rows over half of the explained share of deviance is lost.
 
-    error : standard error of `explained_now`, the share in the other rows"""
+    explained_before, explained_now : shares in training rows and in other rows
+    error : standard error of `explained_now`, or of the difference of both shares"""
     gap = explained_before - explained_now
     return bool(
         explained_before >= LEAST_EXPLAINED

@@ -6,7 +6,7 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return edges (E,) of up to `bins` intervals of x (n,) with equal total weight.
+    """Return the edges (E,) that cut x (n,) into up to `bins` intervals of equal total weight.
 
     A constant x has a single edge."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
@@ -29,7 +29,7 @@ def bins_of(x, edges):
 def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred accumulated local effect at the n_bins + 1 edges, (n_bins + 1, K).
 
-    difference (n, K) : change of each row's prediction over its interval; NaN if unknown
+    difference (n, K) : change of each row's prediction (K numbers) over its interval, or NaN
     bin_of (n,) : interval of each row. See Eqs. 15 and 16 of Apley and Zhu (2020)."""
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
@@ -56,8 +56,9 @@ def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
     difference : (n, K) second difference of each row's prediction over its cell of the grid
-    cell : (n, 2) intervals of each row; a cell without rows takes the mean of the nearest cell
-    shape : numbers of intervals. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
+    cell : (n, 2) interval of each row for both features; shape : number of intervals of both
+    A cell without rows takes the mean of the nearest cell. See Eqs. 17 to 20 of Apley and Zhu
+    (2020)."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)

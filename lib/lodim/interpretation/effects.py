@@ -232,7 +232,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame with the smallest and the largest estimate of each curve, and their places."""
+    """Return a frame: smallest and largest estimate of each curve, and the feature values there."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):

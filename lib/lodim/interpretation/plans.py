@@ -27,7 +27,7 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return the Plan (rows to predict, reduction) of a feature's accumulated local effect.
 
-    others : other features, by which levels are ordered"""
+    others : other features; levels of `feature` with similar rows by these become neighbours"""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -164,7 +164,7 @@ def known_at(rows, feature):
 
 
 def drawn_rows(fit, rows, seed):
-    """Return the positions of at most 500 random rows that represent all rows."""
+    """Return positions of at most 500 random rows, which save time in place of all rows."""
     batch = rows.batch(fit._reader)
     at = batch.rows[rows.weight[batch.rows] > 0.0]
     if len(at) <= SAMPLE:

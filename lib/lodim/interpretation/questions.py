@@ -26,9 +26,10 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Along:
-    """Intervals of a numeric feature, over which derivatives of predictions are summed to a curve.
+    """Intervals of a numeric feature, from which a curve (accumulated local effect) is computed.
 
-    Outer intervals are wide, so differences of predictions replace derivatives in them."""
+    The curve sums the mean change of predictions per interval: derivative times width. The outer
+    intervals are wide, so differences of predictions replace derivatives in them."""
 
     at: np.ndarray  # (n,) positions of rows in which the feature is known
     weight: np.ndarray
@@ -52,9 +53,9 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect at E edges, (E, K), from derivatives (N, K) of rows.
+        """Return the accumulated local effect at E edges, (E, K), from derivatives (N, K).
 
-        type : "response" or "link", the scale of predictions"""
+        gradient : derivatives of all N rows; type : "response" or "link", scale of predictions"""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -63,7 +64,9 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates."""
+    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates.
+
+    type : "response" or "link", the scale of predictions"""
 
     fits: list  # the fit first, then the replicates
     kind: str
@@ -178,7 +181,7 @@ def losses(fit, rows):
 
 
 def increases(fit, rows, feature, orders, base):
-    """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
+    """Return the increase of each row's loss, (repeats, n), if values of a feature are permuted.
 
     orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows"""
     return np.array(

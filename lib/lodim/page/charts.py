@@ -160,7 +160,7 @@ def _many_classes(picture):
 
 
 def _in_turn(alt, classes, marks, times=1):
-    """Return a scale that gives classes the marks in turn, each mark `times` in a row.
+    """Return a scale that assigns marks to classes in turn, each mark to `times` classes.
 
     alt : the module altair; marks : shapes or dashes"""
     marks = [marks[k // times % len(marks)] for k in range(len(classes))]
@@ -168,7 +168,7 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a chart keyword with a shape or dash per class, if classes share colours; else {}."""
+    """Return a dict with the encoding of classes by shape or dash if they share colours, or {}."""
     many = _many_classes(picture)
     if not many:
         return {}

@@ -28,7 +28,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return rows with new columns and their labels, and the names of the new columns.
+    """Return rows with new columns, first their labels, and the names of the new columns.
 
     new : dict of values (n,); a blank is added to a name that the rows have already"""
     new = {"row": [str(label) for label in rows.index]} | new

@@ -108,7 +108,7 @@ def count_line(n, n_all):
 
 
 def spread_labels(heights, gap):
-    """Return increasing heights with gaps of at least `gap`; groups that are moved stay centred."""
+    """Return increasing heights of labels, moved apart to gaps of at least `gap`."""
     groups = []  # [centre, size] of groups of labels that touch
     for height in heights:
         groups.append([height, 1])

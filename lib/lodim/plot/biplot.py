@@ -38,7 +38,7 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return the ends (2, k) of k axes that contain all rows xy (n, k) except outliers.
+    """Return lower and upper ends (2, k) of k axes that contain rows xy (n, k) except outliers.
 
     ratio : width over height of a plane, to which the ends are adapted"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
@@ -53,7 +53,7 @@ def frame(xy, ratio=None):
 
 
 def sides(ax):
-    """Return the ratio of width and height of Axes, leaving room for a legend."""
+    """Return width divided by height of Axes, after leaving room for a legend."""
     box = ax.get_window_extent()
     return 0.82 * box.width / box.height
 

@@ -70,6 +70,6 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return up to `room` entries, without the last classes, and the number of classes cut."""
+    """Return at most `room` entries, and the number of last classes that were left out for it."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

@@ -10,7 +10,7 @@ from lodim.text import shorten
 def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
 
-    wide : frame with a row per penalty, increasing, and a column per line
+    wide : frame with a row per penalty (increasing) and a column per line
     above : label of the top axis, penalties, and a text per penalty"""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():

@@ -23,11 +23,11 @@ FEW_VALUES = 12  # features with at most this many distinct values get random ji
 
 @dataclass(frozen=True)
 class View:
-    """One panel: rows in a view (a set of one to three features)."""
+    """One panel of a plot: rows in a view (a set of one to three features)."""
 
     x: np.ndarray  # (n, d) features in original units
     names: tuple[str, ...]
-    served: np.ndarray  # (n,) bool, rows that the view predicts
+    served: np.ndarray  # (n,) bool, rows that are predicted by this view
     title: str
     star: np.ndarray | None = None  # (d,) position of a queried row
     chosen: bool = False  # whether the view predicts the queried row
@@ -94,7 +94,7 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes 0, 1, ... of the rows' values of feature j; others get the nearest."""
+    """Return the codes 0, 1, ... of values `rows` of feature j; another value gets the nearest."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -201,7 +201,7 @@ def _line(ax, view):
 
 
 def _density(x, grid):
-    """Return the kernel density of x at `grid`, divided by its maximum; None if x is constant.
+    """Return the kernel density of x at the points `grid`, scaled to maximum 1; None if constant.
 
     The kernel is normal with Silverman's width."""
     if len(x) < 2 or x.std() == 0:

@@ -146,7 +146,7 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`.
 
-    over : points, star, title and edge, as `_draw_over` takes them"""
+    over : what is drawn on top (points, star, title, edge), as arguments of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -161,7 +161,8 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class at each position, paler if less probable.
 
-    P : (len(y), len(x), K) probabilities of K classes; over : arguments of `_draw_over`"""
+    P : (len(y), len(x), K) probabilities of K classes; over : what is drawn on top, as arguments
+    of `_draw_over`"""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

@@ -38,8 +38,8 @@ def blank_if_missing(x: Any) -> str:
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
     """Return a column as texts; floats have the same number of decimals.
 
-    Rounding errors relative to the largest value are shown as 0. A value that would be rounded to
-    zero has two significant digits instead."""
+    Values that are only rounding errors of the largest one are shown as 0. Another value that would
+    be rounded to zero has two significant digits instead."""
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
     top = math.floor(math.log10(max(sizes))) if sizes else 0

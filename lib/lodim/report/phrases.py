@@ -98,7 +98,7 @@ def by_cross_validation(fit, name):
 
 
 def _groups(fit):
-    """Return a phrase that folds hold out whole groups, if they do, else ""."""
+    """Return a phrase that says that folds hold out whole groups; "" if they hold out rows."""
     return "" if fit.arguments.get("groups") is None else ", folds of whole groups"
 
 
@@ -116,7 +116,7 @@ def rows(fit, detail=""):
 
 
 def dropped(fit):
-    """Return a list with a hint if over 10% of the rows miss only features, else []."""
+    """Return a list with a hint if over 10% of rows were dropped for missing features, else []."""
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
@@ -225,7 +225,7 @@ def at_smallest(fit):
 
 
 def _at_end(fit):
-    """Return a text that the lowest loss is at the smallest tried penalty, or ""."""
+    """Return a text that warns if the smallest penalty tried has the lowest loss, else ""."""
     return "".join(
         f" It is at the smallest {name} tried, {significant(value)}: try smaller values by ld.cv "
         f"with a grid of {name}."

@@ -284,7 +284,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return pairs as rows (label, value, label, value), filled column by column."""
+    """Return (label, value) pairs in two columns: rows (label, value, label, value)."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
@@ -316,7 +316,7 @@ def _table_text(title, grid, notes, width):
 
 
 def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
-    """Yield pieces of a grid of texts that fit the width, each with the row labels."""
+    """Yield groups of columns of a grid of texts that fit the width, each with the row labels."""
     grid = _shortened(grid)
     widths, labels = _widths(grid), list(range(grid.labels))
     taken, used = list(labels), sum(widths[k] + 2 for k in labels)
