@@ -12,10 +12,12 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Yield (rule, trade-off, prices (n,), losses (n,), correct (n,)) for each run over all rows.
+    """Simulate rules of purchase; yield one tuple per rule and trade-off or number of features.
 
-    kinds : rules of purchase, as in `Policy.curve`
-    X (n, p), y (n,) : standardized rows; correct : whether the likeliest class is true
+    The tuple has rule, trade-off (NaN if none), and per row the price, the loss, and whether the
+    likeliest class is true (NaN for a number), (n,) each.
+
+    kinds : names of rules, as in `Policy.curve`; X (n, p), y (n,) : standardized rows
     """
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
@@ -55,7 +57,7 @@ def frontier_by_row(policy, fit, data, rows, y):
 
 
 def summary(runs):
-    """Return a frame of mean price, loss, its standard error and accuracy, one line per run."""
+    """Return a frame with one line per tuple of `by_rule`: mean price, loss, its SE, accuracy."""
     lines = []
     for kind, trade_off, price, loss, hit in runs:
         se = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.nan
@@ -65,7 +67,10 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return losses (n,), and whether the likeliest class is true (NaN for a number)."""
+    """Return losses of predictions, and whether the likeliest class is true, (n,) each.
+
+    answers : (n, K) probabilities of classes, or means in the first column; for means the second
+    result is NaN"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

@@ -14,12 +14,13 @@ from lodim.text import first_few
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """The G columns of the data that can be bought, and the purchases that each needs.
+    """Columns of the data that can be bought, G of them, and the purchases that each needs.
 
     Purchases are the V nodes of the graph `network`, with prices and needs.
 
-    column_item : (p,) number of the column that each feature of the design is made of
-    use : (R, V) use of R further resources by each purchase
+    names : (G,) names of the columns
+    column_item : (p,) position of the column from which each of p features is computed
+    use : (R, V) use of R further resources, such as time, by each purchase
     """
 
     network: Network
@@ -32,9 +33,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Purchases (Q, V) bool that each column needs, one row per choice of alternatives.
+        """Purchases (Q, V) bool that columns need, and the first row of each of G columns (G,).
 
-        Also the first row of each column (G,)."""
+        A column has one row for each combination of alternatives by which it can be had."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -47,14 +48,16 @@ class Items:
 
     @cached_property
     def _single(self):
-        """Number of alternatives (G,) per column, whether it is 1, and the purchases then."""
+        """Number of alternatives per column (G,), whether it is 1 (G,), and purchases (r, V).
+
+        The purchases are those that the r columns with one alternative need, one row per column."""
         options, first = self._options
         count = np.diff(first, append=len(options))
         return count, count == 1, options[first[count == 1]].astype(np.float32)
 
     @cached_property
     def _priced(self):
-        """Purchases (V, Q) with a price that each choice of alternatives needs."""
+        """Purchases with a price that are needed in each row of `_options`, (V, Q), 0 or 1."""
         options = self._options[0]
         priced = self.network.cost > 0.0 if self.network.set_cost is None else True
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
@@ -69,13 +72,13 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return price and use of R resources, (..., 1 + R), of sets of purchases (..., V)."""
+        """Return the price and the use of R resources, (..., 1 + R), of purchase sets (..., V)."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return the nodes (C, V) paid once sets of items (C, G) are bought, in their cheapest way.
+        """Return the purchases (C, V) that are paid after buying each of C sets of columns (C, G).
 
-        paid (V,) are the nodes (purchases) paid before; an item is a column that can be bought."""
+        `paid` (V,) are the purchases paid before. The cheapest alternatives are used."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -87,11 +90,10 @@ class Items:
         return paid
 
     def closed(self, measured, paid, sets):
-        """Return items measured (C, G) and nodes paid (C, V) once sets of items (C, G) are bought.
+        """Return the columns known (C, G) and purchases paid (C, V) after buying C sets of columns.
 
-        An item is a column that can be bought, a node a purchase that it needs. Items that need
-        nothing more with a price come with them.
-        """
+        `measured` (G,) and `paid` (V,) are those before, `sets` (C, G) the columns to buy. Columns
+        that then cost nothing become known too."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -111,7 +113,7 @@ class Items:
         return rest[after < before - 1e-9 * np.abs(before)]
 
     def one_hot(self, *items):
-        """Return a set of columns as (1, G) bool."""
+        """Return the columns at positions `items` as one set, (1, G) bool."""
         out = np.zeros((1, len(self)), bool)
         out[0, list(items)] = True
         return out
@@ -145,6 +147,6 @@ def check_single_terms(design):
 
 
 def column_items(design):
-    """Return the number (p,) of the data's column that each feature of a design is made of."""
+    """Return the position (p,) of the data's column from which each feature is computed."""
     names = [factors.needs(term[0])[0] for term in design.terms]
     return np.array([design.features.index(names[t]) for t in design.term_of], np.int64)

@@ -9,11 +9,11 @@ LEAST = 1e-4  # probability below which a class counts as this probable in an ex
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, mixture):
-    """Condition Z Gaussian components on values x (p,) at the known columns (s,).
+    """Condition Z Gaussian components on the values of x (p,) at the `known` columns (s,).
 
-    Return the known columns, Cholesky factors (Z, s, s), whitened values (Z, s), whitened
-    covariances with a numeric response (Z, s), log densities (Z,) and means of the response (Z,).
-    """
+    Return the known columns, then per component: Cholesky factor of their covariance (Z, s, s),
+    whitened values (Z, s), whitened covariances with a numeric response (Z, s), log density (Z,)
+    and conditional mean of the response (Z,). `mixture` is `Mixture.arrays`."""
     log_share, mean, cov, cross, y_mean, _, _ = mixture
     Z, s = len(log_share), len(known)
     L, u, b = np.zeros((Z, s, s)), np.empty((Z, s)), np.zeros((Z, s))
@@ -40,12 +40,13 @@ def condition(x, known, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, conditioned, mixture, joint, centre, residual):
-    """Write the log joint density (Z, m) of m points, and mean and variance of y given them.
+    """Add columns to the known ones, for m rows: densities, and mean and variance of y given them.
 
-    V : values (t, m) of the points at further columns (t,)
-    conditioned : result of `condition` for the known columns, which all points share
-    joint, centre (Z, m), residual (Z,) : results of each component; log densities are multiplied by
-        the mixture's temperature
+    V : values (t, m) of the rows at the further `columns` (t,)
+    conditioned : result of `condition` for the known columns, whose values all rows share
+    joint : result (Z, m), log of weight times density of each of Z components; the log density is
+        multiplied by the mixture's temperature
+    centre, residual : results (Z, m) and (Z,), mean and variance of y in each component
     """
     log_share, mean, cov, cross, _, y_var, scales = mixture
     known, Lk, uk, bk, density, centre_known = conditioned
@@ -91,7 +92,7 @@ def extend(V, columns, conditioned, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Replace log joint densities (Z, m) by the posterior probabilities of Z components."""
+    """Replace log joint densities (Z, m), in place, by posterior probabilities of Z components."""
     for k in range(joint.shape[1]):
         most, total = joint[:, k].max(), 0.0
         for z in range(len(joint)):
@@ -103,9 +104,10 @@ def to_shares(joint):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_losses(joint, centre, y, label, out):
-    """Write the loss (m,) of predicting y, from log joint densities and means (Z, m).
+    """Write the loss of predicting y (m,) to `out` (m,): log-loss, or squared error of a number.
 
-    label (Z,) is the class of each component; -1 for a numeric response."""
+    joint, centre (Z, m) are results of `extend`; joint is changed in place. label (Z,) is the class
+    of each component, or -1 for a numeric response."""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -119,9 +121,10 @@ def joint_losses(joint, centre, y, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, out):
-    """Write the expected loss (m,) of m predictions: the entropy, or the variance of a number.
+    """Write the expected loss of m predictions to `out` (m,): entropy, or variance of a number.
 
-    Arguments as in `joint_losses`; residual (Z,) is the response's variance in each component."""
+    joint, centre (Z, m) and residual (Z,) are results of `extend`; joint is changed in place. label
+    (Z,) is the class of each component, or -1 for a numeric response."""
     to_shares(joint)
     share = np.empty(label.max() + 1)
     for k in range(joint.shape[1]):
@@ -142,11 +145,10 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(x, known, X, points, columns, start, mixture, label):
-    """Return the expected loss (C, k) of each of C candidate sets of columns at each of k points.
+    """Return the expected loss (C, k) after buying each of C sets of columns, for each of k rows.
 
-    A point has the values of the query x (p,) at the known columns, and of row points[i] of X
-    elsewhere. Candidate c has the columns[start[c]:start[c + 1]] in addition to the known ones.
-    """
+    For row i, the query x (p,) keeps its values at the `known` columns, and gets the values of row
+    points[i] of X at the bought ones. Set c has the columns[start[c]:start[c + 1]]."""
     C, Z, m = len(start) - 1, len(label), len(points)
     out, V = np.empty((C, m)), np.empty((X.shape[1], m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
@@ -163,7 +165,9 @@ def candidate_losses(x, known, X, points, columns, start, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, X, columns):
-    """Return mean squared differences (n,) of x from rows X, over columns that a row has."""
+    """Return mean squared differences (n,) of x from each row of X, over `columns`.
+
+    Columns in which a row is NaN are left out; if these are all, the result is inf."""
     out = np.zeros(len(X))
     for i in range(len(X)):
         total, count = 0.0, 0

@@ -1,4 +1,4 @@
-"""Gaussian components per class: a predictor that answers for any subset of columns."""
+"""Gaussian components per class: a predictor that works with any subset of columns."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ KNOTS = 100  # quantiles of a column that are mapped to normal scores
 class Mixture:
     """Gaussian mixture of p features per class, which predicts from any subset of features.
 
-    log_share, mean, cov : log weight, mean and covariance of each of Z components
+    log_share, mean, cov : log weight (probability), mean and covariance of each of Z components
     label : class of each component; -1 for a numeric response
     cross : covariances of the features with a numeric response; (0, p) for classes
     y_mean, y_var : mean and variance of a numeric response in each component
     temperature, repetition : the log density of t features is multiplied by temperature / (1 +
-        repetition (t - 1)); below 1, it corrects for dependence that the components lack
+        repetition (t - 1)); a factor below 1 corrects for dependence that the components lack
     knots, scores : values of each feature and their normal scores; (p, 0) if not transformed
     """
 
@@ -85,10 +85,10 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _extended(self, V, columns):
-        """Return per component: log joint densities, means and variances of y given m rows.
+        """Return the results of `extend` for m rows with the values V (t, m) at t `columns`.
 
-        V (t, m) are the rows' values at t columns. Log densities (Z, m) are of V and each of Z
-        components jointly; means (Z, m) and variances (Z,) of y are conditional on V."""
+        These are, for Z components: log of weight times density (Z, m), and mean (Z, m) and
+        variance (Z,) of y given the values."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = condition(np.empty(0), np.empty(0, np.int64), self.arrays)
@@ -96,14 +96,16 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns):
-        """Return the log-loss or squared error (m,) of predicting y from t features V (t, m)."""
+        """Return the log-loss or squared error (m,) of predicting y (m,) from values V (t, m).
+
+        `columns` (t,) are the features that V has."""
         density, centre, _ = self._extended(V, columns)
         out = np.empty(V.shape[1])
         joint_losses(density, centre, y, self.label, out)
         return out
 
     def scaled_losses(self, V, y, columns):
-        """Return `losses` for each pair of temperature and repetition in SCALES, (scales, m)."""
+        """Return `losses` for each pair (temperature, repetition) in SCALES, one row per pair."""
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(SCALES), V.shape[1]))
         density -= share
@@ -113,7 +115,9 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return probabilities (K, m), or mean and sd (2, m), from t features V (t, m)."""
+        """Return class probabilities (K, m), or mean and SD (2, m), from values V (t, m).
+
+        `columns` (t,) are the features that V has; `n_classes` is 0 for a numeric response."""
         shares, centre, residual = self._extended(V, columns)
         to_shares(shares)
         if n_classes:
@@ -123,9 +127,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return log-loss minus entropy (m,), or squared error / variance - 1 for a number.
+        """Return log-loss minus entropy (m,); for a number, squared error / variance minus 1.
 
-        It is 0 on average if predictions are calibrated; `update` warns of drift if it is large."""
+        The mean is 0 if predictions are calibrated; `Policy.update` warns of drift if it is large.
+        """
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -135,21 +140,21 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Parts:
-    """Means (Z, q) and covariances (Z, q, q) of Z clusters of rows, with their class and size.
+    """Moments of Z clusters of rows, from which a Mixture is made.
 
     A numeric response is the last of the q columns."""
 
-    label: np.ndarray
-    weight: np.ndarray
-    rows: np.ndarray
-    mean: np.ndarray
-    cov: np.ndarray
+    label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
+    weight: np.ndarray  # (Z,) sum of row weights
+    rows: np.ndarray  # (Z,) number of rows
+    mean: np.ndarray  # (Z, q)
+    cov: np.ndarray  # (Z, q, q)
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Return the moments of `per_class` k-means clusters of each class (of all rows for a number).
+    """Divide the rows of each class into at most `per_class` k-means clusters; return their Parts.
 
-    X (n, p) is NaN where missing."""
+    For a numeric response (n_classes is 0) all rows are divided. X (n, p) is NaN if missing."""
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
     Q = X if n_classes else np.column_stack([X, y])
     rng, label, members = np.random.default_rng(seed), [], []
@@ -168,8 +173,8 @@ def group(X, y, weight, n_classes, seed, per_class):
 def shrink(parts, p, pooling, independence):
     """Return the Mixture of p features from moments of clusters, with covariances shrunk.
 
-    pooling : weight of the pooled covariance, as a number of rows
-    independence : factor 1 - independence multiplies covariances between different columns
+    pooling : weight of the covariance pooled over clusters, as a number of rows
+    independence : covariances between different columns are multiplied by 1 - independence
     """
     share = parts.weight / parts.weight.sum()
     count = parts.rows[:, None, None]
@@ -193,15 +198,15 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture of rows X (n, p), NaN where missing; see `group` and `shrink`."""
+    """Return the Mixture fitted to rows X (n, p), NaN if missing: `group`, then `shrink`."""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture with the lower held-out loss, of X or of its normal scores; and settings.
+    """Fit a Mixture to X and one to its normal scores; return the better one and its settings.
 
-    Arguments as in `_choose`."""
+    The one with the lower held-out loss is better. `_choose` explains the arguments."""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -214,9 +219,9 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the Mixture with the settings that predict held-out rows best, and these settings.
 
-    Rows are predicted from random subsets of the columns of the data; `item_of` (p,) is the column
-    of each feature. Settings are optimized one after the other.
-    """
+    Held-out rows are predicted from random subsets of the data's columns; settings are optimized
+    one after the other. fold : (n,) fold in which a row is held out, -1 if in none; item_of : (p,)
+    the data's column of each feature."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -238,7 +243,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
                 yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
 
     def losses(fits):
-        """Return the mean held-out loss for each pair in SCALES."""
+        """Return the mean held-out loss for each pair (temperature, repetition) in SCALES."""
         total = np.zeros(len(SCALES))
         for fit, at, V, m in held_out_groups(fits):
             total += fit.scaled_losses(V, y[at], m) @ weight[at]
@@ -277,9 +282,10 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return quantiles (p, m) of the columns of X, and their normal scores, mean 0 and variance 1.
+    """Return m quantiles of each column of X (p, m), and their normal scores (p, m).
 
-    Ties get the mean of their scores. Missing values (NaN) are ignored."""
+    The scores of a column's values have mean 0 and variance 1. Ties get their mean score; missing
+    values (NaN) are ignored."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)
@@ -312,7 +318,7 @@ def _clusters(X, k, rng):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X, each entry from the rows that have its columns."""
+    """Return weighted mean and covariance of X; each entry uses all rows that have its columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)

@@ -22,10 +22,10 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 class State:
     """Known values of a row, and what has been paid for.
 
-    x (p,) : features, NaN where unknown
-    measured (G,) bool : which columns of the data are known
-    paid (V,) bool : which purchases are paid
-    own : position of the row if it is a training row, which is then no neighbour of itself; or -1
+    x (p,) : features, NaN if unknown
+    measured (G,) bool : which of the G columns that can be bought are known
+    paid (V,) bool : which of the V nodes of the price graph are paid
+    own : position among the training rows, so that the row is not compared with itself; or -1
     """
 
     x: np.ndarray
@@ -41,10 +41,12 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Next purchase for a row: the number of a column of the data, or -1 for none.
+    """Next purchase for a row.
 
-    chosen : columns of the best set; loss : expected loss without and with that set
-    singles : each column that is unknown, its price, and the expected loss after it
+    item : position of the column to buy, -1 to stop
+    chosen : positions of the columns of the best set
+    loss : expected loss without any purchase, and with the best set
+    singles : (r,) positions of the unknown columns, their prices, expected losses after each alone
     """
 
     item: int
@@ -55,10 +57,12 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Acquisition-conditioned oracle: similar training rows stand for unknown values of a row.
+    """Chooser of the next purchase: similar training rows stand for the unknown values of a row.
 
-    X (n, p) features, NaN where missing; y, weight (n,)
-    items : columns that can be bought, and their prices
+    The method is the acquisition-conditioned oracle (Valancius et al. 2024).
+
+    X (n, p), y, weight (n,) : training rows, NaN if missing; n_classes : 0 for a numeric response
+    items : columns that can be bought, and their prices; mixture : predictor
     """
 
     X: np.ndarray
@@ -86,7 +90,7 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row x (p,) before the first purchase: only free values are known.
+        """Return the State of a row x (p,) before any purchase: only free values are known.
 
         own : position of the row among the training rows, or -1"""
         items = self.items
@@ -94,23 +98,22 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after buying some columns, whose values are taken from x."""
+        """Return the State after buying the columns at positions `bought`; x (p,) has the values."""
         items = self.items
         found = items.closed(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
         return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
     def predict(self, state):
-        """Return probabilities (K,), or mean and standard deviation (2,), from known values."""
+        """Return class probabilities (K,), or mean and SD (2,), given the known values of a row."""
         columns = state.columns
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights (k,) of training rows that are similar in known features.
+        """Return positions and weights, (k,) each, of training rows similar in the known features.
 
-        They are the nearest rows of each class, with the class's probability as total weight; or
-        the nearest of all rows, for a numeric response.
-        """
+        They are the nearest rows of each class, whose weights add up to the class's probability.
+        For a numeric response they are the nearest of all rows."""
         columns = state.columns
         d = squared_distances(state.x, self.X, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -130,10 +133,10 @@ class Oracle:
         return np.concatenate(points), weights / weights.sum()
 
     def decide(self, state, trade_off, limit=None, myopic=False):
-        """Return the next purchase for a row.
+        """Return the next purchase (Decision) for a row in a given State.
 
         trade_off : loss that one unit of price must save; myopic : compare single columns only
-        limit : (1 + R,) remaining budgets of price and of R resources, or None
+        limit : (1 + R,) remaining budgets of price and of R resources; None means unlimited
         """
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
@@ -156,10 +159,10 @@ class Oracle:
 
 
 class _Search:
-    """Candidate sets (C, G) bool of columns to buy for a row, with price, expected loss, and total.
+    """Search for the best set of columns to buy for a row.
 
-    The total is loss + trade-off x price; infinite for a set above the budget.
-    """
+    `sets` (C, G) bool are the sets tried so far, C sets of G columns, with their price, expected
+    loss and total (C,). The total is loss + trade-off * price, infinite above the budget."""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.points, self.weight = oracle, state, points, weight
@@ -173,10 +176,10 @@ class _Search:
         self._known = state.columns
 
     def evaluate(self, sets):
-        """Return price (C,), expected loss (C, k) and affordability (C,) of C sets of columns.
+        """Return price (C,), expected loss (C, k), and whether the budget allows it (C,), per set.
 
-        The loss is the one expected if the row's unknown values were those of each of k similar
-        training rows."""
+        `sets` (C, G) bool marks the columns to buy. Column i of the loss assumes that they have the
+        values of the i-th of k similar training rows."""
         oracle, state = self.oracle, self.state
         measured, paid = oracle.items.closed(state.measured, state.paid, sets)
         spent = oracle.items.spent(paid) - self.have
@@ -191,7 +194,7 @@ class _Search:
         return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
 
     def add(self, sets):
-        """Add sets of columns as candidates; return whether any is new."""
+        """Evaluate sets (C, G) of columns that were not tried yet; return whether any is new."""
         keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
         new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
         if not new:
@@ -205,7 +208,9 @@ class _Search:
         return True
 
     def exchange(self, rest):
-        """Try sets that differ from the best in one column of `rest`, until none is better."""
+        """Try sets that differ from the best one by one column of `rest`, in up to four rounds.
+
+        It stops early if no set is better."""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
             others = np.repeat(self.sets[best][None], len(rest), axis=0)
@@ -214,12 +219,12 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return the column of the best set to buy first: the best guide to further purchases.
+        """Return which column of the best set, `chosen`, to buy first.
 
-        After each column, every similar training row gets the candidate set that is best for rows
-        with similar values of that column. Among columns within one standard error of the best,
-        the one with the largest saving per price is bought.
-        """
+        The value of a column should guide later purchases. So each column is rated by the mean
+        total if each similar training row then gets the set that is best for rows with similar
+        values of that column. Among columns within one standard error of the best, the one with
+        the largest saving per price is returned."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = np.vstack([np.zeros_like(self.sets[:1]), self.sets[order]])
         follow = follow[np.append(True, np.isfinite(self.total[order]))]
@@ -251,7 +256,7 @@ class _Search:
 def _candidates(rest, total, G, rng):
     """Return sets of columns to try, (C, G) bool: pairs of the best columns, and random sets.
 
-    rest : columns that are not measured; total : expected loss plus price of each alone"""
+    rest : positions of unknown columns, of G; total : loss + trade-off * price of each alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

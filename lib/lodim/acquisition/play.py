@@ -13,10 +13,11 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Purchases for a row, and the prediction (answer).
+    """Simulated purchases for a row, and the prediction after them.
 
-    items : columns in order of purchase; spent (1 + R,) : price and use of R resources
-    state : known values at the end"""
+    items : positions of the columns in order of purchase
+    spent : (1 + R,) total price, and use of R resources
+    answer : probabilities (K,), or mean and SD (2,); state : known values at the end"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -29,7 +30,7 @@ class Player:
     """Simulation of a policy on complete rows.
 
     trade_off : loss that one unit of price must save; myopic : compare single columns only
-    limit : (1 + R,) budget per row of price and R resources, or None
+    limit : (1 + R,) budget per row of price and of R resources; None means unlimited
     """
 
     oracle: Oracle
@@ -38,9 +39,10 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Return the purchases and prediction for each of the rows X (n, p).
+        """Return a list with the purchases and prediction (Played) of each of the rows X (n, p).
 
-        own : positions of the rows among the training rows, if they are training rows"""
+        own : (n,) positions among the training rows if they are such; they then do not stand for
+        their own unknown values"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -67,11 +69,11 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Return a Played for each of the rows X (n, p), at a mean price of at most `mean_price`.
+    """Simulate purchases for the rows X (n, p) at a mean price of at most `mean_price`.
 
-    The price is measured on the training rows at positions `own`. It can jump where all rows begin
-    to buy; then two trade-offs are used, each for a random part of the rows.
-    """
+    Return a Played (purchases and prediction) per row. The price is measured on the training rows
+    at positions `own`. If it jumps as the trade-off changes, two trade-offs are used, each for a
+    random part of the rows. `limit` (1 + R,) is the budget per row, or None."""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -88,14 +90,14 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def finished(oracle, items, state):
-    """Return the Played (purchases and prediction) of a row in its final state."""
+    """Return the Played (purchases `items` and prediction) of a row in its final state."""
     return Played(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
 
 
 def buy_all(oracle, X, items):
-    """Return the purchases and prediction for each of the rows X (n, p).
+    """Return a list with the purchases and prediction (Played) of each of the rows X (n, p).
 
-    Row i buys the columns items[i] (k,), in this order."""
+    Row i buys the columns at positions items[i] (k,), in this order."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)

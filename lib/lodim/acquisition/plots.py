@@ -37,9 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Add the (column, row) of a node and of those below it to `places`; return the next free row.
+    """Add the (column, row) of a node and of all nodes below it to `places`; return the next row.
 
-    places : dict by id(node)"""
+    `places` is a dict from id(node); the node is put into `column`, at `row` or below."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -601,7 +601,7 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return a prediction (probabilities, or mean and sd) in the response's units."""
+        """Return a prediction (probabilities, or mean and SD) in the response's units."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
@@ -631,7 +631,9 @@ class Policy:
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 
     def _state(self, row):
-        """Return the State (known values, paid purchases) of a row; known features are paid."""
+        """Return the State (known values, paid purchases) of a row.
+
+        Everything that the known features need counts as paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
         frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
         if len(frame) != 1:

@@ -21,11 +21,12 @@ QUESTIONS = 2  # further questions about measured values before a purchase
 class Node:
     """Node of a tree of purchases.
 
-    kind : "buy"; "ask" (a question about measured values); "stop"; or "more" (the tree is cut)
+    kind : "buy"; "ask" (a question about measured values); "stop"; or "more" (depth is reached)
     items : names of the features to buy, in order
-    price : mean price of these purchases; at the end, total price
-    rows, share : number of rows, and their share of all rows
-    answer : mean prediction; follow : share of the rows for which the policy does this
+    price : mean price of the features in `items`; in "stop" and "more" nodes, of all purchases
+    rows, share : number of rows that reach the node, and their share of all rows
+    answer : mean prediction of these rows
+    follow : share of these rows for which the policy has the most frequent next purchase
     branches : pairs of a text (feature and range of values) and a Node
     """
 
@@ -84,7 +85,9 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: the likeliest class and its probability, or mean ± sd."""
+    """Return a prediction as text: the likeliest class and its probability, or mean ± SD.
+
+    heads : names of the values of the prediction `answer`"""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -92,7 +95,9 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of the purchases `played` for rows X (n, p), with paths up to `depth`."""
+    """Return the Tree of simulated purchases for the rows X (n, p).
+
+    played : purchases of each row; depth : largest number of purchases on a path"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -112,9 +117,10 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node for rows that have bought the columns `bought`.
+        """Return the Node, with all nodes below it, for rows that have bought the columns `bought`.
 
-        questions : number of further questions about measured values"""
+        rows : positions; depth : largest number of further purchases
+        questions : largest number of questions about measured values before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -143,16 +149,17 @@ class _Growing:
         return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
 
     def _price(self, row, k):
-        """Price of the k-th purchase for a row."""
+        """Return the price of the k-th purchase for a row."""
         oracle, bought = self.policy._oracle, self.played[row].items
         x = self.X[row]
         states = [oracle.buy(oracle.start(x), bought[:j], x) for j in (k, k + 1)]
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Return texts and rows of branches by one of the bought columns.
+        """Split `rows` by one of the bought columns into branches with different next purchases.
 
-        The branches separate `after` (n,), the next purchase of each row."""
+        Return pairs of a text and positions in `rows`. `after` (n,) is the next purchase of each
+        row."""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -166,9 +173,11 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Return the impurity, column, groups of values, and cuts of the best split by a column.
+        """Return impurity, column, groups and cuts of the best split of `rows` by column `item`.
 
-        The impurity is the variance of `target` (n, k) within branches."""
+        The impurity is the variance of `target` (n, k) within branches. Groups are pairs (value,
+        positions in `rows`) in order; cuts are the indices of groups at which a new branch starts.
+        """
         groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -233,9 +242,9 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` within branches (groups between cuts).
+    """Return the variance of `target` (n, k) within branches, the groups between two cuts.
 
-    Infinite if a branch has fewer than `least` rows."""
+    It is infinite if a branch has fewer than `least` rows. groups : pairs (value, row positions)"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])
@@ -246,7 +255,7 @@ def _impurity(target, groups, cuts, least):
 
 
 def _between(low, high):
-    """Return the shortest number, as text, that is above low and at most high."""
+    """Return a number with few digits, as text, that is above `low` and at most `high`."""
     for digits in range(1, 16):
         value = float(f"{(low + high) / 2:.{digits}g}")
         if low < value <= high:

@@ -1,7 +1,8 @@
-"""Families: deviance, mean and null model of a response, as functions of the link scores.
+"""Families: deviance, mean and null model of a response, as functions of linear predictors.
 
-Scores are (n, K): K classes for multinomial (softmax), one less for ordered classes (cumulative
-logit), else K = 1. Responses are float (n,): numbers, or class codes."""
+A linear predictor (on the scale of the link) is called score. Scores are (n, K): K classes for
+multinomial (softmax), one less for ordered classes (cumulative logit), else K = 1. Responses are
+float (n,): numbers, or class codes."""
 
 from numbers import Real
 
@@ -73,7 +74,7 @@ LEARNED = {"huber": learned_limit, "negative_binomial": learned_theta}
 def make(name, n_levels=0, parameter=None):
     """Return the family with this name, for a response with `n_levels` classes.
 
-    parameter : power, theta, quantile or limit of families that have one"""
+    parameter : tweedie's power, negative binomial's theta, quantile, or limit of Huber's loss"""
     if name == "multinomial":
         return Multinomial(n_levels)
     if name == "ordinal":
@@ -114,7 +115,7 @@ def has_classes(family):
 
 
 def family_of(design):
-    """Return the family of a design's response."""
+    """Return the family of the response, as stored in a Design (what a formula learned)."""
     if design.family == "binomial" and design.levels is None:
         return Proportion()
     return make(design.family, len(design.levels or ()), design.parameter)

@@ -59,9 +59,9 @@ class Binomial(Family):
         return mean * (1.0 - mean)
 
     def most_deviance(self, y):
-        """Return the largest deviance of a held-out row that counts: that at probability 1e-5.
+        """Return the deviance at which a held-out row is capped: that of probability 1e-5.
 
-        As in glmnet."""
+        The cap is the same as in glmnet."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):

@@ -15,13 +15,14 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 class Family:
     """Methods shared by all families (distributions of a response with a link).
 
-    Arguments are the response `y` (n,), `weight` (n,) with sum one, and `offset` (n, K) for K
-    scores. Sums are over fixed ranges of rows, so that they do not depend on the threads."""
+    Arguments are the response `y` (n,), `weight` (n,) with sum one, linear predictors `score`
+    (n, K) and their `offset` (n, K). Sums are over fixed ranges of rows, so that they do not depend
+    on the number of threads."""
 
     n_scores = 1
     several_classes = False  # whether mean() has a probability for each of the classes
     shared_slopes = False  # whether scores have the same coefficients, except for intercepts
-    degree = 2  # a response and a score of c times the size have c^degree times the deviance
+    degree = 2  # multiplying response and score by c multiplies the deviance by c^degree
     dispersed = False  # whether the dispersion is estimated
     counts = False  # whether responses are counts
     canonical = True  # whether expected and observed curvature are equal
@@ -35,7 +36,7 @@ class Family:
 
     @property
     def n_linear(self):
-        """Return the number of linear predictors that give the scores."""
+        """Return the number of scores that are estimated; one of K classes may be the reference."""
         return self.n_scores
 
     @staticmethod
@@ -44,17 +45,17 @@ class Family:
         return np.ones(len(y), bool)
 
     def score(self, mean):
-        """Return the link scores (n, 1) of predicted means (n,); not for classes."""
+        """Return the scores g(mean) (n, 1) of means (n,), for the link g; not for classes."""
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the derivative of the mean in the score, divided by the variance.
+        """Return the derivative of the mean in the score, divided by the variance, (n,).
 
         It is 1 for a canonical link."""
         return 1.0
 
     def ranking(self, score):
-        """Return values (n, K) per class, of which the largest belongs to the most probable."""
+        """Return values (n, K) that order each row's K classes as their probabilities do."""
         return with_zero(score)
 
     def score_names(self, levels):
@@ -62,17 +63,19 @@ class Family:
         return list(levels)
 
     def per(self, scale):
-        """Return the family for a numeric response that is divided by a scale."""
+        """Return the family for a numeric response divided by `scale`; Huber's limit changes."""
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the loss for one score per row, as a tuple that compiled functions take.
+        """Return the loss of one score per row as a tuple for compiled functions (see `losses`).
 
         With several classes, it is the loss of one class against all others."""
         raise NotImplementedError
 
     def saturated(self, y):
-        """Return the smallest possible loss at each response, (n,), up to a constant."""
+        """Return the loss (n,) of each response if its mean equals the response.
+
+        Only differences matter: it is zero by default."""
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
@@ -84,9 +87,9 @@ class Family:
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Return the largest deviance that a held-out row counts with in model selection.
+        """Return the value at which a held-out row's deviance is capped in model selection.
 
-        Without this limit a single outlier could decide which settings have the lowest mean."""
+        Without this cap a single outlier could decide which settings have the lowest mean."""
         return np.inf
 
     def null_deviance(self, y, weight, offset):
@@ -129,13 +132,13 @@ class LogLink(Family):
         return y >= 0.0
 
     def spread(self, mean):
-        """Return a multiple of the responses' standard deviation at given means."""
+        """Return the responses' standard deviation at given means, up to a constant factor."""
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the largest deviance of a held-out row that counts.
+        """Return the deviance at which a held-out row is capped.
 
-        It is that of the smallest response where the largest is predicted."""
+        It is that of the smallest response if the largest is predicted."""
         least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
@@ -144,19 +147,19 @@ class LogLink(Family):
 def beyond_null(y, offset, null):
     """Return a numeric response minus its offset and the null model's intercept, shaped like y.
 
-    A fit to it keeps its precision however far the response is from zero."""
+    Fits to this difference lose no digits if the response is far from zero."""
     rest = y - offset
     rest -= null
     return rest
 
 
 def with_zero(score):
-    """Return scores (n, K) of classes; a single column gets zeros for the first of two classes."""
+    """Return scores (n, K) per class: logits (n, 1) of two classes get a first column of zeros."""
     return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
 
 
 def hits(y, score):
-    """Return whether each row's class y has the largest score, (n,); 1/k if k classes share it.
+    """Return 1 for each row whose class y has the largest score, else 0, (n,); 1/k if k are tied.
 
     score : (n, K), or (n, 1) logits of two classes"""
     z = with_zero(score)

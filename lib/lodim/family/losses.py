@@ -1,4 +1,4 @@
-"""The losses of families with one score per row, in the form that compiled functions take.
+"""The losses of families with one score f (linear predictor) per row, for compiled functions.
 
 A loss is a tuple (code, flat, three parameters): the code selects the family, and `flat` is a lower
 bound of the curvature per unit of weight. CUDA kernels use the source of these functions."""
@@ -77,9 +77,9 @@ def tile_curvature(loss, y, f, weight, out):
 
 
 def rows(loss, y, f, weight):
-    """Return loss, first and second derivative in the score f per row, weighted.
+    """Return each row's weighted loss, and its first and second derivative in the score f.
 
-    y, f and weight have equal shapes; loss is the tuple of the family's code and parameters."""
+    All have the shape of y, f and weight; loss is the tuple of the family's code and parameters."""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -16,8 +16,8 @@ from lodim.text import first_few
 class Ordinal(Family):
     """Family of K ordered classes, coded 0 to K - 1; the deviance is -2 log-likelihood.
 
-    Score s (of K - 1) is the log-odds of class s or a higher one, so scores decrease. In models
-    they differ by constants only (proportional odds): score s is f minus threshold s.
+    Score s = 1, ..., K - 1 is the log-odds of class s or a higher one, so scores decrease. In
+    models they differ by constants only (proportional odds): score s is x'b minus threshold s.
     """
 
     n_scores: int
@@ -36,9 +36,9 @@ class Ordinal(Family):
             return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
 
     def _bounds(self, y, score):
-        """Return the score of each row's class, and the score of the next class, (n,) each.
+        """Return the scores of the lower and of the upper boundary of each row's class, (n,) each.
 
-        The first class has score inf; the score after the last class is -inf."""
+        The first class has the lower boundary inf, the last class the upper boundary -inf."""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
         below = np.where(
@@ -63,16 +63,16 @@ class Ordinal(Family):
         return list(levels[1:])
 
     def residual(self, y, score):
-        """Return P(lower class) - P(higher class) than the observed class, (n,).
+        """Return the probability of lower classes than the observed one, minus that of higher ones.
 
-        The mean is zero for correct probabilities (Li & Shepherd 2012)."""
+        Its mean is zero for correct probabilities (Li & Shepherd 2012); shape (n,)."""
         above, below = self._bounds(y, score)
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of each row's log-likelihood in its scores, (n, K - 1).
+        """Return derivatives of each row's log-likelihood in its scores, and tail probabilities.
 
-        Also returns the probabilities of a class at or above each boundary, (n, K - 1)."""
+        Both are (n, K - 1). The latter are probabilities of a class above each boundary."""
         least = np.cumsum(mean[:, :-1], axis=1)
         most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
         boundary = np.arange(1, self.n_scores + 1)

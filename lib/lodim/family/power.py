@@ -17,7 +17,8 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 def loss_slope(power, constant, y, f, weight):
     """Return a row's weighted loss at the log mean f, and its derivative in f.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y). The constant is subtracted."""
+    The derivative is weight exp((1 - power) f) (exp(f) - y). `constant` is subtracted from the
+    loss."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -76,7 +77,7 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return log(sum of weight * exp(log(i))) over all rows, without overflow.
+    """Return the log of the sum over rows of weight times exp(log), without overflow.
 
-    log : function of a slice i of rows that returns logarithms"""
+    log : function of a slice of rows that returns the logarithms of these rows"""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

@@ -1,4 +1,4 @@
-"""A quantile of numbers: the check loss, rounded where a fit minimizes it."""
+"""A quantile of numbers: the check loss, with its kink smoothed for fitting."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,10 @@ WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 
 @scalar
 def loss_slope(quantile, width, y, f, weight):
-    """Return a row's weighted, rounded check loss and its derivative in the prediction f.
+    """Return a row's weighted, smoothed check loss and its derivative in the prediction f.
 
-    It is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the width h of the
-    rounding. It exceeds the check loss by at most h log(2)."""
+    The loss is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the smoothing width
+    h. It exceeds the check loss by at most h log(2)."""
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
     return h * value, slope
@@ -30,7 +30,7 @@ def loss_slope(quantile, width, y, f, weight):
 def curvature(width, y, f, weight):
     """Return the second derivative of a row's weighted check loss in the prediction f.
 
-    The loss is rounded at f = y over a range of the given width."""
+    The kink of the loss at f = y is smoothed over a range of the given width."""
     h = like(width, f)
     return logistic_curvature(y, (f - y) / h, weight) / h
 
@@ -46,10 +46,9 @@ def weighted_quantile(x, weight, share):
 
 @dataclass(frozen=True)
 class Quantile(IdentityLink):
-    """Family of numbers that predicts a quantile q; deviance 2 max(q (y - f), (q - 1) (y - f)).
+    """Family of numbers for predictions f of the quantile q.
 
-    For the median that is the absolute error of the prediction f.
-    """
+    The deviance is 2 max(q (y - f), (q - 1) (y - f)); for the median that is the absolute error."""
 
     quantile: float
     name: str = "quantile"
@@ -72,7 +71,7 @@ class Quantile(IdentityLink):
         return self._twice(y - score[:, 0])
 
     def most_deviance(self, y):
-        """Return the largest deviance of a held-out row that counts: an error of the range of y."""
+        """Return the deviance at which a held-out row is capped: an error of the range of y."""
         return float(self._twice(np.ptp(y) * np.array([1.0, -1.0])).max()) or np.inf
 
     def null_intercept(self, y, weight, offset):

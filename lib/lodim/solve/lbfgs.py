@@ -31,21 +31,21 @@ class Minimum:
 
     theta: np.ndarray  # (q, d) parameters at the minimum
     value: np.ndarray  # (q,)
-    grad_norm: np.ndarray  # (q,) largest slope, with that of absolute values included
+    grad_norm: np.ndarray  # (q,) largest absolute slope, L1 penalty included
     n_iter: np.ndarray  # (q,) number of steps
     converged: np.ndarray  # (q,) bool
     n_eval: int
 
 
 class Stops(NamedTuple):
-    """Penalty and stopping rules of `lbfgs` as numbers and arrays for compiled kernels."""
+    """Penalty and stopping rules of `lbfgs`, for compiled kernels."""
 
-    l1: np.ndarray
-    precision: float
-    scaled: bool
-    tol: float
-    ftol: float
-    resolution: float
+    l1: np.ndarray  # (d,) weights of absolute values
+    precision: float  # relative error of a value
+    scaled: bool  # whether the Hessian is near the identity
+    tol: float  # largest slope of a converged problem
+    ftol: float  # relative decrease that counts as none
+    resolution: float  # predicted gain that is too small to go on
 
 
 class Search(NamedTuple):
@@ -55,16 +55,16 @@ class Search(NamedTuple):
     theta: np.ndarray  # (q, d) last accepted parameters
     gradient: np.ndarray  # (q, d) at theta
     slope: np.ndarray  # (q, d) gradient with the L1 penalty included
-    direction: np.ndarray
+    direction: np.ndarray  # (q, d) search direction
     S: np.ndarray  # (q, memory, d) last steps
     Y: np.ndarray  # (q, memory, d) changes of the gradient over these steps
-    alpha: np.ndarray
+    alpha: np.ndarray  # (memory,) work array
     history: np.ndarray  # (q, 2) number of steps in S, and position of the newest
     best: np.ndarray  # (q,) value at theta
     largest: np.ndarray  # (q,) largest absolute slope
     promise: np.ndarray  # (q,) remaining gain according to the quadratic model
-    step: np.ndarray
-    falls: np.ndarray  # gains of the last steps
+    step: np.ndarray  # (q,) length of the trial step, relative to direction
+    falls: np.ndarray  # (q, 10) gains of the last steps
     outlook: np.ndarray  # predicted gain of the next ten steps
     flat: np.ndarray  # consecutive steps without gain
     n_iter: np.ndarray
@@ -125,8 +125,8 @@ def _add(out, a, u):
 def _direction(slope, S, Y, pairs, newest, alpha, out):
     """Set out = -H slope, the quasi-Newton direction from previous steps (two-loop recursion).
 
-    S, Y (memory, d) are steps and changes of the gradient; `pairs` rows are used, `newest` is the
-    last (Nocedal & Wright 2006, algorithm 7.4)."""
+    S, Y (memory, d) are steps and changes of the gradient: `pairs` rows are used, up to row
+    `newest` (Nocedal & Wright 2006, algorithm 7.4). `alpha` is a work array."""
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -146,7 +146,7 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial` in S and Y if it shows positive curvature.
 
     It overwrites the oldest step. `at` and `gradient` are the gradients at `trial` and at theta.
-    Return the number of stored steps, and the newest position."""
+    Return the number of stored steps, and the row of the newest."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -209,8 +209,7 @@ def _leave(c, at, l1, search):
 def _shorter(step, gain, rise):
     """Return a shorter step: the minimum of a parabola, but 0.1 to 0.5 times the last step.
 
-    gain : (negative) change of the value that its slope predicts; rise : actual change minus gain
-    """
+    gain : change of the value that the slope predicts, negative; rise : actual change minus gain"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
@@ -234,10 +233,11 @@ def _outlook(falls, n_iter):
 
 @njit(cache=True, forceinline=True)
 def advance(active, value, at, stops, search):
-    """Use one evaluation of the function for each minimization `active`.
+    """Update the minimizations with indices `active`, each by one evaluation of its function.
 
-    A trial point is accepted if its value is low enough; otherwise the step is shortened. `value`
-    and `at` are the values and gradients at the trial points."""
+    `value` and `at` are the values and gradients at the trial points of `search`. A trial point is
+    accepted if its value is low enough; otherwise the step is shortened. `stops` has the rules that
+    end a minimization."""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -337,33 +337,35 @@ class Steps:
         self.pairs, self.newest = 0, -1
 
     def of_some(self, at):
-        """Return the steps restricted to the parameters at the given positions."""
+        """Return a copy with only the parameters at positions `at`."""
         part = Steps(0)
         part.S, part.Y = self.S[:, at].copy(), self.Y[:, at].copy()
         part.pairs, part.newest = self.pairs, self.newest
         return part
 
     def take(self, at, part):
-        """Copy the steps `part` of parameters at some positions; steps of others become zero."""
+        """Copy the steps `part` of the parameters at positions `at`.
+
+        In new steps, the other parameters do not move."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Convert the steps to parameters multiplied by `scale` (d,).
+        """Convert the steps to parameters that are multiplied by `scale` (d,).
 
-        A scale of zero means that the curvature is unknown."""
+        A scale of zero deletes the steps of a parameter, as if it had not moved."""
         self.S *= scale
         self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
 
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """Set out = -H slope, a quasi-Newton direction with a scale for each parameter.
+    """Set out = -H slope, the L-BFGS direction whose initial H has a scale for each parameter.
 
-    Each scale is fitted to steps S and gradient changes Y, so it adapts to the units of the
-    parameter. It differs from a common scale by at most the factor 10."""
+    Each scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the
+    parameter's unit. It differs from a common scale by at most the factor 10."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -393,8 +395,9 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
 
-    The direction uses parts of previous steps S, Y that show positive curvature. Return the largest
-    slope, and whether there were such steps."""
+    The direction uses the free parameters in the previous steps S, Y, if these show positive
+    curvature. Return the largest slope, and whether any step did. The last three arrays are work
+    space."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):
@@ -430,8 +433,8 @@ def bounded(
 ):
     """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
 
-    It projects the quasi-Newton direction of the free parameters on the bounds (Bertsekas 1982).
-    With bounds at zero an L1 penalty is smooth, and zeros are exact.
+    Steps along the quasi-Newton direction are cut off at the bounds (Bertsekas 1982). With bounds
+    at zero an L1 penalty is smooth, and zeros are exact. Return a Minimum with q = 1.
 
     function : returns value and gradient (d,) at theta (d,)
     tol, ftol, patience : it stops if the largest projected gradient is at most tol, or if each of

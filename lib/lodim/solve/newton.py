@@ -8,11 +8,11 @@ from lodim.solve.lbfgs import Minimum
 
 
 def polish(objective, end, max_iter=10):
-    """Return a minimum refined by full Newton steps until their gain is within rounding errors.
+    """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors.
 
-    About half of the digits of a quasi-Newton result depend on its path; a few Newton steps fix the
-    others. `objective` returns value and gradient at theta (d,), and has `hessian` and `precision`
-    (relative error of a value)."""
+    About half of the digits of a quasi-Newton result depend on its starting point; a few Newton
+    steps fix this. `objective` returns value and gradient at theta (d,), and has `hessian` and
+    `precision` (relative error of a value)."""
     theta = end.theta[0]
     value, gradient = objective(theta)
     n_iter, n_eval, promised = 0, 2, np.inf

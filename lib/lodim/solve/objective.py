@@ -12,11 +12,11 @@ DAMPING = 0.01  # share of the largest curvature, added to all
 
 
 class Objective(Protocol):
-    """Interface of q smooth functions of d parameters that share their passes over the data.
+    """Interface of q smooth functions of d parameters that are evaluated in one pass over the data.
 
-    Called with theta (q, d) and the indices `active`, it returns value (q,) and gradient (q, d) in
-    these rows. `scaled` means that the Hessian is near the identity, so that the gradient predicts
-    the remaining gain.
+    Called with theta (q, d) and the indices `active` of some functions, it returns value (q,) and
+    gradient (q, d), valid for these. `scaled` means that the Hessian is near the identity, so that
+    the gradient predicts the remaining gain.
 
     For few rows an objective may have a compiled solver, which saves Python's time per evaluation:
     `compiled_loop(theta, max_iter, tol, ftol, memory)` returns the fields of a Minimum."""
@@ -30,7 +30,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Penalty sum_k (ridge_k w_k^2 + l1_k |w_k|) of parameters w (d,)."""
+    """Elastic net penalty, sum over k of ridge_k w_k^2 + l1_k |w_k|, of parameters w (d,)."""
 
     ridge: np.ndarray
     l1: np.ndarray
@@ -65,10 +65,10 @@ def add_ridge(active, theta, ridge, value, gradient):
 
 
 class Preconditioned:
-    """Objective in parameters u = L' theta, for which its Hessian is near the identity.
+    """Objective in parameters u = L' theta, in which its Hessian is near the identity.
 
-    L is a Cholesky factor of the given approximate Hessian (q, d, d), to whose diagonal `damping`
-    times its largest element is added."""
+    L is a Cholesky factor of the approximate Hessian (q, d, d). `damping` times the largest
+    diagonal element is added to its diagonal first."""
 
     scaled = True
 
@@ -93,10 +93,10 @@ class Preconditioned:
 
 
 class Rescaled:
-    """Objective in parameters u = theta / unit, also in its absolute values.
+    """Objective in parameters u = theta / unit, so that one step length suits all of them.
 
-    Otherwise no step length suits all parameters if columns have different scales. Powers of two as
-    units (d,) cause no rounding."""
+    The weights l1 of absolute values are converted too. Units (d,) that are powers of two cause no
+    rounding."""
 
     scaled = False
 

@@ -90,8 +90,8 @@ class _Submodel:
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    Models with fewer terms are fitted to the training rows `data`. `changes` replaces arguments of
-    the fit."""
+    Models with fewer terms are fitted to the training rows `data`. `changes` are weights, offset
+    and clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -113,8 +113,8 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Models without a term are fitted to the training rows `data`. `changes` replaces arguments of
-    the fit."""
+    Models without a term are fitted to the training rows `data`. `changes` are weights, offset
+    and clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -158,10 +158,10 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return a dict of the test of terms with df coefficients that lower the deviance by `fall`.
+    """Test terms with df coefficients that lower the deviance by `fall`; return a dict.
 
-    The test is F if the dispersion is estimated, otherwise chi-square. The dict is empty if df is
-    0."""
+    The dict has the statistic and `p_value`: F if the dispersion is estimated, otherwise LR with a
+    chi-square test. It is empty if df is 0."""
     if not df:
         return {}
     if not fit.family.dispersed:
@@ -175,9 +175,10 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return a _Submodel (degrees of freedom, deviance) for each of some sets of terms.
+    """Return degrees of freedom and deviance (a _Submodel) for each list of terms in `sets`.
 
-    Least-squares models follow from the fit's estimates; other models are refitted to `data`."""
+    Least-squares models need no data, and follow from the fit's estimates; other models are
+    refitted to `data`. `method` names the caller in errors."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -203,7 +204,9 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions (k,) of the coefficients of some terms among those of one score."""
+    """Return the positions (k,) of the coefficients of some terms in one linear predictor.
+
+    `columns` are the design columns of the model of `estimates`; by default all of the fit."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
@@ -212,8 +215,8 @@ def _positions(fit, estimates, terms, columns=None):
 def _quadratic(estimates, positions, n_scores=1):
     """Return Wald's quadratic form b'V^-1 b of some coefficients b, and how many they are.
 
-    V is their covariance; `positions` are those among the coefficients of each of the
-    first `n_scores` scores."""
+    V is the covariance of b. `positions` are those of b in each of the first `n_scores` linear
+    predictors."""
     q = len(estimates.coef)
     at = (q * np.arange(n_scores)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -228,7 +231,9 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return value and df of Wald's test that a term has no effect in the model of `estimates`."""
+    """Return value and df of Wald's test that a term has no effect in the model of `estimates`.
+
+    That model is the fit itself, or has only this term and the terms before it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -258,9 +263,10 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits the model with a given set of terms to the training rows.
+    """Return a function that fits the model with a list of terms and returns estimates and log.
 
-    `changes` replaces arguments of the fit; `method` names the caller in errors."""
+    `data` are the training rows. `changes` are weights, offset and clusters that were arrays in the
+    call of `glm`; `method` names the caller in errors."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

@@ -22,9 +22,11 @@ CLOSE = 1e-9  # relative change of theta at which its iterations stop
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model and yield (Estimates, log, scores (n, K) of `eval_batch`) once.
+    """Fit the model to the rows of `batch`, and yield one triple.
 
-    It is a generator because other models of lodim are fitted in several stages."""
+    The triple has the Estimates, the log (dict of measures), and the linear predictors (n, K) of
+    the rows of `eval_batch`, None without it. It is a generator because other models of lodim are
+    fitted in several stages."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -85,30 +87,32 @@ def _in_memory(rows, kept):
 
 
 def _along(free, matrix):
-    """Return a matrix (S q, S q) for coefficients of directions `free` (S q, r), (r, r)."""
+    """Return F'M F (r, r) for a matrix M (S q, S q) and directions F = `free` (S q, r).
+
+    M is returned unchanged if `free` is None (all directions)."""
     return matrix if free is None else free.T @ matrix @ free
 
 
 def _level(rows):
-    """Return the linear predictors of the null model: one, or one per class except the first."""
+    """Return the intercepts (S,) of the intercept-only model, one per linear predictor."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _both_sides(basis, cov):
-    """Return the covariance of coefficients of columns x, given that of coefficients of z = T'x.
+    """Return the covariance of the coefficients of columns x from that of the coefficients of z.
 
-    `basis` holds T, the matrix of nearly orthogonal columns z."""
+    z = T'x are nearly orthogonal columns; `basis` holds T."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 
 
 def independent(X):
-    """Return the positions (q,) of the columns of X (n, p) that are not aliased, and combinations.
+    """Find the columns of X (n, p) that are linear combinations of earlier columns (aliased).
 
-    An aliased column is a linear combination of earlier columns: aliased column j is X[:, kept] @
-    combination[:, j], for combination (q, p - q)."""
+    Return the positions `kept` (q,) of the other columns, and the combinations (q, p - q): aliased
+    column j is X[:, kept] @ combination[:, j]."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.

@@ -16,7 +16,7 @@ ALIAS_TOLERANCE = 1e-6  # relative rounding error of an aliased column
 
 
 def design_matrix(batch):
-    """Return the design matrix (n, 1 + p) of the rows of a batch: a constant and the features."""
+    """Return the design matrix (n, 1 + p) of a batch of rows: a constant and p features."""
     return with_constant(tiles.unpack(batch.X, batch.n))
 
 
@@ -45,15 +45,15 @@ LOG = {  # sizes, likelihood, and how the fit ended
 
 @forms.record
 class Estimates:
-    """Coefficients of a glm fit, for centred and scaled features, with their covariance.
+    """Coefficients of a glm fit, for p centred and scaled features, with their covariance.
 
-    There are S linear predictors: one, or K - 1 for K > 2 classes, since that of the first class is
-    zero. `kept` are the columns that are not aliased (0 is the constant); an aliased column is a
-    `combination` of the kept ones. Linear predictors of ordered classes differ only in the
-    constant."""
+    There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Those of ordered classes
+    differ only in the constant. Aliased columns, linear combinations of other columns, have no
+    coefficients."""
 
+    # columns of the design matrix that are not aliased; 0 is the constant
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
-    combination: np.ndarray = forms.real("q", "1 + p - q")
+    combination: np.ndarray = forms.real("q", "1 + p - q")  # aliased columns from kept ones
     coef: np.ndarray = forms.real("q", "S")  # coefficients of the kept columns
     cov: np.ndarray = forms.real("S * q", "S * q", nan=True)
     null: np.ndarray = forms.real("S * q", "k")  # directions without a finite estimate
@@ -68,14 +68,14 @@ class Estimates:
         return all_scores(linear, family)
 
     def scores_of(self, batch, family):
-        """Return the linear predictors (n, K) of the rows of a batch, without an offset."""
+        """Return the linear predictors (n, K) of a batch of rows, without an offset."""
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Return the standard errors (n,) of the linear predictors of the rows of a design matrix.
+        """Return the standard errors (n,) of the linear predictor for rows of a design matrix.
 
-        Only for families with one linear predictor. Infinite for rows that need an infinite
-        estimate."""
+        Only for families with one linear predictor. Errors are infinite for rows that need a
+        coefficient without finite estimate."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -83,9 +83,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return whether each row of a design matrix X has an estimable score, bool (n,).
+        """Return whether the linear predictor of each row of a design matrix is estimable, (n,).
 
-        It has if its aliased columns are the combinations of other columns that they were in
+        It is if the row's aliased columns are the same combinations of other columns as in
         training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
@@ -94,10 +94,11 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients (q, S) per unit of the features, covariance and standard errors.
+        """Return coefficients per unit of the features, their covariance, and standard errors.
 
-        mean and scale undo the standardization. The covariance (S q, S q) is infinite if it exceeds
-        double precision; the standard errors (q, S) stay finite."""
+        The shapes are (q, S), (S q, S q) and (q, S). mean and scale of the features undo the
+        standardization. Covariances beyond double precision are infinite; standard errors are
+        finite."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -110,7 +111,7 @@ class Estimates:
     def infinite(self, mean, scale):
         """Return which coefficients per unit of the features have no finite estimate, bool (q, S).
 
-        There are q coefficients for each of S linear predictors; mean and scale undo the
+        S is the number of linear predictors; mean and scale of the features undo the
         standardization."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
@@ -120,7 +121,8 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that transforms a score's coefficients to the data's units."""
+        """Return the matrix (q, q) that converts the coefficients of a linear predictor to the
+        data's units."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -145,15 +147,14 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return the linear predictors of all rows of X (blocks of 64 rows), including padding."""
+    """Return the linear predictors (n, K) of X, stored in blocks of 64 rows, padding included."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return the K linear predictors as expressions of standardized features, for code export.
+    """Return the linear predictors as expressions of standardized features, for export as code.
 
-    Also returns a list of conditions (expressions) under which a row's score cannot be estimated.
-    """
+    The second value lists conditions (expressions) under which a row is not estimable."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -163,10 +164,10 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return conditions, as expressions, under which a row's score cannot be estimated.
+    """Return conditions, as expressions, under which a row's linear predictor is not estimable.
 
-    Each says that an aliased column is not the combination of other columns that it was in
-    training."""
+    Each states that an aliased column differs from its combination of other columns in training.
+    X are all columns of the design matrix, `columns` those that are not aliased."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

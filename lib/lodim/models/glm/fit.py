@@ -33,8 +33,8 @@ class GlmFit(Described, Fit):
     estimates : Estimates
         Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
     n, df, df_resid : int
-        Number of rows with positive weight, of estimated coefficients, and rows (times scores)
-        minus coefficients.
+        Number of rows with positive weight; number of estimated coefficients; residual degrees of
+        freedom.
     dispersion : float
         Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
     theta, theta_error : float
@@ -101,7 +101,9 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return linear predictors (n, K) of a batch with design matrix X; NaN if not estimable."""
+        """Return linear predictors (n, K) of a batch of rows with design matrix X, with offset.
+
+        Rows that are not estimable are NaN, unless `_answers_all` is set."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -138,14 +140,14 @@ class GlmFit(Described, Fit):
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
             "response": mean of the response; for two classes the probability of the second level,
-            for more classes one column per class. "link": scores; for ordered classes the log-odds
-            of each class or a higher one. "class": most probable class.
+            for more classes one column per class. "link": linear predictors; for ordered classes
+            the log-odds of each class or a higher one. "class": most probable class.
             "prob": one column with the probability of each class. "interval" (for numbers and two
             classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
             also new_lower and new_upper, a prediction interval for a new observation of weight one
             (not for proportions and tweedie).
         offset : array (n,) or column name, optional
-            Known part of the score of these rows.
+            Known part of the linear predictor of these rows.
         level : float
             Confidence level for type="interval"; 0.95 by default.
         new_levels : {"error", "missing"}
@@ -183,7 +185,7 @@ class GlmFit(Described, Fit):
         exact for a gaussian family with nonrobust errors. With robust errors its variance is the
         sum of the robust variance of the mean and the dispersion, with Satterthwaite's degrees of
         freedom. For poisson and gamma, the limits are quantiles of the family's distribution mixed
-        over the normal distribution of the score.
+        over the normal distribution of the linear predictor.
 
         Examples
         --------
@@ -241,8 +243,8 @@ class GlmFit(Described, Fit):
         Returns
         -------
         DataFrame
-            level (for more than two unordered classes: the class whose score is compared with the
-            first), term (for ordered classes the last are thresholds, such as "low|high"),
+            level (for more than two unordered classes: the class that is compared with the first
+            class), term (for ordered classes the last are thresholds, such as "low|high"),
             estimate, std_error, statistic (t if the dispersion is estimated, else z), p_value
             (two-sided, for a coefficient of zero), conf_low, conf_high. All are NaN for an aliased
             term; for a separated term all but the estimate.
@@ -413,8 +415,8 @@ class GlmFit(Described, Fit):
     def _ordered_terms(self, values):
         """Return slopes and thresholds (q - 1 + S, 1) of ordered classes from coefficients (q, S).
 
-        Scores have the same slopes; the thresholds are minus their constants, as in R's polr.
-        """
+        The S linear predictors have the same slopes; thresholds are minus their constants, as in
+        R's polr."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
@@ -425,7 +427,8 @@ class GlmFit(Described, Fit):
     def _matrix(self, data):
         """Return design matrix (N, q) of `data` in units of the data, and offsets (N, K) or None.
 
-        Rows that cannot be predicted are NaN."""
+        N is the number of rows of `data`; rows that cannot be predicted are NaN. The offsets are
+        None if the model has none."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -441,7 +444,7 @@ class GlmFit(Described, Fit):
     def _at(self, coef, X, offset, type):
         """Return predictions, (N,) or (N, K), of the model with other coefficients (S q,).
 
-        X is the design matrix of the N rows, and offset their offset or None."""
+        X (N, q) and `offset` (or None) are those of `_matrix`. `type` is "response" or "link"."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -1,8 +1,8 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
 B is the inverse information divided by the dispersion phi; u are phi times the derivatives of the
-rows' log-likelihoods in their linear predictors. Covariances of the coefficients (White 1980;
-MacKinnon 1985):
+rows' log-likelihoods in their linear predictors. For n rows x_i of the design matrix X, q columns
+and G clusters, covariances of the coefficients are (White 1980; MacKinnon 1985):
 
     nonrobust  phi B
     HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
@@ -34,7 +34,9 @@ LARGEST = 2**20  # largest array of sums over clusters
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit, as a dict."""
+    """Return sizes, dispersion, deviance and likelihood of a fit, as a dict.
+
+    `found` are the Sums over the rows at the estimates."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -81,17 +83,18 @@ def log_likelihood(rows, deviance):
 
 
 def flat(at_null):
-    """Return the eigenvalue of the information up to which a direction is not estimable.
+    """Return the eigenvalue of the information up to which it counts as zero.
 
-    It is relative to `at_null`, the information of the intercept-only model."""
+    It is a small share of the largest eigenvalue of `at_null`, the information of the
+    intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
     """Return the pseudo-inverse of the information H (S q, S q) and its null directions (S q, k).
 
-    H is multiplied by the dispersion. Null directions have information of at most `least`:
-    separated data have no finite estimate along them."""
+    H is multiplied by the dispersion. Null directions are eigenvectors with an eigenvalue of at
+    most `least`: separated data have no finite estimate along them."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
@@ -100,8 +103,9 @@ def bread(H, least):
 def covariance(kind, rows, basis, found, B, dispersion):
     """Return the covariance (S q, S q) of the coefficients, of the given kind; NaN if undefined.
 
-    B is the nonrobust covariance divided by the dispersion, for the nearly orthogonal columns of
-    `basis`; `found` holds the sums over the rows."""
+    `kind` is "nonrobust", "HC0" to "HC3" or "cluster". B is the nonrobust covariance divided by the
+    dispersion, for the nearly orthogonal columns of `basis`. `found` are the Sums over the rows at
+    the estimates."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -119,9 +123,10 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance of the coefficients, summed over blocks of clusters.
+    """Return the cluster-robust covariance (S q, S q) of the coefficients.
 
-    Blocks limit memory. n rows and q columns give the small-sample factor."""
+    It is summed over blocks of clusters, which limits memory. The numbers n of rows and q of
+    columns give the small-sample factor."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)

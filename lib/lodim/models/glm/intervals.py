@@ -1,4 +1,6 @@
-"""Intervals of the mean and of a new observation, from the normal distribution of the score."""
+"""Intervals of the mean and of a new observation; `score` is the estimated linear predictor.
+
+The linear predictor is taken as normal, with its standard error."""
 
 import numpy as np
 from scipy import stats
@@ -17,7 +19,7 @@ WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
-    """Return the two-sided critical value of t with df (or infinite) degrees of freedom."""
+    """Return the two-sided critical value of the t distribution; infinite df mean the normal."""
     share = 0.5 + 0.5 * level
     return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
 
@@ -25,7 +27,8 @@ def critical(level, df):
 def satterthwaite(one, df_one, two, df_two):
     """Return the degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
 
-    The variances `one` (n,) and `two` have `df_one` and `df_two` of them (Satterthwaite 1946)."""
+    The variances `one` (n,) and `two` have `df_one` and `df_two` degrees of freedom (Satterthwaite
+    1946)."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -35,7 +38,9 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return tests and confidence limits of coefficients (q, S), as a dict of arrays (q, S)."""
+    """Return tests and confidence limits of coefficients (q, S), as a dict of arrays (q, S).
+
+    `error` (q, S) are standard errors, df those of the t distribution (infinite for the normal)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -50,9 +55,9 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of the mean, symmetric on the scale of the score.
+    """Return confidence limits (n, 2) of the mean, symmetric on the scale of the link.
 
-    score (n,) and error (n,) are linear predictors and their standard errors; df are those of the t
+    score and error (n,) are linear predictors and their standard errors; df are those of the t
     distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
@@ -61,8 +66,9 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    Gaussian family: t limits, with the variances of score and observation added. Other families:
-    quantiles of the family's distribution, mixed over the normal distribution of the score."""
+    Gaussian family: t limits, for the sum of the squared `error` of the linear predictor `score`
+    and the dispersion. Other families: quantiles of the family's distribution, mixed over the
+    normal distribution of the linear predictor."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -76,9 +82,9 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return the quantiles (n,) of level `share` for new observations whose score is uncertain.
+    """Return the quantiles (n,) at probability `share` of new observations.
 
-    The score is normal with standard deviation `error`."""
+    The linear predictor is normal with mean `score` and standard deviation `error`."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -102,7 +108,8 @@ def _quantile(family, score, error, share, dispersion):
 def _count(family, score, error, share):
     """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
 
-    A count is Poisson or negative binomial; its score is normal with standard deviation `error`."""
+    A count is Poisson or negative binomial, given a linear predictor that is normal with mean
+    `score` and standard deviation `error`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -117,9 +124,10 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return the logs of quantiles (n,) of level `share` of new gamma amounts, by Newton steps.
+    """Return logs of quantiles (n,) at probability `share` of new gamma responses, by Newton steps.
 
-    An amount is gamma given its score, which is normal with standard deviation `error`."""
+    A response is gamma, given a linear predictor that is normal with mean `score` and standard
+    deviation `error`."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

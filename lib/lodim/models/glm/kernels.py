@@ -1,7 +1,7 @@
 """Compiled passes over rows in tiles (blocks of 64): work that grows with rows times columns.
 
 x (q, m) holds the used columns of the design matrix for m rows. In `columns`, -1 stands for the
-constant and k >= 0 for feature k."""
+constant and k >= 0 for feature k. `live` (n,) are the rows with positive weight, bool."""
 
 import numpy as np
 
@@ -22,8 +22,7 @@ def padded_length(X):
 def scores(X, columns, coef, out):
     """Fill out (S, n) with the S linear predictors of the rows of X, from coefficients (S, q).
 
-    X is stored in blocks of 64 rows; `columns` (q,) are its columns that are used, -1 the constant.
-    """
+    X is stored in blocks of 64 rows. `columns` (q,) are the used columns; -1 is the constant."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -35,11 +34,11 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add sums of slope times z, and curvature times z z', over the rows z = T'x.
+    """Add the sums of slope times z to `gradient`, and of curvature times z z' to `information`.
 
-    x are the columns `columns` of X (blocks of 64 rows; -1 is the constant). slopes (S, n) and
-    curvatures (P, n) are factors of each row, for S linear predictors and P pairs of them; gradient
-    (S, q) and information (P, q, q) take the sums."""
+    z = T'x for each row of `live`; x are its `columns` in X (blocks of 64 rows; -1 is the
+    constant). slopes (S, n) and gradient (S, q) are for S linear predictors, curvatures (P, n) and
+    information (P, q, q) for P pairs of them."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -55,7 +54,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r).
+    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r). Leverages need these lengths.
 
     x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
@@ -69,7 +68,7 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), at the row's group.
+    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), at the row's index in `group`.
 
     x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)

@@ -1,5 +1,6 @@
 """Derivatives, weights and residuals of families, for covariances and tests.
 
+A score is a linear predictor: one per row, or one per class or boundary between classes.
 The dispersion phi is 1 unless the family estimates it (McCullagh & Nelder 1989, Sect. 2.2, 8.3)."""
 
 import numpy as np
@@ -7,30 +8,31 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return the K linear predictors (n, K), one per class, from the S estimated ones (n, S).
+    """Return linear predictors (n, K) with a column of zeros added for the first of K classes.
 
-    With several unordered classes S = K - 1, since that of the first class is 0; otherwise S =
-    K."""
+    This is for unordered classes, where S = K - 1 are estimated; otherwise `linear` (n, S) is
+    returned unchanged."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
-    """Return the expected curvature of each row's -log-likelihood in its linear predictor, (n,).
+    """Return the weights (n,) of iteratively reweighted least squares, at given means.
 
-    It is multiplied by the dispersion."""
+    They are the expected second derivatives of each row's -log-likelihood in its linear predictor,
+    times the dispersion."""
     if family.canonical:
         return weight * family.variance(mean)
     return weight * mean * family.relative_slope(mean)
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of the rows' -log-likelihood in pairs of linear predictors.
+    """Return second derivatives (P, n) of each row's -log-likelihood in pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are linear predictors s >= t. `observed`
-    takes the actual responses instead of expected values, since Newton steps converge faster.
-    Ordered classes always take them, as in R and statsmodels."""
+    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. `observed` takes the
+    actual responses instead of expected values, so that Newton steps converge faster. For ordered
+    classes this is always done, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -45,9 +47,9 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) of blocks (P, q, q) of pairs of linear predictors.
+    """Return a symmetric matrix (S q, S q), given its blocks (P, q, q) on and below the diagonal.
 
-    The blocks given are those of the pairs s >= t."""
+    Block (s, t), for s >= t, belongs to linear predictors s and t of S."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -56,9 +58,9 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return the derivatives of the rows' log-likelihoods in their linear predictors, (n, S).
+    """Return the derivatives of the rows' log-likelihoods in their S linear predictors, (n, S).
 
-    They are multiplied by the dispersion. S is 1, or the number of classes except the first."""
+    They are multiplied by the dispersion. S is one less than the number of classes, otherwise 1."""
     if family.shared_slopes:
         return weight[:, None] * family.slopes(y, mean)[0]
     if family.name == "multinomial":

@@ -16,11 +16,11 @@ HALVINGS = 30
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood; return Sums at the maximum, whether it was reached, and the steps.
+    """Maximize the likelihood; return its Sums there, whether it converged, and the step count.
 
-    Sums hold totals, gradient and expected information at some coefficients. The search starts at
-    the better one of `start` and `at_null` (the intercept-only model). It ends with one step after
-    the predicted decrease of the deviance has become negligible."""
+    Sums hold coefficients, deviance, gradient and information. The search starts at the Sums
+    `start` or `at_null` (intercept-only model), whichever has the lower deviance. It ends with one
+    more step after the predicted decrease of the deviance has become negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -49,7 +49,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 def _step(rows, found):
     """Return a Newton step (S, q) and twice the decrease of the deviance that it predicts.
 
-    The step starts at the coefficients of `found`, the sums over the rows."""
+    The step starts at the coefficients of the Sums `found`."""
     S, q = found.coef.shape
     free = rows.free_directions(S, q)
     if free is None:

@@ -29,19 +29,21 @@ N_TOTALS = 2  # deviance, squared Pearson residuals
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows of a span (fixed range of rows) that are handled together, and their columns."""
+    """Some consecutive rows that are processed together, with the columns that the model uses."""
 
     X: Any  # features in blocks of 64 rows
     kept: np.ndarray  # (q,) columns of the design matrix that are used
     T: np.ndarray  # (q, r) matrix of nearly orthogonal columns z = T'x
     weights: np.ndarray
-    y: Any = None
+    y: Any = None  # y, offset and groups: None if the sum does not need them
     offset: Any = None
-    groups: Any = None
+    groups: Any = None  # index of each row's cluster
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of a span (fixed range of rows) as RowBlocks that fit into work arrays."""
+        """Yield RowBlocks of at most 16,384 rows, to limit the memory of work arrays.
+
+        `rows` are the arrays weights, y, offset and groups of all rows of X."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -54,7 +56,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Arguments of compiled sums: blocks of 64 rows, columns, matrix T, rows that count."""
+        """First arguments of the kernels: X, used columns, T, and which rows have weight (bool)."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -63,7 +65,9 @@ class RowBlock:
         return None if array is None else array[self.live]
 
     def padded(self, values):
-        """Return values (k, m) of rows with positive weight, with zeros for others, (k, N)."""
+        """Return values (k, m) of the m rows with positive weight as an array (k, N) of all rows.
+
+        Other rows, and the padding at the end that the kernels need, are zero."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)
@@ -72,9 +76,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K) of rows of weight > 0, from coefficients (S, q) of z.
+        """Return linear predictors (m, K) of the m rows with positive weight, with offset.
 
-        z = T'x are nearly orthogonal columns; S is the number of estimated linear predictors."""
+        `coef` (S, q) are the coefficients of the nearly orthogonal columns z = T'x."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -93,9 +97,9 @@ def cross_products(X, weights):
 
 
 def triangle(X, weights):
-    """Return the triangle R of a QR decomposition of the weighted design matrix of X.
+    """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
 
-    R is (1 + p, 1 + p), or has fewer rows if there are fewer rows of data."""
+    R is (1 + p, 1 + p) for p features, or has fewer rows if there are fewer rows of data."""
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -106,16 +110,17 @@ def triangle(X, weights):
 
 
 def joined(R, rows):
-    """Return the triangle of a QR decomposition of R with more rows below it, of the same width."""
+    """Return the factor R of a QR decomposition, updated with more rows of the matrix."""
     return np.linalg.qr(np.concatenate([R, rows]), mode="r")
 
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return deviance, squared Pearson residuals, gradient and information, summed over rows.
+    """Sum deviance, squared Pearson residuals, gradient and information over the given rows.
 
-    The result is one vector (2 + S q + (S q)^2,) for S linear predictors and q columns z = T'x;
-    `parts` splits it. `observed` selects the observed, not the expected information."""
+    Return one vector (2 + S q + (S q)^2,) in this order, so that vectors of several ranges of rows
+    can be added; `parts` splits it. There are S linear predictors and q columns z = T'x, T (q, q),
+    with coefficients `coef` (S, q). The information is observed if `observed`, else expected."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -133,8 +138,8 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(found, coef):
     """Split the vector of `sums` into totals (2,), gradient (S q,) and information (S q, S q).
 
-    Totals are the deviance and the squared Pearson residuals. Gradient and information, for S
-    linear predictors and q columns, are multiplied by the dispersion."""
+    Totals are the deviance and the sum of squared Pearson residuals. Gradient and information of
+    the log-likelihood at `coef` (S, q) are multiplied by the dispersion."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -142,11 +147,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows with leverage one, and sums of squared slopes, (1 + (S q)^2,).
+    """Return the number of rows of leverage one, then sums for HC covariances, (1 + (S q)^2,).
 
-    The sums, over a fixed range of rows, are the middle part of robust covariances. Squares are
-    divided by (1 - h)^power for leverages h. B is the nonrobust covariance divided by the
-    dispersion."""
+    The sums are X' diag(u^2 / (1 - h)^power) X over the given rows: u are derivatives of their
+    log-likelihoods in the linear predictors, h leverages. B is the nonrobust covariance divided by
+    the dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -166,10 +171,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return some clusters (g,) of a span (fixed range of rows), and sums of their slopes (g, S q).
+    """Return the codes (g,) of the rows' clusters, and the sum of gradients per cluster (g, S q).
 
-    A slope is the derivative of a row's log-likelihood in q coefficients of S linear predictors.
-    Only clusters with codes from bounds[0] to below bounds[1] count."""
+    A gradient is that of a row's log-likelihood in q coefficients of S linear predictors. Only
+    clusters with codes from bounds[0] to below bounds[1] count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

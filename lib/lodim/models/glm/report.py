@@ -204,7 +204,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return a picture of the coefficients with their confidence intervals, as a list."""
+    """Return a list with one picture, the coefficients with their intervals; empty without any."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["term"].isin(fit.design.names)]
     note = "With 95% intervals."

@@ -16,7 +16,7 @@ FAR = 1e-3  # unexplained share of a column whose square still has ten digits
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch, processed in spans (fixed ranges of rows) to save memory."""
+    """Training rows (`batch`) of a fit, processed in ranges of 65,536 rows to save memory."""
 
     batch: Any
     family: Any
@@ -44,7 +44,7 @@ class Rows:
 
     @cached_property
     def sizes(self):
-        """Sum of the weights of each of several classes, (K,)."""
+        """Sum of the weights of the rows of each class, (K,); for more than two classes."""
         y, weights, K = self.batch.y, self.weights, 1 + self.family.n_linear
         return sum_rows(lambda i: np.bincount(y[i].astype(int), weights[i], K), len(y))
 
@@ -65,13 +65,11 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return the directions (S q, r) of the coefficients that are estimated; None for all.
+        """Return the directions (S q, r) of the coefficients that are free; None if S is 1.
 
-        There are q coefficients for each of S linear predictors. Those of ordered classes share the
-        coefficients of all columns except the constant. Classes without rows have no coefficients;
-        next to such a class, the constants of two linear predictors of ordered classes move
-        together.
-        """
+        There are q coefficients for each of S linear predictors. A class without rows has no free
+        coefficients. Linear predictors of ordered classes share their slopes. They share the
+        constant too, if only a class without rows lies between them."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -90,7 +88,7 @@ class Rows:
     def total(self, work):
         """Return the sum of work(y, weights, offset) over the rows with positive weight.
 
-        work is called for one fixed range of rows at a time and returns a number or an array."""
+        work is called for one range of rows at a time, and returns one value per row."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -101,10 +99,10 @@ class Rows:
         return sum_rows(of_span, len(y))
 
     def triangle(self):
-        """Return the triangle R of a QR decomposition of the weighted design matrix.
+        """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
 
-        It is the Cholesky factor of the cross products, unless a column is nearly a combination of
-        earlier columns: cross products are then not accurate enough."""
+        R is the Cholesky factor of the cross products. If a column is nearly a combination of
+        earlier columns, cross products are not accurate enough, and QR is used."""
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
             R = np.linalg.cholesky(products).T
@@ -113,7 +111,7 @@ class Rows:
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
     def over_spans(self, work, *arrays):
-        """Return a list with work(X, *arrays) for each span (fixed range of rows), in order."""
+        """Call work(X, *arrays) for each range of 65,536 rows; yield its results in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def drawn(self, most):
@@ -128,7 +126,8 @@ class Rows:
 class Basis:
     """Nearly orthogonal columns z = T'x of the used design columns x.
 
-    T (q, q) is the inverse of the triangle R of a QR decomposition of these columns."""
+    T (q, q) is the inverse of the factor R of a QR decomposition of these columns. `kept` (q,) are
+    their positions in the design matrix."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -136,28 +135,29 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Return the basis of columns `kept`, from the QR triangle R of all design columns."""
+        """Return the basis of columns `kept`, from the QR factor R of all design columns."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
         """Transform a matrix (S q, k) of coefficients of z into coefficients of the columns x.
 
-        z = T'x are nearly orthogonal columns, q for each of S linear predictors."""
+        z = T'x are q nearly orthogonal columns; each of S linear predictors has q coefficients."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Totals, gradient and information over all rows, at coefficients coef (S, q).
+    """Deviance, gradient and information over all rows, at given coefficients.
 
-    The coefficients belong to S linear predictors and q nearly orthogonal columns z."""
+    They belong to S linear predictors and q nearly orthogonal columns. Gradient and information of
+    the log-likelihood are multiplied by the dispersion."""
 
-    coef: np.ndarray
-    totals: np.ndarray
-    gradient: np.ndarray
-    matrix: np.ndarray
+    coef: np.ndarray  # (S, q)
+    totals: np.ndarray  # (2,) deviance, sum of squared Pearson residuals
+    gradient: np.ndarray  # (S q,)
+    matrix: np.ndarray  # (S q, S q) information
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):

@@ -14,7 +14,8 @@ def is_separated(family, X, y, H, flat, free=None):
     """Return whether the likelihood of the rows X (n, q) has no maximum, so estimates are infinite.
 
     H is the information at the estimates; data are separated only if an eigenvalue is at most
-    `flat`. free : directions of coefficients that H is for, (S q, r), or None for all"""
+    `flat`. `free` (S q, r) are the directions of coefficients to which H belongs; None means all.
+    """
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
@@ -38,9 +39,10 @@ def is_separated(family, X, y, H, flat, free=None):
 
 
 def _rows(family, X, y):
-    """Return matrices A and B: data are separated along directions d (S q,) with A d >= 0, B d = 0.
+    """Return sparse matrices A and B that define separation.
 
-    Some element of A d must be positive. d has q coefficients for each of S linear predictors."""
+    Data are separated if some d (S q,) has B d = 0, A d >= 0 and a positive element of A d. d has q
+    coefficients for each of S linear predictors."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -62,7 +64,8 @@ def _rows(family, X, y):
 def _rows_of_boundaries(family, X, y):
     """Return the matrices of `_rows` for ordered classes.
 
-    A class's likelihood rises with the score of its own boundary, and falls with the next score."""
+    The likelihood of a class rises with the linear predictor of its lower boundary, and falls with
+    that of its upper boundary."""
     S, blocks = family.n_scores, []
     for k in range(S + 1):
         own = csr_array(X[y == k])
