@@ -98,7 +98,7 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after buying the columns at positions `bought`; x (p,) has the values."""
+        """Return the State after buying the columns at positions `bought`; x has the values."""
         items = self.items
         found = items.closed(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]

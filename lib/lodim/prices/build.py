@@ -23,12 +23,12 @@ SHOWN = 8  # largest number of names listed in an error
 class Graph:
     """Named nodes (columns, terms or purchases), with their columns of X and what they need.
 
-    A node needs other nodes, or a series (a set of interchangeable sources)."""
+    A node needs other nodes, or any one source of a series (a set of interchangeable nodes)."""
 
-    columns: dict = field(default_factory=dict)
-    needs: dict = field(default_factory=dict)
-    bought: dict = field(default_factory=dict)
-    sources: dict = field(default_factory=dict)
+    columns: dict = field(default_factory=dict)  # from node to its columns of X
+    needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
+    bought: dict = field(default_factory=dict)  # nodes with a price; values are None
+    sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
     def add(self, name, *, columns=(), needs=(), bought=False):
         """Add a node (column, term or purchase), or add to an existing one.
@@ -41,9 +41,10 @@ class Graph:
 
 
 def make_network(design, settings):
-    """Return the Network: a design's terms, the purchases they need, and the prices.
+    """Return the Network of a formula: its terms, the purchases they need, and the prices.
 
-    settings has the user's costs, dependencies and alternatives."""
+    `design` is what the formula learned from the data. `settings` has the user's costs,
+    dependencies and alternatives."""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
@@ -112,7 +113,7 @@ def _plain(term):
 
 
 class _NameFinder:
-    """Finder of the node of a graph (column, term or purchase) that a user's name refers to."""
+    """Lookup of the node (column, term or purchase) that a name in the user's arguments means."""
 
     def __init__(self, graph, settings):
         self.graph, self.series = graph, [series for series, _ in settings.alternatives]
@@ -132,9 +133,9 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node of a name; add a new node if the name has a price.
+        """Return the node that a name means; add a new node if only the costs have this name.
 
-        where, child : argument and dependent name, for errors"""
+        Errors mention `where` (the argument) and `child` (what depends on the name)."""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -157,7 +158,7 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add the alternatives (series of interchangeable sources) and their sources to the graph."""
+    """Add the alternatives to the graph: pairs of a series and its interchangeable sources."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
@@ -191,7 +192,7 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """Return the direct needs of a node of the graph, or the sources of a series (alternatives)."""
+    """Return the direct needs of a node, or all sources of a series (a set of alternatives)."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
@@ -257,7 +258,9 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each name, and a cost function of sets of names or None."""
+    """Return a list with the price of each node, and a cost function of sets of names.
+
+    The function is None if prices are added up; `names` finds the node of a name in `costs`."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -280,7 +283,7 @@ def _prices(graph, names, costs):
 def _checked(costs, bought):
     """Return the user's cost function with checks of its values.
 
-    It is called with the names in `bought` only, not with terms computed from them."""
+    The function is called only with names in `bought` (a set), not with computed terms."""
 
     @lru_cache(maxsize=200_000)
     def price(names):
@@ -331,7 +334,9 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """Return the Network (compact form with positions) of a Graph of names, with its prices."""
+    """Return a Graph of names as a Network, in which positions replace names.
+
+    cost : prices of the nodes; set_cost : the user's cost function, or None"""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -15,18 +15,18 @@ class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
     A node is a column, a term or another purchase; parents come before children. A series is a set
-    of interchangeable sources. A node that needs a series has one copy per source, all with its
-    name."""
+    of interchangeable nodes, its sources. A node that needs a series has one copy per source, all
+    with its name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
     parents: tuple[tuple[int, ...], ...] = forms.several("V", forms.several(None, forms.whole()))
-    columns: tuple[tuple[int, ...], ...] = forms.several(
+    columns: tuple[tuple[int, ...], ...] = forms.several(  # columns of X that each node owns
         "V", forms.several(None, forms.whole(most="p - 1"))
     )
     series: np.ndarray = forms.whole("V", least=-1)  # series of which the node is a source, or -1
     base: np.ndarray = forms.whole("V", most="V - 1")  # position of a node's first copy
-    set_cost: Callable | None = None  # of a set of names, not the sum
+    set_cost: Callable | None = None  # price of a set of names; None: the sum of costs
 
     def _check_fields(self):
         """Raise ValueError unless parents come before their children."""
@@ -39,7 +39,7 @@ class Network:
 
     @cached_property
     def needs(self):
-        """(V, V) bool: whether node v (row) needs node u (column); each node needs itself."""
+        """Whether node v (row) needs node u (column), (V, V) bool; each node needs itself."""
         out = np.eye(len(self), dtype=bool)
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -48,7 +48,7 @@ class Network:
 
     @cached_property
     def children(self):
-        """Per node (column or purchase) the positions of nodes that need it directly, a tuple."""
+        """For each node the positions of the nodes that need it directly, a tuple of tuples."""
         out: list[list[int]] = [[] for _ in self.names]
         for v, parents in enumerate(self.parents):
             for u in parents:
@@ -74,9 +74,9 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return the Network of nodes in any order, with copies of nodes that need a series.
 
-    A series is a set of interchangeable `sources` (positions); `uses` are the series that each node
-    needs. A node gets one copy per source, with its own coefficients (Jacob, Obozinski and Vert
-    2009). It is an error if a node needs two sources of one series."""
+    `sources` lists the nodes (positions) of each series, of which any one is enough; `uses` lists
+    the series that each node needs. A node gets one copy per source, with its own coefficients
+    (Jacob, Obozinski and Vert 2009). A node must not need two sources of one series."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -92,10 +92,11 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """Return a list of (node, parents) of each copy, parents first, and each node's first copy.
+    """Return a list of copies (node, parents), and a dict from node to its first copy.
 
     A node has one copy per combination of sources of the series (sets of alternatives) it needs.
-    `uses` are the series of each node; `source_of` maps a source to its series."""
+    Parents are positions of copies, and come first. `uses` are the series that each node needs;
+    `source_of` maps a source to its series."""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -119,9 +120,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict series -> source that a copy of node v with these parents needs, or None.
+    """Return the source of each series that a copy of node v with these parents needs, as a dict.
 
-    A series is a set of alternative sources; None if the copy would need two of one series."""
+    A series is a set of alternative sources. Return None if the copy would need two sources of one
+    series. `serving` has the dicts of the parents."""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -133,8 +135,8 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (dict series -> source, parents of the copy) for each consistent choice of sources.
 
-    `uses` are the series (sets of alternatives) that each node needs, `copies` the nodes' copies.
-    """
+    The choice is for a copy of node v. `uses` are the series (sets of alternatives) that each node
+    needs, `copies` the copies of the nodes so far."""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

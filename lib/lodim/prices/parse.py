@@ -37,7 +37,7 @@ def costs(value):
 
 
 def depends_on(value):
-    """Return the dependencies as ((child, (parent, ...)), ...)."""
+    """Return dependencies as ((child, (parent, ...)), ...), where a child needs its parents."""
     out = {}
     for child, parents in _edges(value):
         known = out.setdefault(str(child), {})
@@ -78,7 +78,7 @@ def alternatives(value):
 
 
 def _priced(value):
-    """Return pairs (name, price) of the costs in any accepted form."""
+    """Return pairs (name, price) from costs given as a mapping, a frame or pairs."""
     if hasattr(value, "columns"):
         return _table_of_prices(value)
     if hasattr(value, "items"):
@@ -115,7 +115,7 @@ def is_price(value):
 
 
 def _edges(value):
-    """Return pairs (child, parents) of the dependencies in any accepted form."""
+    """Return pairs (child, parents) from dependencies given as mapping, frame, graph or pairs."""
     if value is None:
         return ()
     if hasattr(value, "columns"):

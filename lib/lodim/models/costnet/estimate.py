@@ -35,9 +35,11 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit path and frontier; yield (estimates, log, scores (n, K) of held-out rows) per budget.
+    """Fit the penalized path and the frontier (best models by price); yield a triple per budget.
 
-    One search serves several ascending budgets. A budget of None is chosen by held-out losses."""
+    The triple has the Estimates, the log (dict of convergence), and linear predictors (n, K) of the
+    rows of `eval_batch`, None without it. One search serves several ascending budgets. A budget of
+    None is chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -59,7 +61,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return models (PenaltyPath or CostFrontier) with `level` (K,) added to the intercepts."""
+    """Return models (PenaltyPath or CostFrontier) with `level` (K,) added to the intercepts.
+
+    `level` was subtracted from the response before fitting."""
     return replace(models, intercept=models.intercept + level)
 
 
@@ -228,7 +232,7 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Return the scores (n, K) of a batch's rows by model k of a PenaltyPath or CostFrontier."""
+    """Return linear predictors (n, K) of the rows of a batch by model k of a path or frontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     return data.scores(models.intercept[k], on, models.coef[k][on])

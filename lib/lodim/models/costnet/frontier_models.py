@@ -57,7 +57,9 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """Model of a frontier (best models by price) or penalized path, for standardized columns."""
+    """Model of a frontier (best models by price) or of a penalized path.
+
+    Coefficients are for p standardized columns and K linear predictors."""
 
     cost: float  # price of everything that it needs
     intercept: np.ndarray  # (K,)
@@ -108,10 +110,10 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """Return the model at a `position`, a pair (on_frontier, index).
+        """Return the model at a `position`: whether it is on the frontier, and its index there.
 
-        The index counts on the frontier (best models by price) if on_frontier, else on the lasso
-        path. paid : Purchases (prices and purchased items) of the models of the path"""
+        If it is not on the frontier (best models by price), the index is that on the penalized
+        path. `paid` has the purchases and prices of the models of the path."""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)
@@ -128,7 +130,7 @@ class ListedModel:
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return scores (n, K) of n rows without an offset.
+        """Return the linear predictors (n, K) of n rows, without an offset.
 
         X holds only the columns `kept`, in blocks of 64 rows."""
         # Row by row in a fixed order, so that results do not depend on the row's position.

@@ -120,9 +120,9 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return how each model was found: the name of the search rule, such as "group".
+    """Return for each model in `frame` the search rule that found it, such as "group", as text.
 
-    If its coefficients mix a penalized and an unpenalized fit, the weight of the latter follows."""
+    If the coefficients mix a penalized and an unpenalized fit, the weight of the latter follows."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 

@@ -104,7 +104,9 @@ class Settings:
 
 
 def _rules(rules):
-    """Return the search rules in their fixed order; raise an ArgumentError for other names."""
+    """Return the names of search rules (ways to find models) as a tuple, in a fixed order.
+
+    Raise an ArgumentError for other names."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     if names is None:
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")

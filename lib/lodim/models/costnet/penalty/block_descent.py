@@ -1,7 +1,7 @@
 """Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
 
-H (K, K, A, A) is the Hessian for K scores and A coefficients w (K, A), `c` minus the gradient.
-Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+H (K, K, A, A) is the Hessian for coefficients w (K, A) of K linear predictors, `c` minus the
+gradient. Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
 import numpy as np
 

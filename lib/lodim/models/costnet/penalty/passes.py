@@ -1,5 +1,6 @@
 """Passes over the rows: scores, slopes and curvatures of a loss, and moments of columns.
 
+Scores are linear predictors, K per row (one per class); slopes are derivatives of the loss in them.
 Rows are stored in tiles (blocks of 64 rows): X is (n_tiles, p, 64), scores are (n_tiles, K, 64).
 Column -1 is the intercept."""
 
@@ -66,7 +67,7 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """Return loss, curvature of its dual, and X'r for slopes r at scores f, as one array.
+    """Return loss, curvature of its dual, and X'r for slopes r at scores f, as one array to add up.
 
     Its length is 2 + K (1 + p) for K scores, p columns and an intercept. Rows come in blocks of 64.
     """
@@ -85,7 +86,7 @@ def curved_moments(X, y, weight, f, *, loss, columns, threads):
 
 
 def quadratic(X, y, weight, offset, *, spread, columns, threads):
-    """Return squared loss at the offset, X'r for residuals r, and moments of columns, as one array.
+    """Return squared loss at the offset, X'r for residuals r, and moments of columns, in one array.
 
     X holds blocks of 64 rows. y and offset are divided by `spread` first."""
     f = padded(offset, len(X), spread)

@@ -126,7 +126,9 @@ class PathProblem:
         return G
 
     def _by_kind(self, g):
-        """Split a gradient (K, 1 + p) into penalized (K, A) and unpenalized coefficients (K, F)."""
+        """Split a gradient (K, 1 + p) into those of penalized and unpenalized coefficients.
+
+        The parts are (K, A) and (K, F); the intercept comes first in g."""
         return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
 
     @cached_property
@@ -157,15 +159,13 @@ class PathProblem:
 
 @dataclass(frozen=True, eq=False)
 class PathSolution:
-    """Solutions for L penalties: penalized coefficients w (L, K, A) and unpenalized b (L, K, F).
+    """Solutions for L penalties, with K linear predictors each."""
 
-    loss is half the mean deviance, gap the duality gap; both (L,), as is n_iter."""
-
-    w: np.ndarray
-    b: np.ndarray
-    loss: np.ndarray
-    gap: np.ndarray
-    n_iter: np.ndarray
+    w: np.ndarray  # (L, K, A) penalized coefficients
+    b: np.ndarray  # (L, K, F) unpenalized coefficients
+    loss: np.ndarray  # (L,) half the mean deviance
+    gap: np.ndarray  # (L,) duality gap
+    n_iter: np.ndarray  # (L,) number of iterations
 
     @classmethod
     def from_steps(cls, steps):

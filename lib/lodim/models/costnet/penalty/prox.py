@@ -1,8 +1,9 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
-Coefficients w are (K, A), one row per score. Group g has the coefficients member[start[g]:start[g +
-1]]; dual vectors of all groups are (K, members). `nested` says
-for each block whether its groups are nested; `sign` is 1, -1, or 0 without a required sign."""
+Coefficients w are (K, A) for K linear predictors. Group g has the coefficients
+member[start[g]:start[g + 1]]; dual vectors of all groups are (K, members). A block is a set of
+groups that share coefficients; `nested` says for each block whether its groups are nested. `sign`
+is 1, -1, or 0 without a required sign."""
 
 import numpy as np
 

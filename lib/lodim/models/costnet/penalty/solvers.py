@@ -59,9 +59,10 @@ class MomentSolver:
 
 @dataclass(eq=False)
 class PathState:
-    """Current state of a path of penalties, for K scores.
+    """Current state of a path of penalties, for K linear predictors.
 
-    w (K, A), b (K, F) : penalized and unpenalized coefficients; f : scores in blocks of 64 rows
+    w (K, A), b (K, F) : penalized and unpenalized coefficients
+    f : linear predictors in blocks of 64 rows
     loss, c, slope : half the mean deviance at f; minus its gradient for w and for b
     bend : curvature of the dual, the sum over rows of squared slope over curvature
     dual (K, members) : dual vectors of the groups"""

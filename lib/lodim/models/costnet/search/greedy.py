@@ -23,10 +23,10 @@ MOST_BACKWARD = 40  # most states that the backward search improves
 def forward_selection(search):
     """Return models (SearchStates) of increasing price, by greedy selection.
 
-    At each of at most 200 prices, from the lowest, the best model that adds one candidate (with
-    everything it needs) to a cheaper model is improved by moves within the price. If it beats all
-    cheaper models, its own extensions enter the queue. So both the largest gain and the largest
-    gain per cost are found."""
+    A step takes the best model at the lowest price that is left, for at most 200 prices. If this
+    model beats all cheaper ones, it is improved by moves within its price. Its extensions by one
+    candidate (with everything it needs) are then put into a queue. So both the largest gain and the
+    largest gain per price are found."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -48,9 +48,10 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the selections of about the lowest price from the queue; return the best, refitted.
+    """Remove the selections of about the lowest price from the queue; refit and return two of them.
 
-    A selection is a set of candidate columns; `seen` are the selections refitted before."""
+    These have the best predicted criterion. A selection is a set of candidate nodes; those removed
+    before, in `seen`, are ignored."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)

@@ -19,7 +19,7 @@ TIE = 0.05  # difference of the criterion within which models of one price are t
 
 @dataclass(frozen=True, eq=False)
 class RuleResults:
-    """Models that the search rules found with some rows."""
+    """Models that the search rules found with some of the rows, such as all but one fold."""
 
     search: Any  # candidate columns and their refits
     paths: dict  # from rule to its PenaltyPath
@@ -33,9 +33,10 @@ class RuleResults:
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the nodes (L, m) used by the models of a rule's path, and their prices (L,).
+        """Return the nodes (L, m) used by the L models of a rule's path, and their prices (L,).
 
-        `choice` is the source that is used of each set of alternatives."""
+        `choice` (S,) is the source used of each of S sets of alternatives; nodes that need others
+        are left out."""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -45,7 +46,10 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Model of all rows, with the recipe to obtain a comparable model from other rows."""
+    """Model of all rows, and how to find a comparable model with other rows (such as a fold).
+
+    It is on the same rule's penalized path, or is the best model of any rule, for at most the same
+    price."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price

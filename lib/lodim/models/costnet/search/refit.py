@@ -63,7 +63,7 @@ def _moments(data, intercept, on, coef):
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Store of unpenalized models of the rows; each set of columns is fitted once."""
+    """Store of unpenalized models of the rows `data`; each set of columns is fitted once."""
 
     data: SearchData
     null: Refit  # without columns
@@ -94,7 +94,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` without those whose required sign forces a zero coefficient."""
+        """Return the columns `on` whose coefficient is not held at zero by a required sign."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -114,11 +114,11 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return the matrix (r, r) of a ridge that does not shrink what the rows determine.
+    """Return the matrix (r, r) of a ridge penalty for r columns `on`, which makes the fit unique.
 
-    It is `size` times the covariance of the columns. In directions that collinear columns leave
-    open, it shrinks coefficients per standard deviation, so that collinear columns share their
-    effect."""
+    It is `size` times the covariance of the columns. For collinear columns, a penalty on
+    coefficients per standard deviation is added in the directions that the rows do not determine,
+    so that these columns share their effect."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):

@@ -68,10 +68,10 @@ class SearchData:
         )
 
     def sum(self, work, *args):
-        """Sum the tuples work(data, *args) over spans (fixed ranges) of rows, in their order.
+        """Return the sum of the tuples work(data, *args) over fixed ranges of rows, in order.
 
-        work : module-level function of a span's SearchData, since it may run on workers of a
-        cluster"""
+        work : function of the SearchData of a range; it must be defined at module level, since it
+        may run on workers of a cluster"""
         if on_host(self.X) and len(self.y) <= SPAN_ROWS:
             return work(self, *args)
         return reduce(_added, self._pass(over_spans, work, args, threads=self.threads))
@@ -111,7 +111,9 @@ class SearchData:
         return _flat(self.X, self.columns, 1)[:, : len(self.y)]
 
     def scores(self, intercept, on, coef):
-        """Return scores (n, K) for an intercept (K,) and coefficients (r, K) of columns `on`."""
+        """Return linear predictors (n, K), given intercept (K,) and coefficients of columns `on`.
+
+        The coefficients are (r, K) for r columns; offsets are added."""
         if not on_host(self.X):
             return self._pass(rows_of_spans, SearchData.scores, (intercept, on, coef))
         score = self.offset + intercept
@@ -136,10 +138,10 @@ class SearchData:
         return XX, Xs, Xt
 
     def derivatives(self, score, rows=ALL):
-        """Return minus the slopes (r, K) of half the deviance at scores (r, K), and curvature (r,).
+        """Return minus the slopes (r, K) of half the deviance, and its curvature (r,), per row.
 
-        Both are weighted. For K classes the curvature is the mean eigenvalue of the Hessian on
-        scores that sum to zero."""
+        They are derivatives in the linear predictors `score` (r, K), times the row weights. For K
+        classes the curvature is the mean eigenvalue of the Hessian on scores that sum to zero."""
         weight, y = self.weight[rows], self.y[rows]
         if self.family.name == "gaussian":
             return (weight * (y - score[:, 0]))[:, None], weight

@@ -33,9 +33,10 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Return candidate models with the nonzero columns of each model of a penalized path.
+    """Return refitted candidate models with the nonzero columns of the models of a penalized path.
 
-    Each set of columns comes once, with its smallest lambda."""
+    Each set of columns comes once, with its smallest lambda. `rule` is the name of the search rule.
+    """
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -49,20 +50,20 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield path index, choice (S,) and candidates `used` (m,) per model of a path and choice.
+    """Yield index, choice (S,) and selection (m,) bool, for each model of a path and each choice.
 
-    S items can be obtained in several ways. A choice is one way (source) for each of them; `used`
-    are those candidates of the model that need no other source."""
+    There are S sets of alternative sources; a choice is one source per set. The selection marks
+    the candidate nodes with nonzero coefficients that need no other source."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidates each of L models of a path uses, (L, m) bool.
+    """Return which of m candidate nodes each of L models of a path uses, (L, m) bool.
 
-    The columns of a candidate occur once per source, if what it needs has several alternative
-    sources; any of these columns counts."""
+    A node is used if any of its columns has a coefficient that is not negligible. Copies of a node
+    for alternative sources own the same columns, so all of them count as used."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -73,10 +74,10 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return all choices of one source per set of alternatives, for the candidates `used`.
+    """Return the choices of one source per set of alternatives, for the nodes `used` (m,) bool.
 
-    A choice is a tuple (S,): a source that one of the nodes needs, or -1 if none needs it.
-    """
+    A choice is a tuple (S,), for S sets of alternatives: a source that one of the nodes needs, or
+    -1 if none needs any. At most 64 choices are returned."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
