@@ -37,10 +37,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the projection and yield (View, log, None) once.
+    """Fit the projection and its classifier; yield (View, log, None) once.
 
-    With `eval_batch`, yield (None, None, scores of its rows) for each gamma (kernel width) instead,
-    for cross-validation."""
+    In cross-validation, with held-out rows `eval_batch`, yield (None, None, linear predictors of
+    these rows) for each gamma (kernel width) instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -49,10 +49,11 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return scores (n, K), such as log-odds, of the rows of `test`, one array per gamma.
+    """Return linear predictors (n, K), such as log-odds, of the rows of `test`, a list by gamma.
 
-    Fits to `train` predict them; gamma is the kernel width. Searches start at first_gamma, from
-    many starts or from the projection warm_start (p, k). Without a fit, the null model predicts."""
+    They are by fits to `train` with kernel widths `gammas`. The first search has width first_gamma,
+    with many starts or from the projection warm_start (p, k). If no fit to `train` is possible, the
+    null model predicts."""
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
@@ -75,9 +76,9 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Return the projection with classifier (View) and the log under the problem's weights.
+    """Fit again with the problem's weights, for a bootstrap sample; return (View, log).
 
-    The search is that of `fit`, and so is the calibration. It is used for bootstrap fits."""
+    gamma of the starts and the calibration of probabilities are those of `fit`."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -118,7 +119,7 @@ def _counted(batch):
 class ClassRows:
     """Rows of positive weight: features X (m, p), class codes (m,), weights (m,).
 
-    position (m,) : positions in the batch
+    position (m,) : positions in the batch (all rows of the coded data)
     present (C,) : classes with rows; `code` numbers them 0, ..., C - 1
     within : coordinates in which rows have unit covariance within classes (Basis)"""
 
@@ -144,8 +145,8 @@ def fit_view(batch, settings, family, first_gamma=None):
     """Return the View (projection) in which classes overlap least, with its classifier, and a log.
 
     Overlap is measured by the Cauchy-Schwarz divergence; without classes the entropy is maximized
-    or minimized. With first_gamma, all starts use this kernel width, and the best result is
-    followed to the width of the settings."""
+    or minimized. With first_gamma, all starts use this kernel width; the best result is then
+    refined in steps up to the width of the settings. The log holds results of all starts."""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -170,7 +171,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _view_of_rows(manifold, batch, rows, settings, family):
     """Return the View (projection and classifier) of a search result, and coordinates (m, k).
 
-    Bounds on the overlaps of classes are still missing in the View."""
+    The coordinates are those of the m training rows. Bounds on class overlap are still zero."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -237,7 +238,10 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V (p, k), with class overlaps and classifier still missing."""
+    """Return the View of directions V (p, k); class overlaps are still zero, the classifier None.
+
+    X (m, p) and Z (m, k) are features and coordinates of rows, size (C,) weights of classes,
+    `manifold` is the result of the search."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -283,7 +287,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of at most 10,000 training rows, as a dict.
+    """Return deviance and balanced accuracy of about 10,000 training rows at most, as a dict.
 
     Each row is left out of the densities that classify it, but not of a user's estimator."""
     rows, score = _leave_one_out(problem, view)
@@ -296,9 +300,9 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows, and their scores (m, K), each row left out.
+    """Return a sample of the training rows (Rows), and their linear predictors (m, K).
 
-    A user's estimator is not refitted without the row."""
+    Each row is left out of its class density. A user's estimator is not refitted without it."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -310,10 +314,11 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate the class probabilities on held-out rows; return the classifier and measures.
+    """Calibrate class probabilities by cross-validation; return the new Rule and measures (dict).
 
-    Each held-out row is classified by a projection of other rows. The measures of a fold use the
-    calibration by the other folds. Folds differ from those that chose gamma (the kernel width)."""
+    Each held-out row is classified by a fit to other rows. The Rule is calibrated on all of them;
+    for the measures of a fold, only on the other folds. Folds differ from those that chose gamma
+    (the kernel width)."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -350,10 +355,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the calibration factor of each held-out row, (n, 1), chosen on the other folds.
+    """Return the calibration factor (inverse temperature) of each held-out row, (n, 1).
 
-    loss has a row per held-out row and a column per factor; part and draw are the row's fold and
-    division."""
+    It is chosen on the other folds of the same division into folds. loss has a row per held-out row
+    and a column per factor; part and draw (n,) are the row's fold and division."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),

@@ -127,10 +127,10 @@ class MelmFit(Fit):
             New data; needs the columns of the formula's right side.
         type : str, optional
             "response" (the default): probability of the second of two classes; for more classes one
-            column per class. "link": scores. "class": most probable class. "prob": one column with
-            the probability of each class. "projection": coordinates x1, ..., xk, the default
-            without a response. "density": log density of each class (without a response: of all
-            rows) in the projection.
+            column per class. "link": linear predictors, such as log-odds. "class": most probable
+            class. "prob": one column with the probability of each class. "projection": coordinates
+            x1, ..., xk, the default without a response. "density": log density of each class
+            (without a response: of all rows) in the projection.
         offset : None
             Not allowed, since there is no score to which it could be added.
         new_levels : {"error", "missing"}

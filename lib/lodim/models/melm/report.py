@@ -25,7 +25,7 @@ SAME_END, SIMILAR_END = 1e-6, 0.05  # relative distance to the largest divergenc
 
 
 def listing(fit):
-    """Return lines and table of the short print, with the largest loadings."""
+    """Return the lines and the table (largest loadings) that printing a fit shows."""
     lines = [f"Family: {fit.family.name}{_levels(fit)}", phrases.rows(fit)]
     if fit.levels is None:
         which = "First" if fit.settings.entropy == "max" else "Last"
@@ -230,7 +230,9 @@ def _class_notes(fit):
 
 
 def _held_out(fit):
-    """Return the note about measures on held-out rows; empty without such measures."""
+    """Return a sentence on how the held-out measures in summary() were computed.
+
+    It is empty if no rows were held out, because probabilities are not calibrated."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view fitted to other rows"

@@ -101,10 +101,11 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """Return V (p, k) in the reported basis; all bases of its span have the same divergence.
+    """Return the directions V (p, k) in another basis of their span, that of printed loadings.
 
-    Coordinates are uncorrelated with unit variances within classes. Class means differ most along
-    the first axes, the spreads of classes along the others."""
+    All bases have the same divergence. In this one, coordinates are uncorrelated with unit
+    variances within classes. Class means differ most along the first axes, the spreads of classes
+    along the others."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -123,10 +124,10 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) for which the largest loading of each column of V (p, k) is positive.
+    """Return signs (k,) by which to multiply V (p, k), so that each largest loading is positive.
 
     If the largest positive and negative loadings are equal, the longer tail of the coordinates Z
-    (n, k) is on the positive side."""
+    (n, k) is on the positive side. share (n,) are row weights that sum to one."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -134,9 +135,11 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k) along which class means, then spreads differ most; count the former.
+    """Return axes (k, k) and how many of them come from class means; the last come from spreads.
 
-    means (C, k) and covariances (C, k, k) are those of whitened classes."""
+    Along the first axes class means differ most, along the others the spreads of classes. share
+    (C,) are class shares; means (C, k) and covariances (C, k, k) are of coordinates with unit
+    covariance within classes."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

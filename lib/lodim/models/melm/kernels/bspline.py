@@ -1,7 +1,8 @@
 """Cubic B-splines that spread many rows over a grid, which replaces sums over all pairs of rows.
 
-Rows are columns of Z (r, n), sorted by class; stripe s of T holds rows [n s / T, n (s + 1) / T).
-The grid is periodic with three axes; axes beyond k have one node (grid point)."""
+Rows are columns of Z (r, n), sorted by class. They are divided into T equal ranges ("stripes") that
+run in parallel: stripe s holds rows [n s / T, n (s + 1) / T). The periodic grid has three axes, of
+which those beyond the k dimensions have one node (grid point)."""
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def field_slopes(field, shape, at, value, slope, out):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def add_products(Z, first, g, size, out):
-    """Add Z[:, first:first + size] g' to out, in place."""
+    """Add Z[:, first:first + size] g' to out, in place; g (k, size) are gradients at these rows."""
     for d in range(Z.shape[0]):
         z = Z[d, first : first + size]
         for j in range(out.shape[1]):

@@ -189,10 +189,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between rows of two spans (first, stop), and add their forces.
+    """Return the sum of kernels between two ranges of rows (first, stop), and add their forces.
 
-    A force is a kernel times the difference of its two rows. If `same`, the spans start with the
-    same row, and pairs of different rows count twice."""
+    A force is a kernel times the difference of its two rows; those on the rows are added to
+    forces_a and forces_b (k, n). If `same`, the ranges start with the same row, and pairs of
+    different rows count twice. scratch holds work arrays."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -225,11 +226,12 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum the kernels over all pairs of rows; unit t is part t % stripes of problem t // stripes.
+    """Sum the kernels over all pairs of rows, in parallel tasks lo to hi - 1.
 
-    A problem is one projection. Fills totals (units, C, C), A <= B, by pair of classes, and forces
-    (units, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each class, psi being
-    the kernel."""
+    Task t has a share of the rows, number t % stripes, of projection t // stripes. Fills totals
+    (tasks, C, C) by pair of classes A <= B, and forces (tasks, C, k, n) with sum_b w_i w_b psi_ib
+    (u_i - u_b) over the rows b of each class. psi is the kernel times exp(shift), which prevents
+    underflow."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -252,7 +254,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    There are q projections P; distances are in units of the kernel of the pair (root), A < B."""
+    There are q projections P and pairs of classes A < B; distances are in units of their kernel
+    (root). Added to exponents, shift prevents underflow."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):

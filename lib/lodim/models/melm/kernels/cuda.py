@@ -65,7 +65,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 def closest(X, weight, owner, begin, V, root):
     """Return half of the smallest squared distance between rows of two classes, (q, C, C).
 
-    There are q projections V; distances are in units of the kernel of the pair (root), A < B."""
+    There are q projections V and pairs of classes A < B; distances are in units of their kernel
+    (root). Added to exponents, the result prevents underflow."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)

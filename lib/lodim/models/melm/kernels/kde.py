@@ -97,9 +97,10 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of the sum of the kernels of class c at row i of P (k, m).
+    """Fill out[i, c] with the log of the sum of the kernels of class c at column i of P (k, m).
 
-    classes is a ClassTiles. tile, place (m,) say where row i is and must be left out, or -1."""
+    Computed for points lo * step to hi * step - 1. classes is a ClassTiles. tile, place (m,) say
+    where point i itself is in it and must be left out, or -1."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -38,10 +38,11 @@ def shares(size, average=False):
 
 
 class SpanObjective:
-    """Base class of objectives, negated, that depend only on the span of a projection V (r, k).
+    """Base class of objectives that depend only on the span of a projection V (r, k).
 
-    The value is that of an orthonormal basis of the span. With `penalty`, |V'V - I|^2 is subtracted
-    (Eq. 2). There are q projections (problems) at a time."""
+    A call returns the negative value, for minimization, of an orthonormal basis of the span. The
+    value of V M is lower than that of V by `degree` log |det M|, which is corrected. With
+    `penalty`, |V'V - I|^2 is subtracted (Eq. 2). There are q projections at a time."""
 
     precision, scaled = 1e-14, False
 
@@ -81,8 +82,7 @@ class SpanObjective:
 class Divergence(SpanObjective):
     """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
 
-    The entropy of a single class grows by log |det M| if V is replaced by V M.
-
+    For a single class it is the entropy.
     sample : rows of the classes
     share : (C, C) weights of log ip_AB (see `shares`) in the divergence
     h2 : (C,) squared bandwidths
@@ -170,7 +170,9 @@ class Divergence(SpanObjective):
 
 
 def _vanished(totals, stripes):
-    """Return whether sums of kernels are too small to be accurate, by projection and class pair."""
+    """Return which sums of kernels are too small to be accurate, (q, C, C), by pair of classes.
+
+    totals (q * stripes, C, C) hold parts of the sums for q projections."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 

@@ -37,8 +37,9 @@ class Plan:
     average : for more than two classes, weight pairs by the products of their shares
     smallest : for one class, search the smallest entropy
     exact_rows : sums over pairs are exact up to this many rows; beyond, they may be approximate
-    refined, rough : number of results that are refined over all rows, to `ftol`, and ftol before
-    max_iter, tol, ftol, threads : as in `solve.lbfgs`
+    refined : number of results that are refined over all rows
+    rough, ftol : relative gain at which L-BFGS stops before and after this
+    max_iter, tol, threads : as in `solve.lbfgs`
     engine : `cpu`, `cuda` or `auto`"""
 
     k: int = 2
@@ -123,7 +124,9 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
 
 def steps(first, last):
-    """Return gammas in geometric steps from the first to the last, both included."""
+    """Return gammas (kernel widths) in geometric steps from `first` to `last`, both included.
+
+    Small steps let the projection follow the width continuously."""
     count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
@@ -141,7 +144,9 @@ def _coordinates(X, code, weight, plan, within):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the best projection of a search from starts theta (q, r, k) with some names."""
+    """Return the best projection (Manifold) of a search from starts theta (q, r, k).
+
+    theta holds directions in whitened coordinates; `names` are the kinds of the starts."""
     few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
@@ -152,9 +157,10 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _over_all_rows(sample, ends, names, basis, plan):
-    """Return the best projection after refining the best results `ends` on more rows.
+    """Return the best projection (Manifold) after refining the best L-BFGS results `ends`.
 
-    Sums over pairs of rows are approximate or exact."""
+    Sums over all pairs of rows are approximated if that is accurate; otherwise they are exact for a
+    random sample."""
     n_exact = max(FINE, plan.exact_rows)
     if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
         try:
@@ -173,12 +179,12 @@ def _over_all_rows(sample, ends, names, basis, plan):
 
 
 def _valued(objective, ends):
-    """Return the results `ends` of a search with their values under another objective."""
+    """Return the L-BFGS results `ends` with their values under another objective."""
     return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
 def _continue(objective, ends, plan):
-    """Return the results `ends` after refining the best ones."""
+    """Return the L-BFGS results `ends` after continuing the best ones to the final tolerance."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -208,7 +214,7 @@ def make_objective(sample, plan):
 
 
 def _arguments(sample, plan):
-    """Return the common arguments of Divergence and Approximation, as a tuple."""
+    """Return the arguments (sample, share, h2, k, threads) of Divergence and Approximation."""
     h2 = bandwidths(sample.size, plan.k, plan.gamma)
     return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
 
@@ -221,7 +227,7 @@ def _grid_nodes(n, n_exact):
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the search results `ends`; names are the kinds of starts."""
+    """Return the best of the L-BFGS results `ends` as a Manifold; names are the kinds of starts."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)

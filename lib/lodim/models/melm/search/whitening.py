@@ -112,8 +112,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    values are nonzero eigenvalues of the covariance of rows (n_rows, p). shrinkage_factor
-    multiplies the odds of the Ledoit-Wolf intensity."""
+    values are nonzero eigenvalues of the covariance of centred rows (m, p), share (m,) are row
+    weights, n is their sum. shrinkage_factor multiplies the odds s / (1 - s) of the Ledoit-Wolf
+    intensity s."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -122,10 +123,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Return directions (p, r), extended by those in which only class means differ; variances (r,).
+    """Extend directions (p, r) by those in which only class means differ; return variances too.
 
-    varies (p,) says which features vary within classes; others, which give the class, are ignored.
-    """
+    between (C, p) are centred class means; the new variances are zero. varies (p,) says which
+    features vary within classes; other features, which give the class, are ignored."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -152,7 +153,7 @@ def _separates(rows, between, vectors):
 
 
 def _eigen_of_rows(rows):
-    """Return eigenvalues (m,) and eigenvectors (p, m) of rows' rows, largest first."""
+    """Return eigenvalues (m,) and eigenvectors (p, m) of A'A for rows A (n, p), largest first."""
     n, p = rows.shape
     if p <= n:
         values, vectors = np.linalg.eigh(rows.T @ rows)
