@@ -97,7 +97,10 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ with a model function's keyword arguments, less `without`, plus `own`."""
+    """Return an __init__ whose signature scikit-learn can read.
+
+    It has the keyword arguments of a model function except `without`, plus `own` with defaults.
+    """
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -119,7 +122,10 @@ def _constructor(function, without, own):
 
 
 def _one_each(name, values, data):
-    """Return values as an array with one value per row of the data, (n,)."""
+    """Return values as an array (n,); raise if they are not one per row of the data.
+
+    `name` is the argument's name for the error.
+    """
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
         raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
@@ -127,7 +133,10 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the fold of each row, (n,), for a scikit-learn splitter that tests each row once."""
+    """Return the fold of each row, (n,), from a scikit-learn splitter.
+
+    Raises an ArgumentError unless each row is in one test set.
+    """
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -143,7 +152,8 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    A subclass declares its model, arguments that it lacks or adds, and settings that cv= chooses.
+    A subclass declares its model function, arguments that it lacks (`without`) or adds (`own`), and
+    settings that cv= chooses (`chooses`).
     """
 
     _model: str
@@ -188,7 +198,10 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the fit of the model, with settings chosen by itself or by cross-validation."""
+        """Return the fit of the model; with cv= (`folds`), the best one of `lodim.cv`.
+
+        X, y and groups are those of fit(); `data` has both as one frame.
+        """
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -222,7 +235,10 @@ class _Estimator(BaseEstimator):
         return f"{left} ~ {right}".strip()
 
     def _frame(self, X, reset=False):
-        """Return X as a frame, with column names x0, x1, ... if it has none."""
+        """Return X as a frame, with column names x0, x1, ... if it has none.
+
+        `reset` (in fit) stores the columns; later calls are checked against them.
+        """
         if hasattr(X, "columns") and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):
@@ -243,13 +259,13 @@ class _Estimator(BaseEstimator):
         return [f"x{j}" for j in range(self.n_features_in_)]
 
     def _predicted(self, X, type):
-        """Return predictions of the fit for X, which may be missing (NaN)."""
+        """Return predictions of a `type` for X; some may be missing (NaN)."""
         check_is_fitted(self, "fit_", msg=UNFITTED)
         frame, how = self._frame(X), {"new_levels": self.new_levels} | self._of_predict
         return in_pandas(self.fit_.predict)(frame, type, **how)
 
     def _answers(self, X, type):
-        """Return predictions of the fit for X; raise DataError if a row has no prediction."""
+        """Return predictions of a `type` for X; raise DataError if a row has no prediction."""
         values = self._predicted(X, type)
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
@@ -342,7 +358,7 @@ class _Classifier(_Supervised, ClassifierMixin):
         return self._answers(X, "prob").to_numpy(dtype=float)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: log-odds of the second class, (n,); for several classes scores (n, K)."""
+        """Return the log-odds of the second class, (n,), or K classes' linear predictors (n, K)."""
         return self._answers(X, "link").to_numpy(dtype=float)
 
 

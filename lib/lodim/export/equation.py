@@ -20,7 +20,10 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit's predictions for one row of data, as symbolic expressions."""
+    """Computation of a fit's predictions for one row of data, as symbolic expressions.
+
+    `write` functions turn it into Python, JavaScript, SQL or ONNX.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -37,9 +40,9 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit, or raise ArgumentError if a part of it cannot be written out.
 
-    scores(features, offset) is the model's function: it returns expressions of the link scores
-    (without a response: (label, expression) pairs), and conditions of rows that it does not
-    predict.
+    kind is the model's name. scores(features, offset) is the model's function: it returns
+    expressions of the linear predictors (without a response: (label, expression) pairs), and
+    conditions of rows that it does not predict. new_levels is as in `predict`.
     """
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
@@ -58,7 +61,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the expression of the offset, a column of the data; zero without one."""
+    """Return the expression of the offset, which is a column of the data; zero without offset."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -73,7 +76,10 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return a dict class (None for a number) -> expression of the prediction, from link scores."""
+    """Return the predictions: dict class -> expression of its probability, or None -> of the mean.
+
+    scores are expressions of the linear predictors.
+    """
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -103,7 +109,7 @@ def _difference(one, other):
 
 
 def _texts(equation):
-    """Yield all texts of the user (names, levels) that the written code will contain."""
+    """Yield all column names and levels that the written code will contain, to check them."""
     for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
         if isinstance(node, Column):
             yield node.name

@@ -20,13 +20,13 @@ LOGIC = (
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Base class of the nodes of an expression; `label` is a readable name, if any."""
+    """Base class of the nodes of an expression; `label` is its readable name in code, or empty."""
 
     label: str = field(default="", kw_only=True)
 
     @property
     def parts(self):
-        """Other nodes from which this node is computed."""
+        """Nodes from which this node is computed, such as the terms of a sum."""
         return getattr(self, "args", ())
 
     @property
@@ -57,7 +57,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A named function of other expressions; each writer of code has a table of all functions."""
+    """A function of other expressions, by its name in the function table of every writer."""
 
     function: str
     args: tuple
@@ -79,7 +79,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """The value that belongs to the first true condition, or else the default."""
+    """The value of the first condition that is true, the default if none is."""
 
     conditions: tuple
     values: tuple
@@ -98,9 +98,10 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """A sum of kernels, sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args, or its log.
+    """A sum of Gaussian kernels, sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args.
 
-    points (m, k) : m points in k dimensions; weights (m,), positive if `log`
+    points (m, k) : m points in k dimensions; weights (m,)
+    log : whether the value is the logarithm of the sum; weights are then positive
     """
 
     args: tuple
@@ -123,12 +124,12 @@ def call(function, *args):
 
 
 def labelled(node, label):
-    """Return a copy of an expression with a readable name; itself without a label."""
+    """Return a copy of an expression with a readable name; the expression if label is empty."""
     return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
-    """Return the expression bias + weights @ args; constant terms go to the bias."""
+    """Return the expression bias + sum_i weights_i args_i; constant terms go to the bias."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -149,7 +150,7 @@ def product(nodes):
 
 
 def either(conditions):
-    """Return the condition "one of the conditions is true", or None without any."""
+    """Return the condition that at least one condition is true; None for an empty list."""
     first, *rest = conditions or [None]
     for condition in rest:
         first = call("or", first, condition)
@@ -162,7 +163,7 @@ def indicator(condition):
 
 
 def lookup(source, levels, values, default):
-    """Return an expression with the value of `source`'s level, or the default for others."""
+    """Return an expression that maps source = levels[i] to values[i], other levels to default."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -174,10 +175,10 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Return q expressions in x that are polynomials between breaks (m + 1,).
+    """Return q expressions in x, each a polynomial of degree d between successive breaks (m + 1,).
 
-    The outer pieces continue beyond. coefs (m, d + 1, q) refer to a variable from -1 to 1 within a
-    piece, lowest power first.
+    The first and last polynomial continue outside the breaks. coefs (m, d + 1, q), lowest power
+    first, refer to a variable that goes from -1 to 1 between two breaks.
     """
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
@@ -205,13 +206,13 @@ def scaled(x, mean, scale, label=""):
 
 
 def within(x, lower, upper, middle, label=""):
-    """Return an expression that is x if x lies within the limits, else `middle`."""
+    """Return an expression that is x if lower <= x <= upper, else the constant `middle`."""
     far = call("lt", x, lower), call("gt", x, upper)
     return Case(far, (constant(middle), constant(middle)), x, label=label)
 
 
 def in_order(roots):
-    """Return all nodes needed for the expressions `roots`, each once and after its parts."""
+    """Return all nodes needed to compute the expressions `roots`, each once, after its parts."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()
@@ -225,5 +226,5 @@ def in_order(roots):
 
 
 def is_whole(value):
-    """Return whether a level can be written exactly: it is finite, and its float is not rounded."""
+    """Return whether a level can be written exactly: text, bool, or a number equal to a float."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

@@ -26,8 +26,8 @@ LETTERS = 40  # largest number of characters of a name
 class Infix:
     """Writer of expressions as text; parts used twice or with a label get a name.
 
-    A subclass provides `functions`: a dict from names of functions to a text with {} for the
-    arguments, its precedence and that of its parts.
+    A subclass provides `functions`: a dict from names of functions to (text with {} for the
+    arguments, precedence of the text, least precedence of arguments without brackets).
     """
 
     functions: Mapping[str, tuple] = MappingProxyType({})
@@ -47,7 +47,7 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the parts of an expression that occur more than once in its text."""
+        """Return the parts of an expression that occur more than once in its text, to name them."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
@@ -61,7 +61,7 @@ class Infix:
         return self.names[id(node)]
 
     def unused(self, hint):
-        """Return a new identifier that resembles a hint."""
+        """Return a new identifier made from a hint, such as a label."""
         plain = re.sub(r"[^a-z0-9]+", "_", hint.lower()[: 4 * LETTERS]).strip("_")[:LETTERS]
         plain = plain.strip("_") or "v1"
         plain = plain if plain[0].isalpha() else f"x_{plain}"
@@ -83,7 +83,7 @@ class Infix:
         return f"({text})" if binds < least else text
 
     def formula(self, node):
-        """Return the text that computes an expression, and its precedence."""
+        """Return the text that computes an expression, and the precedence of its operator."""
         if isinstance(node, Sum):
             return self.sum(node)
         if isinstance(node, Case):
@@ -102,7 +102,10 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return the text of a sum, bias + w * x + ..., in bracketed groups, and its precedence."""
+        """Return the text of a sum, bias + w * x + ..., and its precedence.
+
+        Long sums are split into bracketed groups, since some parsers limit the depth of nesting.
+        """
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -157,7 +160,7 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield lines that compute the named parts needed for `roots`, unless already written."""
+        """Yield the lines, not written before, that compute named parts needed for `roots`."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
@@ -178,7 +181,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def points(self):
-        """Yield (name, rows) per table of kernels; a row is a list of weight and coordinates."""
+        """Yield (name, rows) per sum of kernels; a row is weight and coordinates of a point."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
@@ -186,7 +189,7 @@ class Program(Infix):
 
 
 def _added(pieces):
-    """Return terms, each a text with its sign, joined as one sum."""
+    """Return pieces, pairs (sign, text), joined as the text of one sum."""
     (sign, first), *rest = pieces
     head = f"-{first}" if sign == "-" else first
     return head + "".join(f" {sign} {text}" for sign, text in rest)

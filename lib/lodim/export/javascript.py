@@ -114,7 +114,7 @@ class _JavaScript(Program):
     # Function ----------------------------------------------------------------------------------
 
     def function(self):
-        """Return the whole text of the function and its helpers."""
+        """Return the text of predict(row), after the helpers and tables that it uses."""
         body = "\n".join(f"  {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
@@ -130,7 +130,10 @@ class _JavaScript(Program):
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def result(self, values):
-        """Return a number, or the text of a list of [class, value], since objects reorder keys."""
+        """Return the text of the result: a number, or a list of pairs [class, value].
+
+        A JavaScript object would reorder classes such as "1".
+        """
         if None in self.answers:
             return values[0]
         pairs = zip(map(str, self.answers), values, strict=True)

@@ -41,7 +41,10 @@ def write(equation):
 
 
 class _Graph:
-    """Builder of an ONNX graph in which each expression is a tensor (n, 1) or (1, 1)."""
+    """Builder of an ONNX graph: an expression is a tensor (n, 1), or (1, 1) if constant.
+
+    Methods return names of tensors.
+    """
 
     def __init__(self, onnx, equation):
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
@@ -74,7 +77,7 @@ class _Graph:
         return out
 
     def array(self, values, dtype=np.float64):
-        """Return the name of a constant tensor."""
+        """Return the name of a constant tensor with these values; equal ones are stored once."""
         values = np.asarray(values, dtype)
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self.constants:
@@ -83,7 +86,7 @@ class _Graph:
         return self.constants[key].name
 
     def single(self, operator, value):
-        """Return the output of an operator that is computed in single precision."""
+        """Return the output of an operator that is computed in single precision, then cast back."""
         kinds = self.onnx.TensorProto
         low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
         return self.add("Cast", low, to=kinds.DOUBLE)
@@ -127,7 +130,7 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a logical expression; columns of truth values hold doubles."""
+        """Return the bool tensor of a logical expression or of a column with doubles 0 and 1."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
@@ -234,7 +237,7 @@ class _Graph:
         return self.add("Sub", a, self.add("Mul", b, self.floor_divide(a, b)))
 
     def arctan2(self, y, x):
-        """Return the angle of the point (x, y), computed from the arctangent of y / x."""
+        """Return the angle of the point (x, y), from the arctangent of y / x and the signs."""
         zero, pi = self.array([[0.0]]), self.array([[np.pi]])
         angle = self.single("Atan", self.add("Div", y, x))
         turned = self.add("Where", self.add("Less", y, zero), self.add("Neg", pi), pi)
@@ -299,7 +302,7 @@ class _Graph:
         return self._described(graph, answers)
 
     def _refused_numbers(self):
-        """Return a bool tensor (n, 1): rows with a number that is too large to compute with."""
+        """Return a bool tensor (n, 1) that marks rows with a number too large to compute with."""
         found = None
         for column in self.equation.columns:
             value = self.value(column)
@@ -311,7 +314,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the model of a graph, with its classes, title and producer."""
+        """Return the ModelProto of a graph, with classes, title and producer as metadata."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         model = self.helper.make_model(
             graph,

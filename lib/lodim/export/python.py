@@ -210,7 +210,10 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """Return the lines of an assignment, wrapped if it is long and contains no text constant."""
+    """Return the lines of name = text, wrapped if they are long and without a text constant.
+
+    `note` is a comment for the first line, or empty.
+    """
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

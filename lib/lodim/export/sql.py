@@ -42,7 +42,7 @@ def write(equation, dialect, table):
 
 
 def quoted(name):
-    """Return a name in double quotes, so that it may contain any character."""
+    """Return a name in double quotes (doubled inside), so that any character is allowed."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -52,7 +52,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the template of an SQL function that is NULL unless a condition holds."""
+    """Return an entry of `functions`: a function that is NULL unless a condition holds."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -112,7 +112,10 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id of an expression -> number of the query step that computes it."""
+        """Return a dict id(expression) -> number of the query step that computes it.
+
+        A named expression is a column of its step, which later steps use.
+        """
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -216,7 +219,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first step of the query, which reads the columns of the table."""
+        """Return the first step of the query, which reads the table's columns (`nodes`)."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]
@@ -242,6 +245,6 @@ class _SQL(Infix):
 
 
 def _any(conditions):
-    """Return the SQL condition that one of the conditions is true, in bracketed groups."""
+    """Return the SQL condition that at least one condition is true; NULL counts as false."""
     groups = [" OR ".join(conditions[i : i + GROUP]) for i in range(0, len(conditions), GROUP)]
     return f"coalesce({' OR '.join(f'({group})' for group in groups) or 'FALSE'}, FALSE)"

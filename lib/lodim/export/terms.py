@@ -76,7 +76,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (levels, other levels that count as missing; None for all)."""
+        """Return a dict column -> (known levels, new levels that count as missing).
+
+        `forgiven` has the pairs of columns with such new levels; None stands for all new levels.
+        """
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -123,7 +126,7 @@ class Inputs:
         return either([missing, call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Record the conditions under which a column raises an error or gives no prediction."""
+        """Add to refusals and unknown the conditions of rows with bad values in a column."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -166,12 +169,12 @@ class Inputs:
         return out
 
     def _may_be_far(self, term, k):
-        """Return whether feature k, made by a term, can become too large for predict()."""
+        """Return whether feature k, made by a term, can be so large that predict() refuses it."""
         largest = math.prod(map(_largest, term)) + abs(self.design.mean[k])
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return the numeric columns that a factor of a formula's term makes, as expressions."""
+        """Return the numeric columns of one factor (such as log(x) in log(x):z), as expressions."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -209,7 +212,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return the columns that a condition in a formula makes, as expressions."""
+        """Return the columns of a logical factor such as (x > 1), as expressions."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -219,7 +222,10 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression with the levels of a categorical factor: a column or C(column)."""
+        """Return the expression whose values are the levels of a categorical factor.
+
+        It is a column, or the argument of C(); rows with new levels are refused.
+        """
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -232,7 +238,7 @@ class Inputs:
 
 
 def _largest(part):
-    """Return an upper bound of the absolute values of a factor of a formula's term."""
+    """Return an upper bound of the absolute values of one factor of a term."""
     if isinstance(part, factors.Numeric):
         return LARGEST
     if isinstance(part, factors.Expression):
@@ -241,7 +247,10 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a formula's call is finite for every number; bs() overflows far outside."""
+    """Return whether a call in a formula is finite for every number, as center(x) is.
+
+    bs() is not: it overflows far outside its knots.
+    """
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -256,7 +265,7 @@ def _compares_with_text(node, name):
 
 
 def _truths(node):
-    """Return the children of a formula's syntax node that must be true or false."""
+    """Return the operands of a Python syntax node that must be logical, such as both sides of &."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
         return (node.left, node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
@@ -273,12 +282,12 @@ class _Translation:
         self.inputs, self.states = inputs, list(states)
 
     def columns(self, node):
-        """Return the columns that a part of the formula's syntax tree makes, as expressions."""
+        """Return the numeric columns that a Python syntax node makes, as a list of expressions."""
         value = self.value(node)
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """Return the expression of a part of the formula's syntax tree, or a list for a spline."""
+        """Return the expression of a Python syntax node; a list if it has columns, as a spline."""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
@@ -305,7 +314,7 @@ class _Translation:
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
-        """Return the expression of a part of the formula's syntax tree that has a single column."""
+        """Return the expression of a Python syntax node that makes a single column."""
         (value,) = self.columns(node)
         return value
 
@@ -324,7 +333,7 @@ class _Translation:
         return found
 
     def called(self, node):
-        """Return the expression of a call of a function that formulas may use."""
+        """Return the expression of a function call in a formula; a list for splines."""
         name = function_name(node.func)
         if name == "I":
             return self.value(node.args[0])
@@ -408,7 +417,8 @@ def _values(name, state, at, settings, words):
 def _between(breaks, degree, values):
     """Return coefficients (m, degree + 1, q) of the polynomials that equal `values` in each piece.
 
-    Each is in u from -1 to 1, interpolated at Chebyshev points for accuracy.
+    m pieces lie between the breaks (m + 1,); values(x) gives q columns. A polynomial is in u, from
+    -1 to 1 within its piece, interpolated at Chebyshev points for accuracy.
     """
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
@@ -426,7 +436,7 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the centre and scale of each column, from the learned state of a standardization."""
+    """Return mean and SD of each column, as center(), scale() or standardize() learned them."""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -448,7 +458,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of an arithmetic operation; small integer powers become products."""
+    """Return the expression of an operation on two expressions; small powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:
