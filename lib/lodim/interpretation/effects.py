@@ -76,7 +76,7 @@ def effects(
         respect to a number; for levels mean change from the most frequent level. "importance":
         increase of the mean deviance if the values of a column are permuted; needs the response.
     type : {"response", "link"}, default="response"
-        Scale of the predictions: mean of the response (probabilities for classes) or link score.
+        Scale of the predictions: mean of the response (probabilities for classes), or link scale.
     by : column name, optional
         Separate effects for the rows of each value of a column.
     interval : Bootstrap, optional
@@ -287,7 +287,7 @@ class Effects:
     rugs : dict
         Quantiles of each numeric feature, and shares of the levels of all other features, by name.
     spreads : dict
-        Standard deviation of each numeric feature, 1 for levels.
+        Standard deviation of each numeric feature; 1 for a feature with levels.
 
     See Also
     --------

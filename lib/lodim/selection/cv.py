@@ -235,11 +235,11 @@ class CV(Generic[FitT_co]):
     best : Fit
         Fit to all rows with the settings chosen by `rule`.
     penalties, stages, budget
-        Names of the model's penalties, number of stages, and limit of its price.
+        Names of the model's settings for penalties, number of stages and largest price.
     held_out : str
-        Units that folds hold out as a whole; empty for single random rows.
+        Groups or blocks of rows that folds hold out as a whole; empty for single random rows.
     grid_ends : tuple of str
-        Settings with their best value at an end of the grid that the model could go beyond.
+        Texts on settings whose best value is at an end of the grid, which could be extended.
 
     See Also
     --------

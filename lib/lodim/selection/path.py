@@ -49,15 +49,15 @@ def path(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. If a number of stages (`m` of gbmap) is not given, it is the model's
-        `path_stages` for every penalty.
+        Arguments of the model. If a number of stages (such as `m`, learners of gbmap) is not given,
+        all fits use the model's setting `path_stages`.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
         Smallest penalty divided by lambda_max, which gives (nearly) the null model. (1e-9 for
         lambda_w of proset.)
     lambdas : array, optional
-        Penalties to use instead.
+        Penalties to use instead of the default sequence.
     penalty : str, optional
         Name of the penalty to vary; default: the model's first, such as `lambda_v` of proset.
     progress : bool, optional

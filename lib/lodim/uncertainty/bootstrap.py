@@ -60,8 +60,9 @@ def bootstrap(
     seed : int, default=0
         Seed of the weights. Results do not depend on `threads` or the order of rows.
     reselect : bool, default=False
-        Choose open settings again in each replicate, so that intervals account for this choice. By
-        default the settings, and the knots, levels and means that the formula learned, are fixed.
+        Choose settings that you did not give again in each replicate, so that intervals account for
+        this choice. By default the settings, and the knots, levels and means that the formula
+        learned, are fixed.
     threads : int, optional
         Number of replicates fitted in parallel. Default: all threads, or one up to 2,000 rows.
     progress : bool, optional

@@ -82,9 +82,10 @@ def conformal(
         Rows with equal values are held out together and count as one unit. Groups must be
         exchangeable; the coverage is for a random row of a new group. 90% needs 9 groups.
     reselect : bool, default=False
-        For "cv+" and "jackknife+", choose open settings in each fit. By default they are chosen
-        once on all rows: this is faster but not covered by the theorem, and residuals are slightly
-        too small if many settings are chosen from few rows. "split" never uses held-out rows.
+        For "cv+" and "jackknife+", let each fit choose the settings that you did not give. By
+        default they are chosen once on all rows: this is faster but not covered by the theorem, and
+        residuals are slightly too small if many settings are chosen from few rows. "split" never
+        chooses settings with held-out rows.
     seed : int, default=0
         Seed of the folds, and of the model if it takes a seed.
     progress : bool, optional

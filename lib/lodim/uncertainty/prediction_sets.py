@@ -95,7 +95,7 @@ class Conformal(Generic[FitT_co]):
     Attributes
     ----------
     fit : Fit
-        Fit whose predictions are shown: to all rows or, for "split", to rows that are not held out.
+        Fit that makes the predictions: to all rows or, for "split", to the rows not held out.
     full : Fit or None
         Fit to all rows; None for method "split", which only has the fit in `fits`.
     fits : tuple of Fit
@@ -103,7 +103,7 @@ class Conformal(Generic[FitT_co]):
     held_out : HeldOut
         Score, fold and weight of each held-out row.
     says : ConformityScore
-        Score, level and seed.
+        Kind of conformity score, its level and seed.
     guarantee : Guarantee
         Method and coverage guarantee.
     table : DataFrame
@@ -197,7 +197,7 @@ class Conformal(Generic[FitT_co]):
         -----
         DataWarning
             If too few rows were held out for the level. Or if at least 20 new rows differ from the
-            rows of the call, so that coverage is not guaranteed: a feature's mean has moved by over
+            training rows, so that coverage is not guaranteed: a feature's mean has moved by over
             a quarter of a standard deviation, and significantly. Not tested with groups.
 
         See Also

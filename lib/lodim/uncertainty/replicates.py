@@ -34,11 +34,11 @@ class Bootstrap(Generic[FitT_co]):
     values : array (n, q)
         Estimates of the replicates; `replicates` returns them as a frame.
     seed, reselect
-        As given.
+        Arguments of `bootstrap`.
     n_units : int
-        Number of weighted units (rows or groups) with positive weight.
+        Number of rows, or of groups if rows of a group share a weight.
     units : str
-        Name of the units.
+        Name of these units, such as "rows".
     n_failed : int
         Number of replicates that did not converge; they are included.
     fits : tuple of Fit
@@ -147,7 +147,7 @@ class Bootstrap(Generic[FitT_co]):
             Arguments of the fit's `predict`.
         type : {"interval"}
         of : {"mean", "link"}, default="mean"
-            Mean of the response (probabilities for classes), or link score.
+            Mean of the response (probabilities for classes), or the prediction on the link scale.
         level : float, default=0.95
 
         Returns

@@ -120,9 +120,9 @@ def stability(
         Model that selects features: `costnet`, `proset` (features of positive weight), `ripr`
         (features of its views, and views), `gbmap` with l1_ratio above 0.
     formula, data, **arguments
-        Arguments of the model. Open settings are chosen once, on all rows. A larger penalty or
-        smaller budget selects fewer terms, and gives a lower bound. `costnet` is fast with
-        lambda_; with a budget each half repeats the search.
+        Arguments of the model. Settings that you do not give are chosen once, on all rows. A larger
+        penalty or smaller budget selects fewer terms, and gives a lower bound. `costnet` is fast
+        with lambda_; with a budget each half repeats the search.
     cutoff : float, default=0.9
         Smallest share of the fits that makes a term stable, above 0.5 and at most 1.
     n : int, default=50
