@@ -391,7 +391,7 @@ class Learner(Generic[FitT]):
 
     @property
     def stop(self) -> str | None:
-        """Reason to stop labelling, or None; see Notes of `lodim.active`."""
+        """Reason to stop labelling; None as long as there is none. See Notes of `lodim.active`."""
         agreement, rounds, target = self._stop
         last = self._rows[-1]
         if target is not None and 1.0 - last["accuracy"] <= target:

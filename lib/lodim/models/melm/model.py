@@ -68,7 +68,11 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a projection, calibrated on held-out rows unless part of a path."""
+        """Return the MelmFit of a projection (View), calibrated on held-out rows.
+
+        Fits of a path of gammas (for_path), or with control's calibrate=False, are not calibrated.
+        `log` holds results of the starts, `selection` those of the cross-validation that chose
+        gamma, or None."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(

@@ -254,7 +254,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets `on` (positions, (r,)).
+    """Return the ensemble e with only the feature sets at positions `on`.
 
     Each row's shares of these sets are rescaled to sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])

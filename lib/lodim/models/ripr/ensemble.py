@@ -256,7 +256,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each training row, (n,); NaN if it is unknown.
+    """Return the leave-one-out error of each training row, (n,); NaN without view or response.
 
     It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre."""
     if e.task == CLUSTERS:

@@ -213,9 +213,10 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return the ends (n,), (n,) of the interval of numbers nearest to each value of x (n,).
+    """Return lower and upper ends, both (n,), of an interval around each value of x (n,).
 
-    Both ends are the value itself if it is unique."""
+    A repeated value has the interval up to half the way to the next values; for a unique value,
+    both ends are the value itself."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()

@@ -107,9 +107,10 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return targets (m, K): classes, with 1 / (n + 2) shared by the other classes.
+    """Return smoothed class indicators (m, K): 1 - 1 / (n + 2) for the row's class.
 
-    n is the number of rows of the class; targets of 0 and 1 would allow infinite scores."""
+    n is the number of rows of the class; the other classes share the remainder. Indicators of 0 and
+    1 would allow infinite log-odds."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -140,7 +141,8 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    k, n_views and max_views (largest number compared) may be None."""
+    If None, k (number of neighbours) is chosen from three values, n_views (largest number) is 8,
+    and max_views (largest number compared) 2,000 per number of features."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)

@@ -163,10 +163,11 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Return the log integrals (C, C) of products of class densities, and derivatives.
+        """Return log integrals (C, C) of products of class densities, and two derivatives.
 
-        phi are the Fourier transforms of the classes. The derivatives of the divergence are those
-        by the rows of each class (as spectra), and by the classes' V' cov V (C, k, k)."""
+        phi are the Fourier transforms of the C classes. The second result is the derivative of the
+        divergence by the rows of each class (as Fourier transforms like phi), the third that by the
+        classes' covariances V' cov V, (C, k, k)."""
         C, w = len(self._h2), grid.frequency
         potential, pull = np.zeros((C, C)), np.zeros_like(phi)
         K, self_sum = np.zeros((C, self.k, self.k)), np.zeros(C)

@@ -145,7 +145,10 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows do outside the kept directions."""
+    """Return whether class means differ more than rows of a class outside the kept directions.
+
+    vectors (p, r) are the kept directions, rows (m, p) are centred by class, between (C, p) are
+    centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())

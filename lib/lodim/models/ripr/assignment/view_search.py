@@ -165,9 +165,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected feature sets (columns of L), and the Mixture of rows and these.
+        """Return the selected feature sets (columns of L), and their shares in the rows (Mixture).
 
-        It satisfies the user's constraints. L (m, d*) are losses; `recovery`, found without
+        The shares satisfy the user's constraints. L (m, d*) are losses; `recovery`, found without
         constraints, gives the penalty."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
@@ -186,7 +186,7 @@ class ViewSearch:
         """Return the selected feature sets (columns of L), and the Assignment of rows to these.
 
         Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses;
-        `recovery`, found without this, gives the penalty."""
+        `recovery`, found without regard to time, gives the penalty on the number of sets."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
