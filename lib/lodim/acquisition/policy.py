@@ -69,15 +69,15 @@ class Policy:
     X: np.ndarray = forms.real("n", "p", nan=True)
     y: np.ndarray = forms.real("n")
     weight: np.ndarray = forms.real("n", least=forms.TINY)
-    centre: float = forms.real()
+    centre: float = forms.real()  # y is (response - centre) / scale
     scale: float = forms.real(least=forms.TINY)
     trade_off: float = forms.real(least=0)
     resources: tuple[str, ...] = forms.several("R")
-    use: np.ndarray = forms.real("R", "V", least=0)
+    use: np.ndarray = forms.real("R", "V", least=0)  # of each resource by each purchase
     settings: dict[str, Any] = forms.entries(forms.plain())
     seed: int = forms.whole()
-    pending: int = forms.whole(least=0)
-    recent: np.ndarray = forms.real("r")
+    pending: int = forms.whole(least=0)  # new rows since the last refit of the predictor
+    recent: np.ndarray = forms.real("r")  # loss minus expected loss of recent rows
     design: Design = saved.DESIGN
 
     name = "acquire"

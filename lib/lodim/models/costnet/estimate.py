@@ -116,21 +116,23 @@ def _frontier(batch, family, settings, path, draws):
 def _penalties(settings, p):
     """Return the penalty of each search rule for p columns, as a dict of Groups by rule.
 
-    "lasso" is absent if it equals "group": no column depends on another one."""
+    "lasso" is left out if it equals "group", because no column depends on another one."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
 
 def _by_cv(settings):
-    """Return whether models are compared by held-out loss; proven optima compete by deviance."""
+    """Return whether models are compared by held-out loss.
+
+    They are not for the rule "exact", which compares models by deviance."""
     return settings.criterion == "cv" and "exact" not in settings.rules
 
 
 def _judged(batch, settings):
-    """Return whether the fit holds out rows, by cross-validation.
+    """Return whether cross-validation is needed.
 
-    Held-out losses choose the budget, or the models of the frontier (best models by price)."""
+    It is if held-out losses choose the budget or the models of the frontier (best by price)."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
@@ -138,9 +140,10 @@ def _judged(batch, settings):
 
 
 def _judge(batch, family, settings, results, draws):
-    """Return candidate models of the frontier (best models by price), and their held-out losses.
+    """Return candidate models of the frontier (best models by price), and a dict of losses.
 
-    results : models that the search rules found with all rows; draws : number of sets of folds"""
+    The dict has held-out losses and their standard errors, named as in CostFrontier. results :
+    models that the search rules found with all rows; draws : number of sets of random folds"""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -207,7 +210,7 @@ def _models_of_rules(search, settings, paths, limits):
 
 
 def _share(settings):
-    """Return the share of the unpenalized refit in the coefficients; 1 if it is not given."""
+    """Return the share of the unpenalized refit in the coefficients (`relax`), by default 1."""
     return 1.0 if settings.relax is None else settings.relax
 
 

@@ -108,7 +108,7 @@ def glm(
         polars LazyFrame or Dask DataFrame.
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response: identity
-        link; logit of the second of two classes; scores of K classes against the first. With a log
+        link; logit of the second of two classes; logits of K classes against the first. With a log
         link: "poisson" for counts; "negative_binomial" for counts that vary more, with variance mu
         + mu^2 / theta and theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of
         which some are 0. "ordinal" for at least three classes in order (an ordered pandas category,

@@ -133,9 +133,9 @@ class Layout:
     block: np.ndarray  # (B + 1,) start of each block's coefficients
     first: np.ndarray  # (B + 1,) start of each block's groups
     nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
-    start: np.ndarray
-    member: np.ndarray
-    cost: np.ndarray
+    start: np.ndarray  # (G + 1,)
+    member: np.ndarray  # positions of the coefficients of all groups
+    cost: np.ndarray  # (G,) weights of the groups
     sign: np.ndarray  # (A,) required signs 1 or -1, or 0 without one
 
     @classmethod

@@ -26,7 +26,7 @@ MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
 def scores_after(X, columns, step, f, threads):
-    """Return scores (n_tiles, K, 64) after a change `step` (K, C) of C coefficients from scores f.
+    """Return linear predictors f (n_tiles, K, 64) after a change `step` (K, C) of C coefficients.
 
     Arrays hold blocks of 64 rows. Column -1 of `columns` is the intercept."""
     if not on_host(X):
@@ -39,24 +39,24 @@ def scores_after(X, columns, step, f, threads):
 def slopes(X, r, threads):
     """Return X'r (K, 1 + p) for slopes r (n_tiles, K, 64) of the loss; the intercept comes first.
 
-    Arrays hold blocks of 64 rows; there are p columns and K scores."""
+    Arrays hold blocks of 64 rows; there are p columns and K linear predictors."""
     shape = (r.shape[1], 1 + X.shape[1])
     return sum_blocks(_slopes, X, shape, r, threads=threads)
 
 
 def losses(f, y, weight, loss, r, h, threads):
-    """Return half the weighted mean deviance at scores f, and the curvature of its dual, (2,).
+    """Return half the weighted mean deviance, and the curvature of its dual, (2,).
 
-    Slopes -dl/df are written to r and second derivatives to h (n_tiles, K * K, 64), all in blocks
-    of 64 rows. If h has one number per row and K > 1, second derivatives are omitted. The dual's
-    curvature is the sum over rows of squared slope over curvature."""
+    f (n_tiles, K, 64) are the linear predictors, in blocks of 64 rows. Slopes -dl/df of the loss l
+    are written to r, second derivatives to h (n_tiles, K * K, 64), but not if h has one number per
+    row and K > 1. The dual's curvature is the sum over rows of squared slope over curvature."""
     return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
 
 
 def moments(X, columns, h, threads):
     """Return X_C' h X_C of C columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64).
 
-    X holds blocks of 64 rows; K is the number of scores."""
+    X holds blocks of 64 rows; K is the number of linear predictors."""
 
     def part(rows):
         # Each span alone, so that its sum does not depend on the number of spans.
@@ -67,19 +67,19 @@ def moments(X, columns, h, threads):
 
 
 def at_scores(X, y, weight, f, *, loss, threads):
-    """Return loss, curvature of its dual, and X'r for slopes r at scores f, as one array to add up.
+    """Return the loss, the curvature of its dual, and X'r for its slopes r, in one array.
 
-    Its length is 2 + K (1 + p) for K scores, p columns and an intercept. Rows come in blocks of 64.
-    """
+    Its length is 2 + K (1 + p), for K linear predictors f, p columns and an intercept. Rows come in
+    blocks of 64."""
     r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
     values = losses(f, y, weight, loss, r, h, threads)
     return np.concatenate((values, slopes(X, r, threads).ravel()))
 
 
 def curved_moments(X, y, weight, f, *, loss, columns, threads):
-    """Return X_C' h X_C of C columns, (K, K, C, C), with the loss's curvatures h at scores f.
+    """Return X_C' h X_C of C columns, (K, K, C, C), for the loss's curvatures h.
 
-    Rows come in blocks of 64; there are K scores."""
+    Rows come in blocks of 64; the K linear predictors f determine h."""
     r, h = np.empty_like(f), np.empty((len(f), f.shape[1] ** 2, TILE))
     losses(f, y, weight, loss, r, h, threads)
     return moments(X, columns, h, threads)

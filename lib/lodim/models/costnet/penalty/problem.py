@@ -33,7 +33,7 @@ class PathProblem:
     spread: float
     threads: int
     null: np.ndarray  # (K,) intercepts of the null model, in units of the data
-    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's scores
+    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's intercept
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
@@ -115,7 +115,9 @@ class PathProblem:
         return float(found[0]), *self._by_kind(gradient), float(found[1])
 
     def moments_at(self, f, columns):
-        """Return second moments (K, K, C, C) of C columns, weighted by curvatures at scores f."""
+        """Return second moments (K, K, C, C) of C columns, weighted by curvatures of the loss.
+
+        f are the linear predictors at which the curvatures are taken."""
         known = {"loss": self.loss, "columns": columns, "threads": self.threads}
         work = partial(passes.curved_moments, **known)
         G = sum_tiles(work, self.X, self.y, self.weight, f)
@@ -176,23 +178,22 @@ class PathSolution:
 
 @forms.record
 class PenaltyPath:
-    """Models along a path of L penalties, the largest first; p columns, K scores.
+    """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
-    l1_ratio) / 2 |w|^2). `coef` sums over the copies of a column, `latent` has all q copies. No
-    model has an objective below objective - gap. `null_deviance` is that of the unpenalized
-    coefficients alone."""
+    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column may exist in several copies, with
+    a coefficient each."""
 
-    lambdas: np.ndarray = forms.real("L", least=0)
+    lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
-    coef: np.ndarray = forms.real("L", "p", "K")
-    latent: np.ndarray = forms.real("L", "q", "K")
+    coef: np.ndarray = forms.real("L", "p", "K")  # sum over the copies of each column
+    latent: np.ndarray = forms.real("L", "q", "K")  # w, for all q copies of columns
     deviance: np.ndarray = forms.squares("L")
     objective: np.ndarray = forms.squares("L")
-    gap: np.ndarray = forms.squares("L")
+    gap: np.ndarray = forms.squares("L")  # the minimum is at least objective - gap
     n_iter: np.ndarray = forms.whole("L")
     converged: np.ndarray = forms.flags("L")
-    null_deviance: float = forms.squares()
+    null_deviance: float = forms.squares()  # with only the unpenalized coefficients
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
@@ -232,7 +233,9 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic model of J scores, after minimizing over the F unpenalized coefficients.
+    """Quadratic model of the loss, after minimizing over the F unpenalized coefficients.
+
+    It is for J linear predictors.
 
     H : (J, J, A, A) Hessian of the A other coefficients
     elimination : (J F, J A), a step v of the others moves the unpenalized ones by -elimination v
@@ -317,7 +320,7 @@ def _pseudo_inverse(M, J):
 
 
 def rows_beside(batch, n_scores):
-    """Return response (n,), weight (n,) of sum one, and offset (n, K) of the rows of a batch.
+    """Return response (n,), weight (n,) of sum one, and offset (n, K) of a batch of rows.
 
     If the features are on workers of a cluster, the workers compute these arrays from their data.
     """
@@ -327,9 +330,10 @@ def rows_beside(batch, n_scores):
 
 
 def batch_beyond_null(batch, family):
-    """Return a batch with a numeric response less offset and null model, and the level (K,).
+    """Return the batch of rows with offset and null model subtracted from a numeric response.
 
-    The level is the null model's intercept. A batch of classes is returned unchanged."""
+    Also return what to add to intercepts later, the null model's intercept (K,). A batch with
+    classes is returned unchanged."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)
@@ -367,6 +371,6 @@ def _offset_tiles(batch, n_scores):
 
 
 def _of_scores(offset, n_scores):
-    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K scores."""
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K linear predictors."""
     offset = offset[:, None] if offset.ndim == 2 else offset
     return np.zeros((len(offset), n_scores, TILE)) + offset

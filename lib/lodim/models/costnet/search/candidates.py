@@ -58,7 +58,7 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """Whether one node that has columns (row) needs another one (column), (m, m) bool."""
+        """Whether one candidate node (row) needs another candidate (column), (m, m) bool."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
@@ -71,7 +71,7 @@ class SearchSpace:
     def nodes(self, used):
         """Return which of the graph's V nodes are selected, (V,) bool.
 
-        used (m,) marks them among the m nodes that have columns."""
+        `used` (m,) marks them among the m candidates."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out

@@ -76,9 +76,9 @@ class Relaxation:
     is convex. It equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
     Linderoth 2010). `null` is the deviance without a column."""
 
-    rest: np.ndarray
-    split: np.ndarray
-    target: np.ndarray
+    rest: np.ndarray  # (q, q)
+    split: np.ndarray  # (q,)
+    target: np.ndarray  # (q,)
     null: float
 
     @classmethod

@@ -21,7 +21,7 @@ class CostFrontier:
     """Frontier: M models of increasing cost, each better than all cheaper ones.
 
     Better means lower criterion and deviance; if held-out rows choose, lower held-out loss. There
-    are p standardized columns, K scores, and V nodes of the dependency graph."""
+    are p standardized columns, K linear predictors, and V nodes of the dependency graph."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -78,9 +78,10 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model of lowest held-out loss, for one set of folds or all.
+        """Return the index of the model of lowest mean held-out loss.
 
-        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
+        The mean is over all sets of random folds, or `draw` is the index of one set. With `priced`,
+        the cheapest model within one standard error of the lowest loss is returned."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -157,7 +158,7 @@ def estimates_of(refits, space, candidate):
 def simplicity(space, used):
     """Return a sort key of models of equal price and quality: number of purchases, then names.
 
-    used (m,) marks the columns of a model. The key makes the choice reproducible."""
+    `used` (m,) bool marks the candidate nodes of a model. The key makes the choice reproducible."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)

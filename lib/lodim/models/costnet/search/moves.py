@@ -15,9 +15,9 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Refitted model of a search, with the columns of the nodes `used` (m,) bool."""
+    """Refitted model of a search."""
 
-    used: np.ndarray
+    used: np.ndarray  # (m,) bool, candidate nodes whose columns it has
     price: float  # with everything that the candidates need
     deviance: float  # weighted mean over the rows
     df: int  # rank of its columns (times K - 1 for K classes)
@@ -104,7 +104,7 @@ def possible_moves(search, state, budget, drop=True, add=True):
 
 
 def local_search(search, state, budget):
-    """Return the models on the way from `state` to a model that no move improves.
+    """Improve the model `state` by moves until none helps; return the models after each move.
 
     A move drops and adds columns with what they need, within the budget."""
     states = []
@@ -136,7 +136,7 @@ def _best_move(search, state, budget):
 def _drop_sets(space, used):
     """Return sets of the nodes `used` that a move may drop, (a, m) bool.
 
-    They are: none, each node, and all used nodes that need one and the same node."""
+    They are: the empty set, each node alone, and all used nodes that need one particular node."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -155,7 +155,7 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return sets of nodes that a move may add to those `used`, and the main node of each set.
 
-    They are (b, m) bool: none, each node, and each node with its needs."""
+    The sets (b, m) bool are: the empty set, each node alone, and each node with its needs."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)

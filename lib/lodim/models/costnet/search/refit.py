@@ -29,8 +29,8 @@ class Refit:
 class Quadratic:
     """Quadratic approximation of the deviance in the coefficients w, minimized over intercepts.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant, for q columns and K scores; exact for a
-    gaussian family."""
+    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant, for w (q, K) of q columns and K linear
+    predictors. It is exact for a gaussian family."""
 
     gram: np.ndarray  # (q, q) products of centred columns
     target: np.ndarray  # (q, K) their products with the response
@@ -116,7 +116,7 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return the matrix (r, r) of a ridge penalty for r columns `on`, which makes the fit unique.
 
-    It is `size` times the covariance of the columns. For collinear columns, a penalty on
+    The ridge is `size` times the covariance of the columns. For collinear columns, a penalty on
     coefficients per standard deviation is added in the directions that the rows do not determine,
     so that these columns share their effect."""
     gram = refits.at_null.gram[np.ix_(on, on)]
@@ -255,7 +255,7 @@ def _derivatives_at(data, on, theta, ridge):
 def _derivatives(data, on, theta):
     """Return half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
 
-    theta has the intercepts and the coefficients of r columns `on` for each of K scores."""
+    theta has the intercepts and the coefficients of r columns `on` for K linear predictors."""
     q, K = theta.shape
     value, slope = 0.0, np.zeros((q, K))
     bend, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))

@@ -11,7 +11,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 def sweep(gram, target, k):
     """Sweep column k into a least-squares model, or out if it is in, in place.
 
-    gram (q, q) are products of the columns, target (q, K) products with the response. After
+    gram (q, q) are products of the columns, target (q, K) products with K responses. After
     sweeping, target has the coefficients of columns in the model. The diagonal of a column that is
     in is -1 / (its variance given the others)."""
     q, K = target.shape
@@ -114,7 +114,8 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 def _eliminate(M, v, variance, at, going, size, sign):
     """Return v' M^-1 v (the gain of an exchange of columns) and the change of rank, by elimination.
 
-    Dropped columns come first and have negative pivots."""
+    M (size, size) and v (size, K) belong to the columns `at`. The first `going` of them are dropped
+    and have negative pivots; the others are added."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
