@@ -62,7 +62,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new temporary file (open, locked if possible) with permissions `mode`; its path."""
+    """Return a new open temporary file, locked if possible, and its path; mode : permissions."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

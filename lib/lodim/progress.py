@@ -101,7 +101,7 @@ class Step:
 
 
 class Display:
-    """Progress display that shows nothing; base class of the others."""
+    """Progress display that shows nothing; base class of Line and Bars."""
 
     def __init__(self, call: str):
         self.call, self.remark = call, ""

@@ -43,7 +43,7 @@ class Batch:
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):
-        """Return make(), computed once per batch and key, and cached."""
+        """Return make(), called once per Batch and key, whose result is cached."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]

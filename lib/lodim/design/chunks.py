@@ -335,7 +335,7 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk of rows, in order, reading the data once."""
+        """Return a list of work(Span, Table) per chunk of rows, in order, reading the data once."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -453,7 +453,7 @@ class WorkerChunks(SourceChunks):
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk of rows, in order, computed by workers."""
+        """Return a list of work(Span, Table) per chunk of rows, in order, computed by workers."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

@@ -289,7 +289,7 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return a column without rows, with the common kind and all levels of a column's chunks."""
+    """Return the common kind and all levels of a column's chunks, as a Column without rows."""
     held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -412,7 +412,7 @@ class Table:
     weight_unit: float = 1.0
 
     def complete(self, name):
-        """Return a column with its missing values imputed, or as it is if it has none."""
+        """Return a column with its missing values imputed; unchanged if it has none."""
         return self.filled.get(name) or self.columns[name]
 
     def take(self, at):

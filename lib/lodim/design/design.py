@@ -63,7 +63,7 @@ class Design:
     n_incomplete : number of rows of positive weight that miss only features
     frame_kind : package of the data frame; "pandas" also for a dict
     n_sampled : rows from which splines, centres and scales were learned; 0 without a sample
-    wild : range (Limits) of features with extreme outliers, which become a middle value
+    wild : ranges (Limits) of features with extreme outliers, which are replaced by `middle`
     """
 
     formula: str = forms.text()

@@ -326,7 +326,7 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Return the `size` smallest and largest values of all rows, given those of each chunk."""
+        """Return the Tails, `size` values each, of all rows; parts : Tails of the chunks."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)

@@ -75,9 +75,9 @@ class WorkerTiles:
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum of a kernel over all rows, of the given shape, computed by the workers.
+        """Return the sum over all rows, of the given shape, as a kernel computes it on the workers.
 
-        It has the same bits as for rows in memory.
+        The bits are those of `blocks.sum_blocks` for rows in memory.
         """
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
@@ -97,7 +97,7 @@ class WorkerTiles:
     def map_spans(self, work, *rows):
         """Return a list of work(X, *rows) per 65,536 rows, called on the workers.
 
-        X : features of these rows, in tiles of 64 rows; rows : arrays (n, ...) of these rows
+        X : features of the 65,536 rows in tiles of 64; rows : arrays (n, ...), cut to these rows
         """
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
@@ -106,7 +106,7 @@ class WorkerTiles:
     def map_tiles(self, work, *arrays):
         """Return a list of work(X, *arrays) per 65,536 rows, called on the workers.
 
-        X, arrays : (n_tiles, ..., 64), values of these rows in tiles of 64 rows
+        X, arrays : WorkerTiles (n_tiles, ..., 64); `work` gets their parts with these rows
         """
         return self.spans(_tilewise, *arrays, work)
 

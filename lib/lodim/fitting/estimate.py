@@ -236,7 +236,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample, text on it) for data not in memory."""
+        """Return (number of rows, Problem of a sample, text on the sample) for a Source."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
