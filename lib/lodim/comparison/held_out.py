@@ -28,12 +28,12 @@ class Task:
 
     formula: str
     data: Any
-    inputs: RowInputs  # weights and groups as given
+    inputs: RowInputs  # weights and groups that the user gave
     design: Design
     batch: Batch  # all rows as numbers
     fold: np.ndarray  # (n,) fold of each row of the batch
     family: Any
-    parameters: dict  # arguments that give parameters of the family
+    parameters: dict  # arguments for parameters of the family, such as `power`
     seed: int
     threads: int | None
 
@@ -62,10 +62,10 @@ class Record:
     # per fold a dict of the fit's size: "features", "parts", "price", "part"
     # per fold a dict of the fit's size: "features", "parts", "price", "part"
     needs: list = field(default_factory=list)
-    seconds: float = 0.0  # mean time per fold
+    seconds: float = 0.0  # mean time per fold, of fit and predictions
     unanswered: int = 0  # number of rows predicted as NaN
     why: list = field(default_factory=list)  # reasons for NaN, one per affected fold
-    not_converged: int = 0  # number of folds
+    not_converged: int = 0  # number of folds in which the fit did not converge
 
 
 def hold_out(candidates, task):

@@ -17,7 +17,7 @@ STEP = 1e-3  # difference of the two values for a slope, in standard deviations
 
 @dataclass(frozen=True)
 class Plan:
-    """How to compute an effect: rows to predict, and a reduction (function) of the predictions."""
+    """Plan to compute an effect: rows to predict, and a function that reduces predictions to it."""
 
     values: list  # the q points: numbers, levels, pairs of numbers, or contrasts
     changed: list[Rows]  # rows in which feature values were changed

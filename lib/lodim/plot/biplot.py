@@ -66,7 +66,7 @@ class Ground:
     y: np.ndarray
     density: np.ndarray  # (l, m, C) density of each class
     levels: np.ndarray  # (C, 2) density at its contours
-    score: np.ndarray | None  # (l, m, C); the class with the largest is predicted
+    score: np.ndarray | None  # (l, m, C); the class with the largest score is predicted
     least: float  # total density below which a region is empty
 
 

@@ -36,7 +36,7 @@ Format = str | Callable[[Any], str]
 class Table:
     """A data frame with instructions how to print it."""
 
-    title: str  # text above the table, or ""
+    title: str  # text above the table; "" for none
     frame: pd.DataFrame  # its index holds the row labels
     # by column: a specification such as ".3f", or a function
     formats: Mapping[Hashable, Format] = field(default_factory=dict)

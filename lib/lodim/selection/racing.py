@@ -198,7 +198,7 @@ class StageLosses:
         return fold_row(test, self.of_rows[k])
 
     def complete(self, bar):
-        """Fit all stages of the run: fold by fold, or stage by stage if their number is open."""
+        """Fit all stages of the run: fold by fold, or stage by stage if losses end it."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()
@@ -235,7 +235,7 @@ class StageLosses:
 def fold_row(test, each):
     """Return mean loss, total weight and standard error of held-out rows with losses `each` (n,).
 
-    Groups (or clusters), if given, are the units of the standard error."""
+    Groups (or clusters), if given, are the sampling units of the standard error."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:

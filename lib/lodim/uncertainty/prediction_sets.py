@@ -31,9 +31,9 @@ class Guarantee:
     n_fits: int = forms.size("F")  # fits, each without some rows
     n_units: int = forms.whole(least=1)  # held-out rows or groups
     unit: str = forms.choice("row", "group")
-    chosen: tuple[str, ...] = forms.several(None)  # settings chosen by cross-validation
-    within: bool = forms.flags()  # whether each fit chose them from its own rows
-    weighted: bool = forms.flags()
+    chosen: tuple[str, ...] = forms.several(None)  # names of settings chosen by CV
+    within: bool = forms.flags()  # whether each fit chose these settings from its own rows
+    weighted: bool = forms.flags()  # whether rows have sampling weights
     by: str | None = forms.choice(None, "class")  # "class": each class has its own quantile
 
     def least(self, level):

@@ -38,7 +38,7 @@ class Bootstrap(Generic[FitT_co]):
     n_units : int
         Number of rows, or of groups if rows of a group share a weight.
     units : str
-        Name of these units, such as "rows".
+        Text with this number, such as "398 rows".
     n_failed : int
         Number of replicates that did not converge; they are included.
     fits : tuple of Fit
