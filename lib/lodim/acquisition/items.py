@@ -92,8 +92,8 @@ class Items:
     def closed(self, measured, paid, sets):
         """Return the columns known (C, G) and purchases paid (C, V) after buying C sets of columns.
 
-        `measured` (G,) and `paid` (V,) are those before, `sets` (C, G) the columns to buy. Columns
-        that then cost nothing become known too."""
+        `measured` (G,) and `paid` (V,) are known and paid before, `sets` (C, G) are the columns to
+        buy. Columns that then cost nothing become known too."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

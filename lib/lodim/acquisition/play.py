@@ -41,8 +41,8 @@ class Player:
     def play(self, X, own=None):
         """Return a list with the purchases and prediction (Played) of each of the rows X (n, p).
 
-        own : (n,) positions among the training rows if they are such; they then do not stand for
-        their own unknown values"""
+        own : (n,) positions if the rows are training rows, so that a row does not stand for its own
+        unknown values"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)

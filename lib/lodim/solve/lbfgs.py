@@ -294,8 +294,8 @@ def lbfgs(
 ):
     """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, in parallel.
 
-    By limited-memory BFGS with backtracking; with absolute values in its orthant-wise form (Andrew
-    & Gao 2007). The problems share only the passes over the data.
+    The method is limited-memory BFGS with backtracking, for absolute values in its orthant-wise
+    form (Andrew & Gao 2007). Return the Minimum (parameters, values, convergence) of all problems.
 
     tol, ftol : a problem stops if its largest (pseudo-)gradient is at most tol, or if two steps in
         a row lower the value by at most ftol times its size. A scaled objective (Hessian near the

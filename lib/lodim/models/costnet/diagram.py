@@ -194,7 +194,7 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return heights of nodes, (n,): a leaf has its own row, others the middle of their children.
+    """Return heights of n nodes, (n,): a leaf has its own row, a parent is between its children.
 
     Each node is attached to one parent, the first that is drawn, so that few lines cross."""
     n = len(parents)

@@ -132,7 +132,7 @@ def _by_cv(settings):
 def _judged(batch, settings):
     """Return whether cross-validation is needed.
 
-    It is if held-out losses choose the budget or the models of the frontier (best by price)."""
+    Held-out losses may choose the budget, or the models of the frontier (best models by price)."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True

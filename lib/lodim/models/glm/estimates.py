@@ -85,7 +85,7 @@ class Estimates:
     def is_estimable(self, X):
         """Return whether the linear predictor of each row of a design matrix is estimable, (n,).
 
-        It is if the row's aliased columns are the same combinations of other columns as in
+        A row is estimable if its aliased columns are the same combinations of other columns as in
         training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
@@ -121,8 +121,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that converts the coefficients of a linear predictor to the
-        data's units."""
+        """Return the matrix (q, q) that converts coefficients (q,) to units of the data."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]

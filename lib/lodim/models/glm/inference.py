@@ -83,9 +83,9 @@ def log_likelihood(rows, deviance):
 
 
 def flat(at_null):
-    """Return the eigenvalue of the information up to which it counts as zero.
+    """Return the largest eigenvalue of the information that counts as zero.
 
-    It is a small share of the largest eigenvalue of `at_null`, the information of the
+    This limit is a small share of the largest eigenvalue of `at_null`, the information of the
     intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
@@ -145,7 +145,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 def fingerprint(batch, family):
     """Return a short hash of response, weights and offset of the rows, in their order.
 
-    It tells whether two fits have the same rows."""
+    `anova` compares the hashes of two fits, which must have the same rows."""
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 

@@ -83,9 +83,9 @@ def choices_of_sources(space, used):
 
 
 def served_by(space, choice):
-    """Return which of m candidates, (m,) bool, need no other sources than those of a choice (S,).
+    """Return which of m candidate nodes need only sources of a choice (S,), or none, (m,) bool.
 
-    A choice has one source for each of S items that have alternative sources."""
+    A choice has one source for each of S sets of alternative sources."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 

@@ -12,8 +12,8 @@ def sweep(gram, target, k):
     """Sweep column k into a least-squares model, or out if it is in, in place.
 
     gram (q, q) are products of the columns, target (q, K) products with K responses. After
-    sweeping, target has the coefficients of columns in the model. The diagonal of a column that is
-    in is -1 / (its variance given the others)."""
+    sweeping, target has the coefficients of columns in the model. The diagonal of a column in the
+    model is -1 / (its variance given the model's other columns)."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -38,7 +38,7 @@ def enter(gram, target, variance, on):
     """Sweep the columns `on` into a least-squares model; return which are not aliased, (q,) bool.
 
     gram (q, q) and target (q, K) are products of columns, and with the response; changed in place.
-    Aliased columns are linear combinations of others."""
+    Aliased columns are linear combinations of earlier ones."""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
