@@ -47,7 +47,7 @@ class GbmapFit(Fit):
         Percentiles of each drift indicator (k = 5) over held-out training rows. None if m and
         lambda_ were both given, since then there are no fits to folds.
     response_range : array (2,) or None
-        Smallest and largest training response, less its offset; None for classes and `first(m)`.
+        Smallest and largest training response, minus its offset; None for classes and `first(m)`.
     refit_log : dict or None
         Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
         relative decrease of the held-out deviance (NaN if not measured).
@@ -145,7 +145,7 @@ class GbmapFit(Fit):
             Probability from which the second of two classes is predicted, for type="class". If a
             missed case costs c times a false alarm, use 1 / (1 + c).
         clip : bool, default=False
-            Limit predictions of a number (less its offset) to the range of the training response.
+            Limit predictions of a number (minus its offset) to the range of the training response.
 
         Returns
         -------

@@ -95,11 +95,11 @@ class WeakLearners:
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return slopes b_j g'(w_j'x~) of each learner at each row, (n, M), in response units."""
+        """Return slopes scale b_j g'(z_j), z_j = intercept_j + w_j'x, for each row, (n, M)."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether w_j'x~ > 0 for each row and learner, (n, M), given their slopes."""
+        """Return whether intercept_j + w_j'x > 0, (n, M) bool, given the learners' slopes."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -108,7 +108,7 @@ class WeakLearners:
         return [slopes[:, group] @ self.w[group] for group in groups]
 
     def projections(self, tiles, n):
-        """Return the projections w_j'x~ of each row and learner, (n, M)."""
+        """Return the projections intercept_j + w_j'x for each row and learner, (n, M)."""
         E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
         return (E - self.theta[:, 0]) * self.sign
 
@@ -142,7 +142,7 @@ class Effects:
     """Averages over the training rows, for standardized features; NaN in the fit of first(m).
 
     mean, mean_abs : slope of each linear predictor (K) by each feature, and absolute slope
-    active : share of rows with w_j'x~ > 0
+    active : share of rows with intercept_j + w_j'x > 0, for each learner j
     """
 
     mean: np.ndarray = forms.real("K", "p", nan=True)
@@ -191,7 +191,8 @@ def _effects(rows, X, weight, learners, find):
 def effect_sums(learners, tiles, weight):
     """Return weighted sums over rows, from which `Effects` are averaged.
 
-    They are slopes b g' (M,), rows with w_j'x~ > 0 (M,) and absolute gradients (K, p).
+    They are of M learners' slopes, of rows where a learner is active (M,), and of absolute
+    gradients (K, p).
     """
     width = learners.n_scores * tiles.shape[1]
 

@@ -70,8 +70,8 @@ def distance(
 def neighbours(fit: Any, data: Data, k: int = 10) -> pd.Series | pd.DataFrame:
     """Return the mean response of the k nearest training rows in the embedding (metric of Eq. 7).
 
-    A numeric response is averaged less its offset; for classes, columns are shares of the classes.
-    Each training row counts once, whatever its weight.
+    A numeric response is averaged minus its offset; for classes, columns are the
+    neighbours' shares of each class. Each training row counts once, whatever its weight.
 
     Parameters
     ----------

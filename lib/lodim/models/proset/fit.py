@@ -306,7 +306,7 @@ class ProsetFit(Fit):
         """Fit the same model to `data`, with some arguments of the call changed.
 
         If only `n_batches` changes and increases, the batches (sets of prototypes) of this fit are
-        kept and new batches are added.
+        reused and new batches are added.
 
         Parameters
         ----------

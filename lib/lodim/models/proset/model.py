@@ -207,8 +207,8 @@ def proset(
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
-        Known part of the null model's score (an array (n, K) for K classes), or of a numeric
-        response.
+        Known part of the null model's linear predictor (an array (n, K) for K classes), or of a
+        numeric response.
     missing : {"indicator", "drop"}, default="indicator"
         Treatment of missing features. "indicator": a missing number becomes the training mean, and
         a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the

@@ -58,7 +58,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates over two active features, with the others as in a reference row."""
+    """Draw estimates over two active features; other features are as in a reference row."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)

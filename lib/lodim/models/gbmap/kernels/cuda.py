@@ -166,10 +166,10 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Compute partial sums of loss and gradient of several learners, one per thread block.
+    """Compute each thread block's partial sums of loss and gradient of several learners.
 
-    learners (slots, 3 + p) holds (b, a, intercept, w); partials is (blocks * segments, slots, 3 +
-    p), with several row segments per block.
+    learners (slots, 3 + p) holds (b, a, intercept, w). partials is (blocks * segments, slots, 3 +
+    p): the rows of a block are summed in several segments.
     """
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)

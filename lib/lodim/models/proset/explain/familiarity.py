@@ -25,10 +25,10 @@ def familiarity(
     data : frame
         With the columns of the formula's right side.
     quantile : bool, default=False
-        Return instead the share of known rows that are at most as familiar: 0.01 means that only
-        one row in a hundred is as unusual.
+        Return instead the share of comparison rows that are at most as familiar: 0.01 means that
+        only one row in a hundred is as unusual.
     held_out : frame, optional
-        The known rows; by default the training rows, each without its own prototype.
+        The comparison rows; by default the training rows, each without its own prototype.
 
     Returns
     -------
