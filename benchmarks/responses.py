@@ -33,7 +33,6 @@ RESULTS = Path(__file__).resolve().parent / "results/responses.csv"
 SETS = {  # family, parameter, response; from lodim, statsmodels or a folder
     "randhie": ("poisson", {}, "mdvis"),
     "abalone": ("poisson", {}, "rings"),
-    "quine": ("poisson", {}, "Days"),
     "fair": ("tweedie", {"power": 1.5}, "affairs"),
     "liver_disorders": ("tweedie", {"power": 1.5}, "drinks"),
     "german_credit": ("gamma", {}, "credit_amount"),
