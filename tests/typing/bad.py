@@ -44,7 +44,7 @@ ld.stability(ld.gbmap, "y ~ .", cars, n="many")  # error: Argument "n" to "stabi
 ld.active(ld.glm, "y ~ .", cars, new, score="best")  # error: Argument "score" to "active"
 ld.estimate(ld.glm, "y ~ .", cars, m=3)  # error: Unexpected keyword argument "m" for "estimate"
 ld.effects(cars, fit)  # error: Argument 1 to "effects" has incompatible type "DataFrame"
-ld.bootstrap(fit, cars).tidy(kind="t")  # error: Argument "kind" to "tidy" of "Bootstrap"
+ld.bootstrap(fit, cars).tidy(kind="t")  # error: Unexpected keyword argument "kind" for "tidy"
 ld.compare("y ~ .", cars, fold=3)  # error: Unexpected keyword argument "fold" for "compare"
 
 # Estimators of scikit-learn

@@ -26,10 +26,12 @@ def keys(X, weight, y=None, n_classes=0):
     y : numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown
     """
     share = weight / weight.sum()
+    farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
     deviation = np.sqrt(share @ u**2)
-    flat = deviation <= TIE * np.abs(X).max(axis=0)
-    u = np.divide(u, deviation, out=np.zeros_like(u), where=~flat)
+    flat = deviation <= TIE * farthest
+    np.divide(u, deviation, out=u, where=~flat)
+    u[:, flat] = 0.0
     size = (u**2).sum(axis=1)
     skew = u @ (u.T @ (share * size))
     # Spreads that are tiny relative to their largest possible values are rounding errors.
@@ -70,8 +72,8 @@ def of_batch(batch, n_classes):
 
     Keys depend on the content of rows, not on their order. A class has the mean of its rows' keys.
     """
-    X = np.nan_to_num(tiles.unpack(batch.X, batch.n).astype(np.float64))
-    key = keys(X, batch.weight, batch.y, n_classes)
+    X = tiles.unpack(batch.X, batch.n).astype(np.float64)
+    key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
         if known is not None:
             key = key + _spread(np.nan_to_num(known).reshape(batch.n, -1).sum(axis=1))

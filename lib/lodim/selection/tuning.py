@@ -103,12 +103,14 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
     grid : dict setting -> values; tie : smallest s
     parts : mean penalties are rounded to this number of steps between two grid values, in log
-    most_draws : number of sets of random folds; runs : dict that keeps fits for other grids"""
+    most_draws : number of sets of random folds
+    runs : dict that keeps the folds and fits for other grids of the same problem"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
-    splits, jobs = quick_splits(problem, draws), side_by_side(problem)
+    splits = next(iter(runs.values())).splits if runs else quick_splits(problem, draws)
     settings = [settings_at(problem, point) for point in points]
+    jobs = side_by_side(problem)
     losses = losses_at(problem, splits, settings, "deviance", jobs, draws=draws, runs=runs)
     how = {"spread": spread, "parts": parts, "tie": tie}
     chosen, frame = _centre(problem, grid, points, losses, draws, **how)

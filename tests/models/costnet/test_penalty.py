@@ -642,7 +642,7 @@ def test_many_scores_of_correlated_columns_take_few_sweeps():
     H = 0.95 ** np.abs(np.subtract.outer(np.arange(A), np.arange(A)))
     c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
     w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
-    layout = at, at, None, at, at[:-1], np.ones(A), at[:-1], None
+    layout = at, at, np.full(A, True), at, at[:-1], np.ones(A), at[:-1], np.zeros(A)
     limits = np.ones(A), 1e-10, 1.0, 1000
     whole = np.einsum("km,ab->kmab", np.eye(K), H)
     sweeps = block_descent.minimize(layout, whole, c.copy(), w, dual, lam, *limits)
