@@ -44,7 +44,7 @@ class Task:
 
     @property
     def n_scores(self):
-        """Number of link scores per row: one, or one per class for more than two classes."""
+        """Number of linear predictors per row: one, or one per class for more than two classes."""
         return self.family.n_scores
 
     def inputs_of(self, rows):
@@ -147,7 +147,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return link scores (n, K) of the null model, from mean or class shares in the other folds."""
+    """Return linear predictors (n, K) of the null model: mean or class shares of other folds."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -155,7 +155,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's link score (1, K), from mean or class shares of the rows `train`."""
+    """Return the null model's linear predictor (1, K): mean or class shares of rows `train`."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -197,7 +197,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's link scores (m, K) of the rows at positions `test`; NaN if not predicted."""
+    """Return a fit's linear predictors (m, K) of the rows `test` (positions); NaN if unknown."""
     data = take_rows(task.data, task.batch.rows[test])
     numbers = task.levels is None
     with warnings.catch_warnings():

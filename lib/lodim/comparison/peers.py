@@ -23,7 +23,7 @@ def available():
 
 
 def scores(name, X, y, weights, new, n_classes, family, seed, threads):
-    """Return link scores (m, K) of new rows by a scikit-learn model, fitted to X (n, p) and y.
+    """Return linear predictors (m, K) of new rows by a scikit-learn model fitted to X (n, p), y.
 
     name : "boosting", or "forest" of 500 trees; n_classes : 0 if y are numbers
     A tree that predicts class shares is added to the forest, so that no probability is zero."""

@@ -213,7 +213,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return the rows with known response (a batch), and their link scores; None without any."""
+    """Return the rows with known response (a batch) and linear predictors; None without rows."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

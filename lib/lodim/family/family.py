@@ -36,7 +36,7 @@ class Family:
 
     @property
     def n_linear(self):
-        """Return the number of scores that are estimated; one of K classes may be the reference."""
+        """Return the number of linear predictors to estimate; a class may be the reference."""
         return self.n_scores
 
     @staticmethod
@@ -45,7 +45,7 @@ class Family:
         return np.ones(len(y), bool)
 
     def score(self, mean):
-        """Return the scores g(mean) (n, 1) of means (n,), for the link g; not for classes."""
+        """Return linear predictors g(mean), (n, 1), of means (n,), for link g; not for classes."""
         return mean[:, None]
 
     def relative_slope(self, mean):
@@ -79,7 +79,7 @@ class Family:
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
-        """Return the scores (n, K) of the intercept-only model."""
+        """Return the linear predictors (n, K) of the intercept-only model."""
         return offset + self.null_intercept(y, weight, offset)
 
     def absent(self, y, weight):
@@ -100,7 +100,7 @@ class Family:
 
 
 class IdentityLink(Family):
-    """Methods of families whose predictions are the scores (n, 1)."""
+    """Methods of families whose predicted mean is the linear predictor (n, 1)."""
 
     link: str = "identity"
 
@@ -154,7 +154,7 @@ def beyond_null(y, offset, null):
 
 
 def with_zero(score):
-    """Return scores (n, K) per class: logits (n, 1) of two classes get a first column of zeros."""
+    """Return linear predictors (n, K) per class; two classes with logits (n, 1) get zeros first."""
     return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
 
 
@@ -184,7 +184,7 @@ def beside_offset(family, y, weight, offset, start, intercepts=None):
 
 
 def mean_deviance(family, y, weight, offset, intercept):
-    """Return the mean deviance at scores offset (n, K) + intercept (K,).
+    """Return the mean deviance at linear predictors offset (n, K) + intercept (K,).
 
     It is reproducible only if BLAS uses one thread."""
 

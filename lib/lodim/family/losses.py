@@ -62,7 +62,7 @@ def curvature(loss, y, f, weight):
 def tile_loss_slope(loss, y, f, weight, value, slope):
     """Write the weighted loss of each of 64 rows to `value`, and its derivative in f to `slope`.
 
-    loss : tuple of the family's code and its parameters; f : scores"""
+    loss : tuple of the family's code and its parameters; f : linear predictors"""
     for i in range(TILE):
         value[i], slope[i] = loss_slope(loss, y[i], f[i], weight[i])
 

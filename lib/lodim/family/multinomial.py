@@ -1,4 +1,4 @@
-"""Several classes: the log-loss as a function of the softmax scores."""
+"""Several classes: the log-loss as a function of the linear predictors."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,10 @@ from lodim.family.family import RAREST, Family, beside_offset
 
 @scalar
 def loss_shares(y, f, p):
-    """Return the log-loss -log p_y of a row of class y at scores f (K,); write probabilities to p.
+    """Return the log-loss -log p_y of a row of class y at linear predictors f (K,); fill p (K,).
 
-    Its derivatives in the scores are p_k - [k = y], its second derivatives diag(p) - p p'."""
+    p are the probabilities. The derivatives in f are p_k - [k = y], the second ones diag(p) - p
+    p'."""
     largest, total = f[0], 0.0
     for k in range(1, f.size):
         largest = max(largest, f[k])
@@ -29,7 +30,7 @@ def loss_shares(y, f, p):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shares_of_rows(y, score):
-    """Return log-losses (n,) and class probabilities (n, K) of rows of class y at scores (n, K)."""
+    """Return log-losses (n,) and probabilities (n, K) of rows of class y at linear predictors."""
     loss, p = np.empty(y.size), np.empty(score.shape)
     for i in range(y.size):
         loss[i] = loss_shares(y[i], score[i], p[i])

@@ -16,8 +16,9 @@ from lodim.text import first_few
 class Ordinal(Family):
     """Family of K ordered classes, coded 0 to K - 1; the deviance is -2 log-likelihood.
 
-    Score s = 1, ..., K - 1 is the log-odds of class s or a higher one, so scores decrease. In
-    models they differ by constants only (proportional odds): score s is x'b minus threshold s.
+    Linear predictor s = 1, ..., K - 1 is the log-odds of class s or a higher one, so these
+    decrease. In models they differ by constants only (proportional odds): predictor s is
+    x'b minus threshold s.
     """
 
     n_scores: int
@@ -36,7 +37,7 @@ class Ordinal(Family):
             return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
 
     def _bounds(self, y, score):
-        """Return the scores of the lower and of the upper boundary of each row's class, (n,) each.
+        """Return linear predictors of the lower and upper boundary of the rows' classes, (n,) each.
 
         The first class has the lower boundary inf, the last class the upper boundary -inf."""
         code, rows = y.astype(int), np.arange(len(y))
@@ -52,7 +53,7 @@ class Ordinal(Family):
         return np.column_stack([expit(-score[:, 0]), inner, expit(score[:, -1])])
 
     def score(self, mean):
-        """Return the scores (n, K - 1) of positive probabilities (n, K)."""
+        """Return the linear predictors (n, K - 1) of positive probabilities (n, K)."""
         most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
         return np.log(most) - np.log(np.cumsum(mean, axis=1)[:, :-1])
 
@@ -70,7 +71,7 @@ class Ordinal(Family):
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of each row's log-likelihood in its scores, and tail probabilities.
+        """Return derivatives of log-likelihoods in the linear predictors, and tail probabilities.
 
         Both are (n, K - 1). The latter are probabilities of a class above each boundary."""
         least = np.cumsum(mean[:, :-1], axis=1)
@@ -113,5 +114,5 @@ def check_order(name, levels, in_order):
 
 
 def _falling(x):
-    """Return decreasing scores: the first is x[0], each fall is exp() of a further entry of x."""
+    """Return decreasing linear predictors: x[0] first; the falls are exp() of the next entries."""
     return x[0] - np.append(0.0, np.cumsum(np.exp(np.clip(x[1:], -50.0, 50.0))))
