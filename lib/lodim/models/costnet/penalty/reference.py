@@ -48,7 +48,7 @@ class ConicSolver(NewtonSolver):
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of the group norms and of the squares."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge

@@ -46,8 +46,8 @@ class MomentSolver:
     def path(self, lams, ridges, target, max_iter, early_stop):
         """Return the PathSolution for decreasing penalties, within the duality gap `target`.
 
-        lams and ridges are the factors of the group norms and of the squares. With `early_stop` the
-        path ends when the fit hardly improves."""
+        lams and ridges are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2. With `early_stop`
+        the path ends when the fit hardly improves."""
         start = np.zeros_like(self._c), self._dual.copy()
         limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
         w, loss, gap, sweeps = block_descent.gaussian_path(
@@ -126,8 +126,8 @@ class NewtonSolver:
     def path(self, lams, ridges, target, max_iter, early_stop):
         """Return the PathSolution for decreasing penalties, within the duality gap `target`.
 
-        lams and ridges are the factors of the group norms and of the squares. With `early_stop` the
-        path ends when the fit hardly improves."""
+        lams and ridges are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2. With `early_stop`
+        the path ends when the fit hardly improves."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -156,7 +156,7 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to scores f and set loss and gradient at f, from `known` if given."""
+        """Move to linear predictors f; set loss and gradient there, from `known` if given."""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
@@ -202,7 +202,7 @@ class NewtonSolver:
         """Return a model's duality gap, and the part of the slopes (K, A) that causes it.
 
         The dual point is the rows' slopes, shrunk until the groups' dual vectors can absorb them.
-        lam and ridge are the factors of the group norms and of the squares."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -229,7 +229,7 @@ class NewtonSolver:
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of the group norms and of the squares."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -271,7 +271,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of the coefficients `keep` (A,) at the current scores.
+        """Compute the quadratic model of the coefficients `keep` (A,) at the current state.
 
         Return True, as `_extend_model` does for a new model."""
         p, s, model = self.problem, self.state, self._model
@@ -312,7 +312,7 @@ class NewtonSolver:
 
 
 def _between(f, far, t):
-    """Return scores between two sets of scores: f + t (far - f)."""
+    """Return f + t (far - f), linear predictors between f and `far`."""
     return f + t * (far - f)
 
 
