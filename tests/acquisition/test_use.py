@@ -71,6 +71,7 @@ def test_tree_asks_for_the_context_first(policy):
     assert str(tree).startswith("measure where")
 
 
+@pytest.mark.long
 def test_budgets_of_price_and_resources(policy):
     rows = blocks(60, 1)
     run = policy.run(rows, budget={"price": 3, "minutes": 4}, trade_off=1e-4)
@@ -99,6 +100,7 @@ def test_mean_budget_between_two_prices():
     assert (jump.run(rows[200:], mean_budget=0)[".price"] == 0).all()
 
 
+@pytest.mark.long
 def test_rows_of_a_group_are_held_out_together():
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(14), 20)  # neighbours in `key` are of the other class
@@ -148,6 +150,7 @@ def test_next_says_what_to_buy_what_follows_and_when_to_stop():
     assert "Unlocks" in str(policy.summary())
 
 
+@pytest.mark.long
 def test_update_is_a_fit_on_all_rows():
     rows = blocks(600, 2)
     first = ld.acquire("y ~ .", rows[:400], trade_off=0.05)
@@ -186,6 +189,7 @@ def test_drift_is_warned_of(policy):
         assert len(policy.update(other).recent) == 0
 
 
+@pytest.mark.long
 def test_curve_and_pictures(policy, tmp_path):
     rows = blocks(40, 7)
     fit = ld.costnet("y ~ .", blocks(500, 0), budget=np.inf)
