@@ -167,19 +167,17 @@ def hits(y, score):
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
 
-def beside_offset(family, y, weight, offset, start, intercepts=None):
+def beside_offset(family, y, weight, offset, start, intercepts=np.asarray):
     """Return the intercepts (K,) that minimize the deviance given the offset (n, K).
 
     start : (K,) first guess, the exact solution without an offset
-    intercepts : function from free parameters, such as `start`, to intercepts"""
+    intercepts : function from free parameters, such as `start`, to intercepts; by default equal"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
 
     with single_blas():
         value = partial(mean_deviance, family, y, weight, offset)
-        if intercepts is None:
-            return minimize(value, start, method="BFGS").x
         return intercepts(minimize(lambda x: value(intercepts(x)), start, method="BFGS").x)
 
 

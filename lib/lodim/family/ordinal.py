@@ -54,8 +54,8 @@ class Ordinal(Family):
 
     def score(self, mean):
         """Return the linear predictors (n, K - 1) of positive probabilities (n, K)."""
-        most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
-        return np.log(most) - np.log(np.cumsum(mean, axis=1)[:, :-1])
+        least, most = _tails(mean)
+        return np.log(most) - np.log(least)
 
     def ranking(self, score):
         return self.mean(score)
@@ -74,8 +74,7 @@ class Ordinal(Family):
         """Return derivatives of log-likelihoods in the linear predictors, and tail probabilities.
 
         Both are (n, K - 1). The latter are probabilities of a class above each boundary."""
-        least = np.cumsum(mean[:, :-1], axis=1)
-        most = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+        least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
         own = np.maximum(mean[np.arange(len(y)), y.astype(int)], 1e-300)
@@ -96,6 +95,11 @@ class Ordinal(Family):
         # The first score and the logarithms of the falls to the others keep their order.
         falls = np.log(np.maximum(-np.diff(start), RAREST))
         return beside_offset(self, y, weight, offset, np.append(start[:1], falls), _falling)
+
+
+def _tails(mean):
+    """Return the probabilities of the classes below and above each boundary, (n, K - 1) each."""
+    return np.cumsum(mean[:, :-1], axis=1), np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
 
 
 def check_order(name, levels, in_order):

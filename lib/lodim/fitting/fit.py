@@ -47,7 +47,6 @@ class Fit(Delegates):
     types: tuple[str, ...] = ("response", "link", "class", "prob")
     _without_offset: tuple[str, ...] = ()  # types of predictions that do not use the offset
     _predicts_steps = False  # whether predictions are step functions
-    _estimates_are_smooth = False  # whether estimates are continuous in the weights of rows
     _n_free: int | None = None  # parameters estimated from the rows, if the model can count them
     _biased_by: str | None = None  # phrase: why estimates are biased
     family: Any  # Gaussian, Binomial, ...

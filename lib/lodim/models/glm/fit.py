@@ -77,7 +77,6 @@ class GlmFit(Described, Fit):
 
     name = "glm"
     _estimate_name = "coefficient"
-    _estimates_are_smooth = True
     _level = LEVEL  # confidence of the intervals of summary()
     _answers_all = False  # True: predict rows that are not estimable too
 

@@ -21,7 +21,7 @@ from scipy.special import gammaln, xlogy
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
 from lodim.errors import ArgumentError
-from lodim.family import Proportion
+from lodim.family import Proportion, has_classes
 from lodim.fitting.storage import plain_label
 from lodim.models.glm import passes
 from lodim.models.glm.estimates import Diagnostics, with_constant
@@ -62,7 +62,7 @@ def log_likelihood(rows, deviance):
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
-    if family.link in ("logit", "softmax", "cumulative logit"):
+    if has_classes(family):
         return -0.5 * deviance
     if family.name == "gaussian":
         spread = max(deviance / n, 1e-300)

@@ -5,7 +5,7 @@ linear program has a positive solution (Konis 2007, ch. 4)."""
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, kron, vstack
 
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 
@@ -48,29 +48,19 @@ def _rows(family, X, y):
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.link == "log":  # a mean of zero fits a response of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
-    if family.name == "ordinal":
-        return _rows_of_boundaries(family, X, y)
-    blocks = []
-    for k in range(family.n_scores):
-        own = csr_array(X[y == k])
-        empty = csr_array(own.shape)
-        for other in range(family.n_scores):
-            if other != k:
-                sign = {k: own, other: -own}
-                blocks.append(hstack([sign.get(s, empty) for s in range(1, family.n_scores)]))
-    return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * (family.n_scores - 1)))
-
-
-def _rows_of_boundaries(family, X, y):
-    """Return the matrices of `_rows` for ordered classes.
-
-    The likelihood of a class rises with the linear predictor of its lower boundary, and falls with
-    that of its upper boundary."""
-    S, blocks = family.n_scores, []
-    for k in range(S + 1):
-        own = csr_array(X[y == k])
-        for s, sign in ((k - 1, 1.0), (k, -1.0)):
-            if 0 <= s < S:
-                empty = csr_array(own.shape)
-                blocks.append(hstack([sign * own if t == s else empty for t in range(S)]))
+    S, part = family.n_linear, [csr_array(X[y == k]) for k in range(family.n_linear + 1)]
+    blocks = [kron(csr_array(rise[None]), part[k], "csr") for k, rise in _rises(family)]
     return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))
+
+
+def _rises(family):
+    """Return pairs (class, direction of the S linear predictors) in which its likelihood rises.
+
+    With ordered classes it rises with the linear predictor of the lower boundary, and falls with
+    that of the upper one; otherwise it rises with the difference to that of each other class."""
+    S = family.n_linear
+    if family.shared_slopes:
+        unit = np.eye(S)
+        return [(s + 1, unit[s]) for s in range(S)] + [(s, -unit[s]) for s in range(S)]
+    unit = np.eye(S + 1)[:, 1:]
+    return [(k, unit[k] - unit[m]) for k in range(S + 1) for m in range(S + 1) if m != k]

@@ -10,6 +10,7 @@ from lodim import forms
 from lodim.engine import row_keys
 from lodim.errors import ArgumentError
 from lodim.export.expression import Kernels, call, constant, weighted
+from lodim.family.family import with_zero
 from lodim.models.melm.density import (
     FARTHEST,
     N_CLASSES,
@@ -266,7 +267,7 @@ def balanced_accuracy(y, weight, score):
 
     y (n,) are class codes, score (n, K) linear predictors, such as log-odds."""
     code = y.astype(int)
-    hit = (score.argmax(axis=1) if score.shape[1] > 1 else score[:, 0] > 0) == code
+    hit = with_zero(score).argmax(axis=1) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
     return float((right[size > 0] / size[size > 0]).mean())
 
