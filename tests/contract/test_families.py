@@ -213,7 +213,10 @@ def test_paths_and_folds(case, df):
     for k in np.unique(fold):
         fit = case.model(case.formula, df[fold != k], **case.call)
         held[fold == k] = fit.augment(df[fold == k])[".loss"]
-    assert found.tidy()["mean"].min() == pytest.approx(held.mean(), rel=0.2)
+    # cv() keeps Huber's limit and theta of all rows; each fit here learns them from its own rows.
+    learned = case.family in ("huber", "negative_binomial")
+    close = pytest.approx(held.mean(), rel=0.1 if learned else 1e-6)
+    assert found.tidy()["mean"].min() == close
 
 
 def test_conformal(case, df):
@@ -251,8 +254,8 @@ def test_estimators(case, df):
 
 
 def test_bootstrap(case, df):
-    found = ld.bootstrap(case.fit, df, n=3, threads=1)
-    assert len(found.tidy(level=0.5)) > 0
+    found = ld.bootstrap(case.fit, df, n=3, threads=1).tidy(level=0.5)
+    assert (found["conf_low"] <= found["conf_high"]).all() and found["std_error"].max() > 0.0
 
 
 @pytest.mark.parametrize(
