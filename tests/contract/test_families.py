@@ -213,10 +213,7 @@ def test_paths_and_folds(case, df):
     for k in np.unique(fold):
         fit = case.model(case.formula, df[fold != k], **case.call)
         held[fold == k] = fit.augment(df[fold == k])[".loss"]
-    # cv() keeps Huber's limit and theta of all rows; each fit here learns them from its own rows.
-    learned = case.family in ("huber", "negative_binomial")
-    close = pytest.approx(held.mean(), rel=0.1 if learned else 1e-6)
-    assert found.tidy()["mean"].min() == close
+    assert found.tidy()["mean"].min() == pytest.approx(held.mean(), rel=1e-6)
 
 
 def test_conformal(case, df):

@@ -40,6 +40,10 @@ def test_losses_within_a_tie_weigh_much_the_same():
     np.testing.assert_allclose(tied, share / share.sum(), rtol=1e-6)
 
 
+def same_family(batch, family, settings):
+    return family
+
+
 def runs(*curves, patience=15, most=100):
     """A run for each curve of held-out losses by stage, on two folds that differ by a little."""
 
@@ -48,7 +52,11 @@ def runs(*curves, patience=15, most=100):
             yield None, None, np.full((4, 1), np.sqrt(loss + eval_batch.shift))
 
     model = SimpleNamespace(
-        patience=patience, stage_setting="m", fit_stages=fit_stages, counts_stages=bool
+        patience=patience,
+        stage_setting="m",
+        fit_stages=fit_stages,
+        learn_family=same_family,
+        counts_stages=bool,
     )
     problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)
     w = np.full(4, 0.25)
@@ -135,6 +143,7 @@ def test_the_bar_of_a_race_ends_full(monkeypatch):
             patience=2,
             stage_setting=staged,
             fit_stages=curves,
+            learn_family=same_family,
             counts_stages=lambda s, staged=staged: staged is not None,
         )
         problem = SimpleNamespace(model=model, family=Gaussian(), batch=BATCH)

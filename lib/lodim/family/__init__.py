@@ -5,6 +5,7 @@ multinomial (softmax), one less for ordered classes (cumulative logit), else K =
 float (n,): numbers, or class codes."""
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from lodim.family.binomial import Binomial, Proportion
 from lodim.family.family import LARGEST_LOG, RAREST, Family, NoResponse, beyond_null, hits
 from lodim.family.gamma import Gamma
 from lodim.family.gaussian import Gaussian
-from lodim.family.huber import Huber, learned_limit
+from lodim.family.huber import Huber
 from lodim.family.multinomial import Multinomial
-from lodim.family.negative_binomial import NegativeBinomial, learned_theta
+from lodim.family.negative_binomial import NegativeBinomial
 from lodim.family.ordinal import Ordinal
 from lodim.family.poisson import Poisson
 from lodim.family.power import PowerVariance
@@ -51,7 +52,7 @@ __all__ = [
     "parameter_of",
 ]
 
-NUMERIC = {
+NUMERIC: dict[str, Any] = {
     "gaussian": Gaussian,
     "poisson": Poisson,
     "gamma": Gamma,
@@ -62,13 +63,12 @@ NUMERIC = {
 }
 CLASSES = {"binomial": Binomial, "multinomial": Multinomial, "ordinal": Ordinal}
 FAMILIES = (*NUMERIC, *CLASSES, "none")
-# Families with a parameter: the argument that gives it, its limits, and these in words; or a
-# function that learns it from the response and its weights.
+# Families with a given parameter: the argument that gives it, its limits, and these in words.
 PARAMETERS = {
     "tweedie": ("power", 1.0, 2.0, "between 1 (Poisson) and 2 (gamma)"),
     "quantile": ("quantile", 0.0, 1.0, "between 0 and 1, such as 0.9"),
 }
-LEARNED = {"huber": learned_limit, "negative_binomial": learned_theta}
+LEARNED = {name: family.learn for name, family in NUMERIC.items() if family.learn}
 
 
 def make(name, n_levels=0, parameter=None):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Family:
     canonical = True  # whether expected and observed curvature are equal
     least, most = -np.inf, np.inf  # range of numeric responses
     support = ""  # allowed responses, in words
+    learn: Any = None  # function of y and weight that returns the parameter, if it is learned
 
     @property
     def label(self):
@@ -61,6 +63,12 @@ class Family:
     def score_names(self, levels):
         """Return a list of names of several linear predictors, given the classes."""
         return list(levels)
+
+    def learned(self, y, weight):
+        """Return the family with the parameter that these rows imply, if its parameter is learned.
+
+        Each fit asks for it, so that a fit to a fold does not use held-out rows."""
+        return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
         """Return the family for a numeric response divided by `scale`; Huber's limit changes."""
@@ -193,7 +201,7 @@ def mean_deviance(family, y, weight, offset, intercept):
 
 
 @dataclass(frozen=True)
-class NoResponse:
+class NoResponse(Family):
     """Family of a model without a response, such as a clustering."""
 
     name: str = "none"

@@ -46,6 +46,12 @@ class Huber(IdentityLink):
     limit: float
     name: str = "huber"
     loss: str = "Huber's loss"
+    learn = staticmethod(learned_limit)
+
+    @property
+    def parameter(self):
+        """Return the limit, which is learned."""
+        return self.limit
 
     def per(self, scale):
         return replace(self, limit=self.limit / scale)

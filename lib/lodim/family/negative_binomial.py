@@ -12,6 +12,15 @@ LEAST, MOST = 1e-6, 1e8  # of theta; beyond the latter the counts are Poisson's
 STEPS = 100
 
 
+def learned_theta(y, weight, mean=None):
+    """Return theta (variance mu + mu^2 / theta) by the method of moments.
+
+    y : counts; weight : sums to one; mean : their means mu, by default all equal"""
+    mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
+    ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
+    return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))
+
+
 @dataclass(frozen=True)
 class NegativeBinomial(LogLink):
     """Family of counts with variance mu + mu^2 / theta.
@@ -23,6 +32,12 @@ class NegativeBinomial(LogLink):
     loss: str = "negative binomial deviance"
     counts = True
     canonical = False
+    learn = staticmethod(learned_theta)
+
+    @property
+    def parameter(self):
+        """Return theta, which is learned."""
+        return self.theta
 
     def variance(self, mean):
         return mean + mean**2 / self.theta
@@ -99,12 +114,3 @@ def fitted_theta(y, mean, weight):
         if abs(step) < 1e-12 or log_theta == np.log(MOST):
             break
     return float(np.exp(log_theta)), float(1.0 / np.sqrt(max(curvature, 1e-300)))
-
-
-def learned_theta(y, weight, mean=None):
-    """Return theta (variance mu + mu^2 / theta) by the method of moments.
-
-    y : counts; weight : sums to one; mean : their means mu, by default all equal"""
-    mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
-    ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
-    return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))

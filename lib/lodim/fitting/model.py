@@ -96,6 +96,15 @@ class Problem:
         formula = as_literal(self.design.formula)
         return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
 
+    def with_rows(self, batch):
+        """Return the problem for other rows or weights, from which the family learns its parameter.
+
+        The parameter is also stored in the design, since fits take it from there."""
+        family, design = self.model.learn_family(batch, self.family, self.settings), self.design
+        if family.learn is not None:
+            design = replace(design, parameter=family.parameter)
+        return replace(self, batch=batch, family=family, design=design)
+
     def null_deviance(self):
         """Return the mean deviance of the intercept-only model."""
         batch, family = self.batch, self.family
@@ -230,6 +239,10 @@ class Model:
             rounds = progress.steps(range(n_stages), n_stages, label)
             found = self.combine([next(stages)[:2] for _ in rounds])
         return self.assemble(problem, *found, selection, for_path)
+
+    def learn_family(self, batch, family, settings) -> Any:
+        """Return the family with the parameter, such as Huber's limit, learned from these rows."""
+        return family.learned(batch.y, batch.weight)
 
     def counts_stages(self, settings: Any) -> bool:
         """Return whether each stage of a fit, such as a learner added, is itself a smaller fit."""

@@ -161,7 +161,8 @@ class StageLosses:
         self.draws, self.staged = draws, problem.model.counts_stages(settings)
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
             settings = replace(settings, threads=1)
-        self.begin, self.settings = problem.model.fit_stages, settings
+        self.model, self.settings = problem.model, settings
+        self.families = [self.family] * len(splits)
         self.fits, self.most_loss = [None] * len(splits), np.inf
         if loss not in (misclassified, absolute):
             y = problem.batch.y[problem.batch.positive_weight]
@@ -191,9 +192,11 @@ class StageLosses:
         """Fit the next stage of fold k, and return its (mean loss, weight, standard error)."""
         train, test = self.splits[k]
         if self.fits[k] is None:
-            self.fits[k] = self.begin(train, self.family, self.settings, eval_batch=test)
+            self.families[k] = self.model.learn_family(train, self.family, self.settings)
+            rest = self.families[k], self.settings
+            self.fits[k] = self.model.fit_stages(train, *rest, eval_batch=test)
         score = next(self.fits[k])[2]
-        losses = self.loss(self.family, test.y, test.weight, score)
+        losses = self.loss(self.families[k], test.y, test.weight, score)
         self.of_rows[k] = np.minimum(losses, self.most_loss)
         return fold_row(test, self.of_rows[k])
 

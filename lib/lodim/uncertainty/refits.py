@@ -43,7 +43,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
     def one(out, bar):
         (train, rest), *scaling = split_and_scaling(problem.batch, out, problem.standardize)
-        own = replace(problem, batch=train, design=problem.design.rescaled(*scaling))
+        own = replace(problem, design=problem.design.rescaled(*scaling)).with_rows(train)
         fit = problem.model.fit(own) if choose else problem.model.run(own, for_path=light)
         bar.update(1)
         return use(fit, as_read(fit, rest))
@@ -155,7 +155,7 @@ def _check_same_rows(problem, fit):
 
 def reweighted(problem, fit, weights):
     """Return the fit with other weights (n,) of the rows, but the settings and design of `fit`."""
-    point = replace(problem, batch=replace(problem.batch, weights=weights))
+    point = problem.with_rows(replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
 

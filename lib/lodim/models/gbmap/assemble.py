@@ -94,9 +94,8 @@ def _calibrate(problem):
 def _held_out_drift(problem, train, test):
     """Fit gbmap to the rows `train`; return both drift indicators of the rows `test`, a dict."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
-    stages = refit.fit_stages(
-        train, problem.family, settings.for_comparison(train.n, train.X.shape[1])
-    )
+    family = problem.model.learn_family(train, problem.family, settings)
+    stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))
     learners, _ = refit.combine([stage[:2] for stage in islice(stages, settings.m)])
     reference = Reference.from_batch(learners, train, numeric, settings)
     return drift_indicators(learners, reference, test, NEIGHBOURS, numeric, 1)

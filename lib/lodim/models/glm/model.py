@@ -42,7 +42,12 @@ class Glm(Model):
     def validate(self, problem):
         """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial."""
         problem = check_trials(problem)
-        return with_theta(problem) if problem.family.name == "negative_binomial" else problem
+        return problem.with_rows(problem.batch)
+
+    def learn_family(self, batch, family, settings):
+        """Return the family; theta of a negative binomial is the maximum likelihood estimate."""
+        family = super().learn_family(batch, family, settings)
+        return with_theta(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
         """Return the GlmFit of estimates, with warnings about separation and convergence."""
