@@ -52,7 +52,7 @@ def _checked(check):
 def real(
     *shape: Size, least: float | str = -LARGEST, most: float | str = LARGEST, nan=False
 ) -> Any:
-    """Declare a field of float64 numbers, of a shape as in real("n", "p"); without one a number.
+    """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
 
     least, most : range of the numbers; nan : whether NaN is allowed
     """

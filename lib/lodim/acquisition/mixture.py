@@ -66,7 +66,9 @@ class Mixture:
         return self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.y_var, scales
 
     def scaled(self, temperature, repetition):
-        """Return the mixture with another temperature and repetition."""
+        """Return the same mixture with another `temperature` and `repetition`.
+
+        Both scale the log density for t known features; see Mixture."""
         return replace(self, temperature=temperature, repetition=repetition)
 
     def features(self, X):

@@ -52,10 +52,11 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """Return the frames with categorical columns that declare the levels of all frames.
+    """Return the frames with text columns as categories that list the levels of all frames.
 
-    Models refuse undeclared levels. A declared level counts as missing until a row with it is
-    labelled. Frames may be None."""
+    A row of the pool may have a level that no labelled row has, and models refuse levels that are
+    not listed. A listed level counts as missing until a row with it is labelled. `response` is the
+    name of the response, whose column is left as it is. Frames may be None."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):

@@ -120,7 +120,7 @@ class LearningCurves:
 
     @property
     def repetitions(self) -> int:
-        """Number of runs per name."""
+        """Number of runs that each curve averages, such as one per random split of the rows."""
         return len(next(iter(self.values.values())))
 
     def tidy(self) -> pd.DataFrame:

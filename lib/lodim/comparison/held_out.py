@@ -1,4 +1,6 @@
-"""Fits to the training rows of each fold, and their predictions for the held-out rows."""
+"""Fits of each model of a comparison to the training rows of each fold, and their predictions.
+
+Predictions are for the held-out rows of the fold."""
 
 import inspect
 import time

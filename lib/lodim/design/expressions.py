@@ -74,7 +74,10 @@ def learn(code, table):
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression makes `width` columns with the learned `states`."""
+    """Raise ValueError unless an expression fits the states that were saved with it.
+
+    `states` are what its splines and means learned from the training rows. The expression must use
+    all of them and have `width` columns."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)

@@ -225,7 +225,10 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Return a method decorated by `as_given` without conversion; it returns pandas frames."""
+    """Return the undecorated form of a method that `as_given` has decorated.
+
+    `as_given` converts results to the kind of frame that the user gave (such as polars). lodim's
+    own code needs pandas frames, without this conversion."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 

@@ -79,12 +79,13 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function RowInputs -> Rows, which reads the complete rows, and its argument.
+        """Return a function that reads the complete rows, and the RowInputs to call it with.
 
-        The argument is `inputs`, or their sampled rows. The function is called again with other
-        weights if these depend on the response.
+        The function returns Rows for RowInputs (weights, offset and the like). If there is a
+        sample, both are only for the sampled rows. The caller calls the function again if the
+        weights depend on the response.
 
-        request : columns to summarize; answers : columns of the response
+        request, answers : columns to summarize, and columns of the response
         """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)

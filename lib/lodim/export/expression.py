@@ -200,7 +200,9 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """Return the expression (x - mean) / scale."""
+    """Return the symbolic expression (x - mean) / scale, which standardizes a feature.
+
+    label : name of the result in exported code"""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 

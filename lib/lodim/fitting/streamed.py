@@ -95,13 +95,20 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair for a frame in memory: (data to join with the result or None, result)."""
+        """Yield one pair (columns, result) for a frame in memory, like one chunk of `of_source`.
+
+        `columns` is the frame itself if the result must be written together with the frame's
+        columns (`augment` of a frame other than pandas); otherwise it is None."""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Yield (rows to join with the result or None, result) per chunk of data not in memory."""
+        """Yield a pair (columns, result) per chunk of rows of files or lazy frames.
+
+        `columns` are the chunk's rows if the result is written together with them (`augment`), or
+        None.
+        """
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}

@@ -164,9 +164,10 @@ def _check_dots(formula):
 
 
 def update(old, new):
-    """Return the formula `new` with each dot replaced by a side of `old`, as in R's update().
+    """Return the formula `new` with each dot replaced by a side of the formula `old`, as in R.
 
-    Without a dot on the left side, `new` stays unchanged: its dot means all columns.
+    In `. ~ . + x` the dots stand for the left and the right side of `old`. If the left side of
+    `new` is no dot, `new` is returned unchanged: there a dot means all columns of the data.
     """
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:

@@ -46,9 +46,10 @@ def libraries():
 
 @functools.cache
 def program():
-    """Return the JavaScript library that draws charts, created once in another process.
+    """Return the source code of the JavaScript library (Vega) that draws charts in a report page.
 
-    Its engine would end this process if the address space is limited."""
+    vl-convert writes it. It runs in another process, which is what ends if memory is limited: its
+    JavaScript engine would otherwise end the user's process."""
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -198,7 +199,9 @@ def _names_across(alt, picture):
 
 
 def _listed(alt, picture, names):
-    """Return how a chart shows names on the left side of a picture, in the order of the rows."""
+    """Return both axes of a chart with one row per name, such as bars: names on the left.
+
+    alt : the package altair; names : field of the chart for each column of the picture's frame"""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 

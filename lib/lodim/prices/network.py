@@ -94,9 +94,9 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Return a list of copies (node, parents), and a dict from node to its first copy.
 
-    A node has one copy per combination of sources of the series (sets of alternatives) it needs.
-    Parents are positions of copies, and come first. `uses` are the series that each node needs;
-    `source_of` maps a source to its series."""
+    A series is a set of alternative sources, of which a model buys one. A node has one copy per
+    combination of sources of the series that it needs. Parents are positions of earlier copies.
+    `uses` are the series that each node needs; `source_of` maps a source to its series."""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -120,10 +120,12 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return the source of each series that a copy of node v with these parents needs, as a dict.
+    """Return which source of each series a copy of node v uses, as a dict, by its parents.
 
-    A series is a set of alternative sources. Return None if the copy would need two sources of one
-    series. `serving` has the dicts of the parents."""
+    A series is a set of alternative sources, of which a model buys one. `serving` has such a dict
+    for each copy of a node; those of the parents are merged. None if they use two sources of one
+    series.
+    """
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():

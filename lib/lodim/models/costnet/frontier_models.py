@@ -161,7 +161,9 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return the position of the best model that costs at most a budget: (True, its index)."""
+    """Return the position of the best model that costs at most `budget`, in the form (True, index).
+
+    True means that the index counts models of the frontier, and not those of a penalty path."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)

@@ -200,7 +200,9 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit the learner of class k (0 for a number) in boosting step number `stage`.
 
-    Returns the learner, the optimizer's results, and the best (theta, sign) of the other sign b.
+    Returns the learner, the optimizer's results, and (theta, sign) of the best learner with the
+    sign b that has the higher loss. The next step starts from it too: `other_sign` is that of the
+    last step.
     """
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)

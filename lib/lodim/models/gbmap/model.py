@@ -70,7 +70,11 @@ class Gbmap(Model):
         return not settings.joint
 
     def fit(self, problem):
-        """Return the fit of a problem (data, settings); choose m, lambda_ and refit if omitted."""
+        """Return the fit to a problem (data and settings).
+
+        Cross-validation chooses `m`, `lambda_` and `refit` unless the user gave both `m` and
+        `lambda_`.
+        """
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)

@@ -45,7 +45,9 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return response and linear predictor k; with several classes, of k against the others."""
+        """Return the response and the linear predictor that the learner of class k is fitted to.
+
+        With more than two classes, they are those of class k against all other classes together."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)

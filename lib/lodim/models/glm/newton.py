@@ -1,7 +1,8 @@
 """Newton's method with step halving, for likelihoods on which full steps overshoot.
 
-statsmodels takes full steps, which may leave the maximum (Marschner 2011). A step is halved until
-the deviance does not increase, and the end does not depend on the units of columns."""
+statsmodels takes full steps, which may move away from the maximum (Marschner 2011). Here a step is
+halved until the deviance does not increase. The units of the columns do not influence the result.
+"""
 
 from dataclasses import replace
 

@@ -357,8 +357,10 @@ def _calibration_splits(problem, view, log):
 def _factors_of_others(rule, loss, part, draw):
     """Return the calibration factor (inverse temperature) of each held-out row, (n, 1).
 
-    It is chosen on the other folds of the same division into folds. loss has a row per held-out row
-    and a column per factor; part and draw (n,) are the row's fold and division."""
+    It is chosen on the other folds of the same cross-validation. loss has a row per held-out row
+    and a column per factor; part and draw (n,) are the row's fold and the number of its
+    cross-validation.
+    """
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -373,9 +375,10 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the fold and the division into folds of each held-out row, both (n,).
+    """Return the fold of each held-out row and the number of its cross-validation, both (n,).
 
-    A single fold is divided into a few parts, each calibrated by the others."""
+    Cross-validation is repeated `draws` times, with other random folds. If there is a single fold,
+    its rows are divided into a few parts, and each part is calibrated by the other parts."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

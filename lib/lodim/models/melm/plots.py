@@ -45,7 +45,9 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
 
 
 def loadings(fit, ax, *, top=15, of=LOADINGS):
-    """Draw the loadings of the features with the longest arrows, one mark per dimension."""
+    """Draw loadings (or correlations) of features, with one mark per coordinate of the view.
+
+    top : number of features, those with the largest loadings first"""
     one_of("of", of, (LOADINGS, CORRELATIONS))
     longest = _longest_arrows(fit, of, top, np.arange(fit.estimates.k))
     label = "correlation of feature and coordinate"

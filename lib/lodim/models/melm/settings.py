@@ -34,7 +34,9 @@ CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "to
 
 
 def _name_of_classifier(classifier):
-    """Return the classifier's name if it can be saved; raise a StoreError for an estimator."""
+    """Return the name of a classifier, to be saved with a fit.
+
+    An estimator object has no such name and cannot be saved: this raises a StoreError."""
     if not isinstance(classifier, str):
         raise StoreError(
             f"a fit with the classifier {type(classifier).__name__} cannot be saved: "

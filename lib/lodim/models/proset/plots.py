@@ -1,4 +1,4 @@
-"""Plots of a ProsetFit; `lodim.plot` draws the shapes."""
+"""Plots of a ProsetFit: what each plot shows. Shapes such as bars are in `lodim.plot`."""
 
 from dataclasses import dataclass
 
@@ -217,9 +217,10 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return familiarity `mass` minus a threshold (G, G), and a label, to draw the zero contour.
+    """Return values whose zero contour is the border of the familiar points, and its label.
 
-    The threshold is a percentile of the training rows; None if no point is below it.
+    The values are the familiarity `mass` (G, G) minus the familiarity that 99% of the training rows
+    exceed. None if all points of the grid are above it.
     """
     if fit.calibration is None:
         return None

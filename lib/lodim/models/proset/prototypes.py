@@ -331,7 +331,10 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities for prototypes t, as symbolic expressions."""
+    """Return the class probabilities of the null model as symbolic expressions, one per class.
+
+    They depend on the offset if the fit has one (with two classes only). `t` are its prototypes.
+    """
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

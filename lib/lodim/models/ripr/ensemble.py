@@ -53,21 +53,22 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """The r views (feature sets) of a fit, and the n training rows that predict in them.
+    """Views (feature sets) of a fit, and the n training rows whose votes predict in them.
 
-    Views are sets of axes. An axis is a numeric feature, or a factor with all its levels.
+    A view is a set of axes. An axis is a numeric feature, or a factor with all its levels.
 
-    features : positions of the axes that are used
-    views : per view, positions among `features`, padded with -1; largest share of rows first
-    X : training rows on the axes, NaN if missing: standardized features, or codes of levels
-    y : class codes or numbers, NaN if unknown or without a response
+    features : positions of the `a` axes that some view uses
+    views : (r, D) axes of each of r views, as positions among `features`, padded with -1; the view
+        with the largest share of rows first
+    X : (n, a) standardized features or codes of levels, NaN if missing
+    y : (n,) class codes or numbers, NaN if unknown or without a response
     weight : row weights; rows of weight zero do not count
-    assignment : (n, r) shares of the views in each row
-    assigned_view : view that predicts each row when it is left out; -1 if none
+    assignment : (n, r) shares of the views in the prediction of each row
+    assigned_view : view that predicts each row when the row itself is left out; -1 if none
     n_classes : number of classes; 0 without classes
     n_scores : number of linear predictors of the family; 1 for two classes
-    k : number of neighbours
-    axis_of : axis of each column of the design matrix"""
+    k : number of neighbours that vote
+    axis_of : axis of each of p columns of the design matrix"""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")

@@ -162,7 +162,13 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Return a Layout of coefficients and groups sorted by block; empty blocks are left out."""
+        """Return a Layout, given its coefficients and its groups in the order of their blocks.
+
+        at, block, sign (A,) : position in Groups, block and required sign of each coefficient
+        block_of_group, size, cost (G,) : block, number of coefficients and weight of each group
+        member : positions of the coefficients of all groups, one group after the other
+        nested : whether the groups of a block form a tree; blocks without coefficients are left out
+        """
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

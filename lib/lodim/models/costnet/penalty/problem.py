@@ -197,11 +197,14 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path of models in units of the response, from a solver's PathSolution.
+        """Return the path in units of the response, from a solver's standardized PathSolution.
 
-        `scaled` and `ridges` (L,) are the factors of norms and ridge that the solver used for the
-        penalties `lambdas`. `null` is the objective of the unpenalized coefficients alone; the
-        allowed duality gap is `tol` times `null`."""
+        lambdas (L,) : penalties in units of the response
+        scaled, ridges (L,) : factors of the group norms and of the ridge term that the solver used
+            for them
+        null : objective with the unpenalized coefficients only; a gap of `tol` times `null` is
+            allowed
+        """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
         coef = np.stack([problem.by_column(*both) for both in zip(w, b, strict=True)])

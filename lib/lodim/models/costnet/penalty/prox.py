@@ -77,10 +77,11 @@ def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
-    """Maximize over the dual vectors x_g of the groups `on` by block ascent with momentum, in
-    place.
+    """Compute the proximal map of overlapping groups by maximizing its dual, in place.
 
-    u is the argument minus t times the sum of dual vectors. At the end ||x_g|| <= lam cost_g."""
+    Each group g in `on` has a dual vector x_g with ||x_g|| <= lam cost_g, updated in turn, with
+    momentum. Before and after, u is the argument of the map minus t times the sum of all x_g. The
+    ascent ends if no entry changes by more than `tol`."""
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
     age, last = 0, np.inf

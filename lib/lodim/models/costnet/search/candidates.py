@@ -115,7 +115,9 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the dependency graph with a free node for each of p columns of X that no node owns."""
+    """Return the network of priced items, with an item of price zero per column without one.
+
+    p : number of columns of X. So the search can treat columns without a price like all others."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(

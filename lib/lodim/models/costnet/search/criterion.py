@@ -1,7 +1,8 @@
 """Criteria by which models of a search are compared: deviance plus a charge per coefficient.
 
-The deviance alone fits noise; a high charge misses weak features. With "hq" or a higher charge, no
-cost has a worse model than the lasso's on data of `monitoring` (benchmarks/costnet_rules.py)."""
+Without a charge, the best model fits noise; with a high charge, it misses weak features. The charge
+"hq" (Hannan and Quinn) or a higher one suffices on the data of `monitoring`: at each price, the
+selected model is at least as good as the lasso's (benchmarks/costnet_rules.py)."""
 
 from dataclasses import dataclass
 

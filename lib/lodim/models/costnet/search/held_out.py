@@ -1,4 +1,6 @@
-"""Held-out losses of models, and the selection of the best models by price with them."""
+"""Selection of the best model at each price by cross-validation.
+
+The search runs again without each fold; its models are then evaluated on the held-out rows."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property

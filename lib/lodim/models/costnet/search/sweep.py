@@ -70,12 +70,15 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
-    """Return the decrease of the deviance and the change of the rank for each exchange of columns.
+    """Return the decrease of the deviance and the change of the rank for exchanges of columns.
 
-    `gram` and `target` are swept by the columns of the model, which `within` (q,) marks. Set s of
-    columns to drop is out_at[out_start[s]:out_start[s + 1]]; sets to add likewise. Both results are
-    (n_out, n_in); the gain is -inf if not `allowed`. A column that would get the wrong `sign` does
-    not enter."""
+    An exchange drops one of n_out sets of columns from a linear model and adds one of n_in sets.
+    Both results are (n_out, n_in). Set s to drop is out_at[out_start[s]:out_start[s + 1]]; sets to
+    add likewise. The gain is -inf if not `allowed` (n_out, n_in). A column whose coefficient would
+    get the wrong `sign` does not enter.
+
+    gram, target : normal equations, after the sweep operator for the model's columns, `within` (q,)
+    variance : diagonal of the Gram matrix before the sweep, to recognize collinear columns"""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
     gain[:], rank[:] = -np.inf, 0

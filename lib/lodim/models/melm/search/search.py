@@ -37,8 +37,9 @@ class Plan:
     average : for more than two classes, weight pairs by the products of their shares
     smallest : for one class, search the smallest entropy
     exact_rows : sums over pairs are exact up to this many rows; beyond, they may be approximate
-    refined : number of results that are refined over all rows
-    rough, ftol : relative gain at which L-BFGS stops before and after this
+    refined : number of results of the first search that are improved over all rows
+    rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one
+    n_starts, seed : number of starting points, and seed of the random ones
     max_iter, tol, threads : as in `solve.lbfgs`
     engine : `cpu`, `cuda` or `auto`"""
 

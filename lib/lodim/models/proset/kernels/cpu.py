@@ -1,9 +1,10 @@
 """Compiled loops of proset for the CPU: sums over prototypes, and the loss with its gradient.
 
-Rows are in tiles, blocks of 64. A small matrix product gives the similarities of a tile with all
-candidates; they are used in the cache and discarded. Sums over tiles are in float64. Matrices are
-padded with zeros to multiples of FOUR. Functions of one tile are always inlined: otherwise they
-could round differently when compiled alone than when loaded from the cache.
+Rows are stored in tiles of 64 rows. A matrix product gives the similarities of the rows of a tile
+with all candidates (rows that may become prototypes). They are used at once and not stored. Sums
+over tiles are in float64. Matrices are padded with zeros to multiples of four rows and columns,
+because `multiply` computes four at a time. Functions for one tile are always inlined: otherwise
+rounding could differ between a fresh compilation and code from the cache.
 """
 
 import math
@@ -25,8 +26,8 @@ ROOT_TAU = math.sqrt(2.0 * math.pi)
 class Points(NamedTuple):
     """J points (candidates or prototypes) with D active features (those with positive weight).
 
-    active, v : (D,) positions and weights of the features
-    V : matrix from `scaled`, whose product with data rows gives exponents of similarities
+    active, v : (D,) positions and weights of the active features
+    V : matrix from `scaled`; its product with data rows gives the logarithms of similarities
     w, target : (J,) weight and response (class code or number) of each point
     """
 
@@ -71,9 +72,11 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return a padded matrix V of points, whose products with data rows are log similarities.
+    """Return a matrix V whose product with data rows gives the log similarities of points.
 
-    The row of a point is z = x[row, columns] v, then -|z|^2 / 2, then one.
+    `rows` are the positions in x of the J points, and `columns` those of the D features with
+    weights v. With z = v * x[row, columns], a point's row of V is z, then -|z|^2 / 2, then 1. V is
+    padded with zeros to multiples of four rows and columns.
     """
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
@@ -224,15 +227,23 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Fill partials with the scoring rows' loss and its gradient, per block (Eqs. 2.8-2.12).
+    """Fill partials with the loss of the scoring rows and its gradient (Eqs. 2.8-2.12).
 
-    Row i has the estimate A / B, A = a_i + sum_j w_j h_ij G_ij and B = b_i + sum_j w_j G_ij, over
-    candidates j other than itself. G_ij are similarities, h_ij agreements as in `agreement`.
-    Points with positive weight come first; runs (R + 1,) are the starts of R runs of points with
-    equal responses. A block has `step` tiles of 64 rows; lo and hi limit the blocks.
+    Scoring rows are the rows i whose loss is summed. The estimate of row i is A_i / B_i, where A_i
+    = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij. The sums are over candidates j other
+    than row i; w_j are their weights, G_ij similarities and h_ij agreements (see `agreement`). a_i
+    and b_i come from the null model and earlier batches.
 
-    partials (n_blocks, 2 + D + J): loss; derivative by u; sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd),
-    C_ij being w_j times row i's derivative by w_j; derivatives by w.
+    partials (n_blocks, 2 + D + J) : per block of rows, summed by the caller
+        [0] : loss; [1] : its derivative by u, the inverse width of loss "density"
+        [2:2 + D] : per feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for feature weights v_d,
+            where C_ij is w_j times the derivative of row i's loss by w_j
+        [2 + D:] : derivatives by w_j
+    scoring : features, response, weight, a and b of the scoring rows, in tiles of 64 rows; `own` is
+        the candidate that is the row itself
+    lo, hi, step : blocks to compute, and number of tiles per block
+    points, runs : candidates, those with positive weight first; starts of R runs of candidates with
+        equal responses, (R + 1,)
     """
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     active, v, V, w, target = points

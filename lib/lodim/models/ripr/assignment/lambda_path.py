@@ -100,8 +100,9 @@ def _errors(path, views, errors_of):
 def class_errors(ratios, y, columns):
     """Return a function (ignored, columns) -> leave-one-out errors (n,) of predicted classes.
 
-    ratios (n, A, K) are log distance ratios of n rows in A feature sets `columns`, for K classes.
-    The class of a row's smallest ratio is predicted. An error is 0, 1 or a mean over tied classes.
+    `columns` are the feature sets that remain. ratios (n, A, K) are log distance ratios of n rows
+    for K classes in A feature sets. A row is predicted as the class of its smallest ratio. An error
+    is 0 or 1, or the mean over tied classes.
     """
 
     def errors_of(_, J):
@@ -117,10 +118,11 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function (assignment, columns) -> squared errors (n,), in units of y's variance.
+    """Return a function (assignment, columns) -> leave-one-out squared errors (n,) of a number.
 
-    y (n,) are responses, L (n, d*) losses. near[j] are distances and positions of the rows'
-    neighbours in feature set j (column of L)."""
+    `columns` are the feature sets that remain, and the assignment has each row's shares of them.
+    Errors are in units of the variance of y (n,). L (n, d*) are losses of rows in feature sets.
+    near[j] are distances and positions of the rows' neighbours in feature set j."""
 
     def errors_of(assignment, J):
         if not len(J):
