@@ -13,7 +13,9 @@
 # %% [markdown]
 # # How costnet works
 #
-# What is one step of a price list of models? In the plot below, each point is the best model that `costnet` found at its price. A step to the right buys one more feature, together with all items that the feature needs. Each step increases the share of the deviance that the model explains.
+# What is one step of a price list of models? In the plot below, each point is the best model that
+# `costnet` found at its price. A step to the right buys one more feature, with everything that it
+# needs, and increases the share of the deviance that the model explains.
 
 # %%
 import lodim as ld
@@ -40,15 +42,18 @@ ax = fit.plot("cost")
 #
 # If all coefficients of a group are zero, its item need not be bought. `costnet` refits the selected features without the penalty. The argument `relax` mixes penalized coefficients (0) and refitted coefficients (1).
 #
-# Cross-validation compares the proposed models at each price. The list of the best models is the *frontier*. Every model on the frontier has a lower held-out loss than all cheaper models. [The vignette](../vignettes/costnet) shows a full example with prices.
+# Cross-validation compares the proposed models at each price. The list of the best models is the
+# *frontier*: each of them has a lower held-out loss than all cheaper models. [The
+# vignette](../vignettes/costnet) shows a full example.
 #
 # ## Coefficients with a given sign
 #
 # `monotone={"age": "increasing"}` allows only coefficients of `age` that are zero or positive; `"decreasing"` allows zero or negative ones. An ordered category has a coefficient for each step from one level to the next. All these coefficients get the given sign.
 #
-# - If the data would give a coefficient the other sign, the coefficient is zero, and the feature is not bought for it.
-# - The search minimizes the objective of the group penalty, but only over coefficients with the given signs. Refits use an active-set method (Lawson and Hanson 1974).
-# - A free feature with a given sign is penalized like the cheapest feature that is not free. Its refitted coefficient has no penalty.
+# - If the data would give a coefficient the other sign, the coefficient is zero, and the feature is
+#   not bought for it.
+# - A free feature with a given sign is penalized like the cheapest feature that is not free. Its
+#   refitted coefficient has no penalty.
 # - The rule `"exact"` then accepts up to 15 features.
 #
 # ## Entries of `control`, and constants
@@ -74,21 +79,34 @@ ax = fit.plot("cost")
 #
 # ### Cross-validation
 #
-# - *Candidates.* At each price, cross-validation compares every third model of each penalty path, and the models that the criterion of Hannan and Quinn ("hq") selects. A penalized model competes in three versions: with penalized coefficients, with refitted coefficients, and with the mean of both.
-# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, a fifth of at most 20,000 random rows is held out once.
-# - *Standard error.* It is the standard error of a mean over rows.
-# - *Shortcuts.* With more than two classes, models with over 100 coefficients are not refitted. If rows × columns × classes exceeds 200,000, there is one set of folds. The rule "lasso" is then skipped if other rules are given.
+# - *Candidates.* At each price, cross-validation compares every third model of each penalty path,
+#   and the models that the criterion "hq" selects. A penalized model competes with its penalized
+#   coefficients, with refitted coefficients, and with the mean of both.
+# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is
+#   one set. With more rows, a fifth of at most 20,000 random rows is held out once. The standard
+#   error is that of a mean over rows.
+# - *Many classes or columns.* With more than two classes, models with over 100 coefficients are not
+#   refitted. If rows × columns × classes exceeds 200,000, there is one set of folds, and the rule
+#   "lasso" is skipped if other rules are given.
 #
 # On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.02 and 0.05 residual standard deviations (eight seeds).
 #
 # ### The frontier
 #
-# - A model is dropped if it improves on a cheaper model by less than 0.5. The unit is −2 log-likelihood of all rows, or the criterion.
-# - `df` is the number of columns with a coefficient. With several classes, each column counts once.
-# - If two refitted models have the same price and criterion (within 1e-6), `costnet` keeps the model with fewer items, then the first by name.
-# - If columns are collinear, a small ridge penalty makes the refitted coefficients unique. Duplicate columns then share a coefficient.
-# - If classes are separated or a category has no count, coefficients would be infinite. A ridge penalty of 1e-7 of the variance of the scores keeps them finite. The size of such coefficients has no meaning; the predictions are valid.
+# - A more expensive model must lower −2 log-likelihood (of all rows), or the criterion, by at least
+#   0.5 compared with each cheaper model. Otherwise it is not on the frontier.
+# - If two refitted models have the same price and the same criterion, `costnet` keeps the model
+#   with fewer items.
+# - If columns are collinear, a small ridge penalty makes the refitted coefficients unique.
+#   Duplicate columns then share a coefficient.
+# - If classes are separated or a category has no count, coefficients would be infinite. A small
+#   ridge penalty keeps them finite. The size of such coefficients has no meaning; the predictions
+#   are valid.
 #
 # ### Alternatives
 #
-# An item may be available from several sources, of which a model should buy only one. Equation 5.3 of the thesis divides the weight of the item among sources of equal cost, which favours models with several sources. lodim instead copies the features that need the item, one copy per source. A coefficient is the sum of its copies (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.
+# An item may be available from several sources, of which a model should buy only one. lodim copies
+# the features that need the item, one copy per source. A coefficient is the sum of its copies
+# (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.
+# (Equation 5.3 of the thesis instead divides the weight of the item among the sources, which
+# favours models with several sources.)

@@ -13,7 +13,10 @@
 # %% [markdown]
 # # How gbmap works
 #
-# What is one learner of `gbmap`, and how do learners form a model? A `gbmap` model is a sum of functions called *learners*. The plot shows two learners (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on the other, with a rounded bend between the two sides. The black line is the sum of both learners: the prediction.
+# What is one learner of `gbmap`, and how do learners form a model? A `gbmap` model is a sum of
+# functions called *learners*. The plot shows two learners (blue and orange), fitted to points along
+# a V. Each learner is constant on one side and linear on the other, with a rounded bend between the
+# sides. The black line is their sum: the prediction.
 
 # %%
 import matplotlib.pyplot as plt
@@ -45,9 +48,11 @@ ax = ax.set(xlabel="x", ylabel="y")
 #
 # The function g(z) = log(1 + exp(β z)) / β is the softplus, a rounded max(0, z). `gbmap` fits the learners one after the other, in steps called *boosts*. Boost j chooses a_j and w_j to minimize the mean loss of f₁ + ... + f_j plus the penalty `lambda_` × mean(w_jk²). The boost tries both signs b_j and keeps the better sign (Eqs. 3 and 4).
 #
-# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of the row x. A feature that no learner uses does not influence these coordinates.
-# - **Distance** (Eq. 7): the distance of two rows x and x′ is d(x, x′) = Σ_j |f_j(x) − f_j(x′)|. The distance is never smaller than the difference of the two predictions.
-# - **Local coefficients**: the slopes of f at the row x. The summary averages the slopes over the training rows.
+# - **Embedding** (Eq. 5): the values (f₁(x), ..., f_m(x)) are coordinates of the row x.
+# - **Distance** (Eq. 7): the distance of two rows x and x′ is d(x, x′) = Σ_j |f_j(x) − f_j(x′)|. It
+#   is never smaller than the difference of the two predictions.
+# - **Local coefficients**: the slopes of f at the row x. The summary averages them over the
+#   training rows.
 #
 # [The vignette](../vignettes/gbmap) has an example of each.
 #
@@ -64,7 +69,10 @@ ax = ax.set(xlabel="x", ylabel="y")
 # | positive amount | `"gamma"` | mean amount; log link | size of a claim |
 # | amount that is often zero | `"tweedie"`, with `power=1.5` | mean amount; log link | claims per policy and year |
 #
-# With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction by exp(0.1), about 1.1. For counts over different times of observation, give the logarithm of the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count linearly instead of squared.
+# With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction
+# by exp(0.1), about 1.1. If counts belong to different times of observation, give the logarithm of
+# the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count
+# linearly instead of squared.
 #
 # The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 
@@ -76,9 +84,13 @@ high = ld.gbmap("mpg ~ .", cars, family="quantile", quantile=0.9, m=5, lambda_=0
 # %% [markdown]
 # ## Monotone effects
 #
-# How can I use the knowledge that an effect has one direction? `monotone=` gives the direction of a feature. The prediction then never falls (`"increasing"`) or never rises (`"decreasing"`) if this feature increases and all others are fixed.
+# How can I use the knowledge that an effect has one direction? `monotone=` gives the direction of a
+# feature. If this feature increases and all others are fixed, the prediction never falls
+# (`"increasing"`) or never rises (`"decreasing"`).
 #
-# In the plot, the grey effects are not monotone: the learners also fit noise in the data. The blue effects come from a fit in which a larger engine never increases the miles per gallon, and a later model year never decreases them.
+# The grey effects in the plot are not monotone: the learners also fit noise. The blue effects come
+# from a fit in which a larger engine never increases the miles per gallon, and a later model year
+# never decreases them.
 
 # %%
 directions = {"displacement": "decreasing", "model_year": "increasing"}
@@ -95,7 +107,8 @@ for one, label, colour in ((free, "unconstrained", "0.6"), (monotone, "monotone"
 legend = axes[0].legend(frameon=False)
 
 # %% [markdown]
-# The column must be a number or an ordered category, and must not be part of another term of the formula. `monotone=` works for numbers and for two classes, without an L1 penalty. For two classes the probability of the second class is monotone.
+# The column must be a number or an ordered category, and must not be part of another term of the
+# formula. `monotone=` works for numbers and for two classes, without an L1 penalty.
 #
 # ## Entries of `control`, and constants
 #
@@ -113,34 +126,51 @@ legend = axes[0].legend(frameon=False)
 # ### Choice of `m` and `lambda_`
 #
 # If you omit `m` or `lambda_`, cross-validation compares settings by the deviance of held-out rows.
+# [Choosing settings](../settings) explains how similar settings are averaged.
 #
-# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is one set. With more rows, a fifth of at most 20,000 random rows is held out once.
-# - *Penalties.* Nine penalties are compared first. If the largest or smallest penalty is best, two more penalties are added on that side, until the best penalty is not at an end.
-# - *Dropped penalties.* Every ten boosts, a penalty is dropped if its loss exceeds the lowest loss by more than two standard errors. After every boost, a penalty is dropped if its loss increases and exceeds the lowest loss by more than four standard errors.
-# - *Number of boosts.* There are at most `max_stages` boosts. Boosting ends earlier if the last 15 boosts together lowered the loss by at most a twentieth of its standard error.
-# - *Average.* The best setting varies with the random folds, so similar settings are averaged. Each setting has the weight exp(−2 (loss − lowest loss) / standard error). The chosen log(`lambda_`) is the weighted mean, rounded to half a step of the grid. The chosen `m` is the weighted mean, rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
-# - *Faster fits of folds.* These fits use one starting point per sign. With 64 or more columns, there is only one set of folds. The fits then end at `tol` 1e-5 and `ftol` 1e-6, and are rounded to 12 bits.
+# - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows (or with
+#   64 or more columns) one set. With more rows, a fifth of at most 20,000 random rows is held out
+#   once.
+# - *Penalties.* Nine penalties are compared first. If the largest or smallest of them is best,
+#   larger or smaller ones are added. A penalty whose loss is clearly too high is dropped after some
+#   boosts.
+# - *Number of boosts.* There are at most `max_stages` boosts. Boosting ends earlier if the last 15
+#   boosts together lowered the loss by at most a twentieth of its standard error.
+# - *Rounding.* The average of log(`lambda_`) is rounded to half a step of the grid. The average of
+#   `m` is rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
 #
-# On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual standard deviations (eight seeds, `benchmarks/seeds.py`).
+# On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual
+# standard deviations (`benchmarks/seeds.py`).
 #
 # ### Joint fit
 #
-# A boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together. After a joint fit, sums of the first learners alone (`staged`, `first`) predict poorly.
+# A boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) starts from the
+# boosts and then optimizes all learners together.
 #
-# - *Size.* A joint fit has 60 learners per score. It has fewer if 60 learners would have more parameters than there are rows. Each learner has 2 + p parameters for p columns.
-# - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits of at most 100 evaluations. Five penalties are tried: the `lambda_` of the boosts, the next larger penalty and three smaller ones. Two more are added on a side as long as the largest or one of the two smallest is best.
-# - *When it is used.* If you omit `refit`, the joint fit is compared with the boosts. It is used if its held-out deviance is at least 2% lower. It is not tried with an L1 penalty, with the identity activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only with `refit="joint"`.
-# - *End.* L-BFGS ends if ten further steps would lower the objective by at most 3% of the standard error of the mean loss. If you give `tol` or `ftol`, L-BFGS ends by these instead. Parameters are rounded to multiples of 2^-18, so that rounding errors cannot grow from step to step.
+# - *Size.* A joint fit has 60 learners per score, or fewer if they would have more parameters than
+#   there are rows. A learner has 2 + p parameters for p columns.
+# - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits
+#   with five or more penalties.
+# - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at
+#   least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity
+#   activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only
+#   with `refit="joint"`.
+# - *End.* The optimizer (L-BFGS) ends if ten further steps would lower the objective by at most 3%
+#   of the standard error of the mean loss, or by `tol` or `ftol` if you give them.
 #
 # ### Optimizer of the boosts
 #
-# - *Newton's method* is used up to 4,096 rows, with fewer than 64 columns and without an L1 penalty. *L-BFGS* is used otherwise. Its starting points are rounded to 12 bits, and with up to 510 columns a few Newton steps follow.
-# - *Starting points.* With 64 or more columns, starting points are combinations of the principal Hessian directions. These directions are computed from all rows, or from 16,384 rows if this is at least 128 rows per column.
-# - *Dropped learners.* A learner is dropped if it lowers the objective by less than a relative 1e-5, except in the first boost.
+# - *Method.* Newton's method is used up to 4,096 rows, with fewer than 64 columns and without an L1
+#   penalty. L-BFGS is used otherwise.
+# - *Starting points.* With 64 or more columns, starting points are combinations of the principal
+#   Hessian directions of all rows, or of a sample of rows.
+# - *Dropped learners.* A learner is dropped if it lowers the objective by less than a relative
+#   1e-5, except in the first boost.
 #
 # ### Tolerances
 #
-# The optimizer of a boost ends at the tolerances `tol` and `ftol`. You can give both in `control=`. The table has their defaults:
+# The optimizer of a boost ends at the tolerances `tol` and `ftol` of `control=`. The table has
+# their defaults:
 #
 # | fit | `tol` | `ftol` |
 # |---|---|---|

@@ -27,9 +27,16 @@ ax = fit.plot("coefficients")
 #
 # A generalized linear model (McCullagh and Nelder 1989) has a score η = offset + β₀ + βᵀx for each row x. The link function maps the mean of the response to η. The family is the distribution of the response. `glm` chooses the coefficients β that maximize the likelihood, without a penalty. Standard errors come from the information matrix, or are robust (`covariance=`, `clusters=`).
 #
-# Estimates and standard errors agree with R and statsmodels. [The vignette](../vignettes/glm) explains tests, intervals and diagnostics.
+# Estimates and standard errors agree with those of R and statsmodels. [The
+# vignette](../vignettes/glm) explains tests, intervals and diagnostics.
 #
-# **Ordered classes** (`family="ordinal"`). The log-odds of a class above the boundary k are βᵀx − θₖ, with one threshold θₖ per boundary and the same β for all boundaries (cumulative logit, proportional odds; McCullagh 1980). The sign of an estimate is as in R's `polr` and statsmodels' `OrderedModel`: a positive coefficient makes higher classes more probable. Covariances use the observed information, as there. `predict(type="link")` has the log-odds of each class or a higher one.
+# **Ordered classes** (`family="ordinal"`). Let the classes be numbered from 1 to K, in their order.
+# For each k below K, the log-odds that a row has a class higher than k are βᵀx − θₖ. The
+# coefficients β are the same for all k, and each k has its own threshold θₖ (cumulative logit model
+# with proportional odds; McCullagh 1980). A positive coefficient makes higher classes more
+# probable, as in R's `polr` and in `OrderedModel` of statsmodels. Standard errors use the observed
+# information, as in these packages. `predict(type="link")` returns the log-odds of "this class or a
+# higher one", per class.
 #
 # ## Entries of `control`, and constants
 #
@@ -40,6 +47,8 @@ ax = fit.plot("coefficients")
 # | `max_iter` | 50 | largest number of iterations |
 # | `diagnostic_rows` | 10,000 | number of training rows whose residuals are kept for plots |
 #
-# **Optimization.** Up to 65,536 rows, statsmodels fits the model, except for more than two classes, since its models of these have no weights. For these and with more rows, lodim uses Newton's method and reads the rows in blocks without a copy. In both cases lodim computes the last steps and all inference itself, with nearly orthogonal columns. It computes these columns by a Cholesky factor of the cross products. If columns are nearly collinear, it uses a QR decomposition instead.
+# **Optimization.** Up to 65,536 rows, statsmodels fits the model. For more rows, and for more than
+# two classes, lodim uses Newton's method and reads the rows in blocks. In both cases lodim computes
+# the last steps and all inference itself, with nearly orthogonal columns.
 #
 # **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.

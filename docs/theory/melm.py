@@ -31,7 +31,9 @@ ax = fit.plot("view")
 #
 # The last term is called *fitting term* in the summary. The fitting term is larger if the classes overlap less. The sum of the first two terms, with opposite sign, is the *regularizing term*. It is the sum of the entropies of the two classes, and is small if each class is compact. The width of the kernels is `gamma` times that of Silverman's rule; a larger `gamma` gives smoother densities.
 #
-# The divergence has many local maxima. So `melm` starts the search from principal components, from discriminant directions and from random directions. It keeps the best maximum. New rows are classified by the densities in the view. [The vignette](../vignettes/melm) compares the view with principal components and discriminant analysis.
+# The divergence has many local maxima. So `melm` starts the search from principal components, from
+# directions that separate the classes, and from random directions, and keeps the best maximum. New
+# rows are classified by the densities in the view. [The vignette](../vignettes/melm) has examples.
 #
 # ## Entries of `control`, and constants
 #
@@ -57,27 +59,42 @@ ax = fit.plot("view")
 #
 # If you omit `gamma`, `melm` compares five values by the deviance on held-out rows.
 #
-# - *Folds.* Each set of random folds has five folds. There are 12 sets up to 250 rows, 3,000 / n sets up to 3,000 rows, and one set up to 4,000 rows. With more rows, a fifth of at most 20,000 random rows is held out once.
-# - *Search in a fold.* The search uses at most three starts at gamma 4, and continues from the result to the other values. One factor calibrates the scores of the fold.
-# - *Average.* Each value has the weight exp(−(loss − lowest loss) / s). Here s is two standard errors, but at least 10 / n. The chosen log(gamma) is the weighted mean, rounded to 1/32 of the step between values.
-# - *Final search.* Small gammas have many local maxima. So the search follows the best view from gamma 4 to the chosen gamma, in steps of at most a factor 2^(1/8). If you give `gamma`, the search uses the best local maximum at this gamma.
+# - *Folds.* Each set of random folds has five folds. There are 12 sets up to 250 rows, 3,000 / n
+#   sets up to 3,000 rows, and one set up to 4,000 rows. With more rows, a fifth of at most 20,000
+#   random rows is held out once.
+# - *Average.* Similar values are averaged. Each value has the weight exp(−(loss − lowest loss) /
+#   s), where s is two standard errors, but at least 10 / n. The chosen log(gamma) is the weighted
+#   mean.
+# - *Final search.* Small gammas have many local maxima. So the search follows the best view from
+#   gamma 4 to the chosen gamma, in small steps. If you give `gamma`, the search uses the best local
+#   maximum at this gamma.
 #
 # ### Choice of the shrinkage factor
 #
-# The shrinkage factor says how strongly the covariance within classes is shrunk. 1 is the rule of Ledoit and Wolf, and 0 is no shrinkage. If you give neither `gamma` nor `covariance`, `melm` compares the factors 0 and 1 at gamma 4, on at most six sets of folds. If factor 0 is not better in the first set, the factor is 1. Otherwise let factor 0 be better by z standard errors of the difference. The chosen factor is then 1 for z below 2, 0.01^((z − 2) / 2) for z from 2 to 4, and 0 for larger z.
+# The shrinkage factor says how strongly the covariance within classes is shrunk: 1 is the rule of
+# Ledoit and Wolf, and 0 is no shrinkage. If you give neither `gamma` nor `covariance`, `melm`
+# compares the factors 0 and 1 by cross-validation. Let factor 0 be better by z standard errors of
+# the difference. The chosen factor is then 1 for z below 2, 0 for z above 4, and between them for
+# other z.
 #
 # ### Search
 #
-# From each start, `melm` first searches on 2,048 random rows. This search stops if two steps in a row increase the divergence by at most 1e-4. The three results with the largest divergence are improved on all rows.
+# From each start, `melm` first searches on 2,048 random rows. The three results with the largest
+# divergence are improved on all rows.
 #
-# The divergence is a sum over pairs of rows. The sum is exact up to 5,000 rows. With more rows and up to three dimensions, the sum is approximated if this is faster and the measured error is at most 0.001. In all other cases the sum is exact over at most 16,384 random rows. `summary()` says which sum was used.
+# The divergence is a sum over pairs of rows. The sum is exact up to 5,000 rows. With more rows it
+# is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
+# `summary()` says which sum was used.
 #
 # ### Classification
 #
 # Kernel densities in the view classify new rows.
 #
-# - *Covariances.* With `covariance="shrunk"`, the covariance of each class in the view is averaged with the identity matrix. The identity has the weight of k + 1 rows, for k dimensions.
-# - *Kernel width.* `melm` computes the leave-one-out log-loss for five kernel widths, on at most 10,000 rows. The chosen width is the minimum of a parabola through the five losses.
-# - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group) is held out once. Otherwise there are as many sets of folds as for gamma.
+# - *Covariances.* With `covariance="shrunk"`, the covariance of each class in the view is averaged
+#   with the identity matrix. For k dimensions, the identity has the weight of k + 1 rows.
+# - *Kernel width.* `melm` chooses the width by the leave-one-out log-loss, on at most 10,000 rows.
+# - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
+#   accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group)
+#   is held out once. Otherwise there are as many sets of folds as for gamma.
 #
 # `gamma` was chosen on the same rows, so new rows may be classified slightly worse.

@@ -13,7 +13,10 @@
 # %% [markdown]
 # # How proset works
 #
-# What is one prototype, and how does it vote? A prototype is a training row with a weight and a kernel around it. The prototype votes for its own class. Its vote is smaller for rows that differ more from it in the features that the model selected. The plot shows prototypes as points. The surface is the probability that all prototypes together give. The hatched area has hardly any training rows.
+# What is one prototype, and how does it vote? A prototype is a training row with a weight and a
+# kernel around it. It votes for its own class. Its vote is smaller for rows that differ more from
+# it in the features that the model selected. The plot shows prototypes as points. The surface is
+# the probability that all prototypes together give. The hatched area has hardly any training rows.
 
 # %%
 import lodim as ld
@@ -39,12 +42,13 @@ ax = fit.plot("surface")
 #
 # ## Numeric responses
 #
-# Ruf's report leaves its chapter on numeric responses empty, so this part is lodim's own. [Prototypes for numbers](../vignettes/proset_numbers) has the formulas and examples of both losses:
+# Ruf's report has no text on numeric responses, so this part is lodim's own. [Prototypes for
+# numbers](../vignettes/proset_numbers) has the formulas of both losses, "squared" and "density",
+# and examples.
 #
-# - "squared" minimizes the mean squared error. The variance is a weighted mean of the squared leave-one-out residuals of the prototypes.
-# - "density" maximizes the likelihood of a mixture of normal distributions. Its precision u is fitted in each batch of prototypes. To calibrate quantiles, `proset` computes at which level each training response lies in the density without its own row.
-#
-# Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and quantiles by this factor.
+# Errors on new rows are larger than on training rows. Fits to four fifths of the rows estimate how
+# much larger: five fits up to 4,000 rows, one fit with more rows. `proset` widens variances and
+# quantiles by this factor.
 #
 # ## Entries of `control`, and constants
 #
@@ -72,11 +76,15 @@ ax = fit.plot("surface")
 #
 # ### Differences from the report (Ruf 2022)
 #
-# 1. Candidates are also in the loss, each without its own vote. In the report, half of the rows are candidates and the other half are in the loss. Half of a small sample is too small for both purposes. `control={"max_fraction": 0.5}` does as the report.
-# 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the report they are the misclassified rows.
+# 1. Candidates are also in the loss, each without its own vote. In the report, half of the rows are
+#    candidates and the other half are in the loss; `control={"max_fraction": 0.5}` does the same.
+# 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the
+#    report they are the misclassified rows.
 # 3. Later batches may use new features only if these lower the loss by two standard errors.
-# 4. The optimizer works with the weights w in units of sqrt(J) for J candidates, or 10 sqrt(J) for classes. Most evaluations skip candidates and features with weight zero. The optimizer checks these at the end.
-# 5. The first iterations optimize v_d² with a smoothed L1 penalty. The loss has slope zero at v_d = 0, so one long step could otherwise remove a feature forever.
-# 6. The random choice of candidates does not depend on the order of the rows.
+# 4. The first iterations optimize v_d² with a smoothed L1 penalty. The loss has slope zero at v_d =
+#    0, so one long step could otherwise remove a feature forever.
+# 5. The random choice of candidates does not depend on the order of the rows.
 #
-# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has `grid={"n_batches": [1, ..., 10]}`. The author's later search is `grid={"lambda_v": np.logspace(-6, -1, 11), "n_batches": [1, ..., 10]}`.
+# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call
+# compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has
+# `grid={"n_batches": [1, ..., 10]}`.

@@ -27,10 +27,15 @@ ax = fit.plot("view")
 #
 # There are two methods (`method=`):
 #
-# - **"vote"** (the default): in every view, the k nearest neighbours of a row vote, and nearer neighbours have more weight. The prediction adds the log-odds of all views, relative to the class shares. `ripr` selects the views one by one, by the leave-one-out loss.
-# - **"assignment"** (Fiterau 2014): each row is predicted in one view. Row i has a loss L_ij in view j, and shares B_ij of the views that sum to one. The shares minimize the sum of two terms. The first term is the squared difference between the loss Σ_j L_ij B_ij and the loss of the best view of the row. The second term is `lambda_` times a penalty, which is smaller for views that many rows use. `ripr` keeps the views with more than 5% of the rows.
+# - **"vote"** (the default): in every view, the k nearest neighbours of a row vote, and nearer
+#   neighbours have more weight. The prediction adds the log-odds of all views, relative to the
+#   class shares. `ripr` selects the views one by one, by the leave-one-out loss.
+# - **"assignment"** (Fiterau 2014): each row is predicted in one view. Row i has a loss L_ij in
+#   view j, and shares B_ij of the views that sum to one. The shares minimize a loss plus `lambda_`
+#   times a penalty, which is smaller for views that many rows use. `ripr` keeps the views with more
+#   than 5% of the rows. [The vignette](../vignettes/ripr) has the formulas.
 #
-# Without a response, the formula `"~ ."` finds views with clusters, or reports that there are no clusters. [The vignette](../vignettes/ripr) has examples of both methods, of missing values and of clusters.
+# Without a response, the formula `"~ ."` finds views with clusters, or reports that there are none.
 #
 # ## Entries of `control`, and constants
 #
@@ -50,38 +55,67 @@ ax = fit.plot("view")
 #
 # ### Selection of views (`method="vote"`)
 #
-# 1. For each number of features, `ripr` compares up to 2,000 views, each alone, on at most 1,000 random rows. The 200 best views are candidates.
-# 2. `ripr` adds up to eight views (or `n_views`), one by one. Each step adds the view with the lowest leave-one-out loss, on at most 2,000 rows.
-# 3. A view is added if it lowers the loss by 1%, and by at least 0.1% of the loss of the null model. A view with more features than another must be better by 0.5%.
-# 4. If half or twice the default number of neighbours k lowers the leave-one-out loss by 10%, `ripr` uses this k instead.
+# 1. For each number of features, `ripr` compares up to 2,000 views, each alone, on at most 1,000
+#    random rows. The 200 best views are candidates.
+# 2. `ripr` adds up to eight views (or `n_views`), one by one. Each step adds the view with the
+#    lowest leave-one-out loss, on at most 2,000 rows.
+# 3. A view is added if it lowers the loss by 1%, and by at least 0.1% of the loss of the null
+#    model. A view with more features than another must be better by 0.5%.
+# 4. Half or twice the default number of neighbours k is used if it lowers the leave-one-out loss by
+#    10%.
 #
-# These constants were chosen on halves of ten data sets. On these sets the mean accuracy or R² is 0.753, compared with 0.669 for 10-NN on all features.
+# These constants were chosen on halves of ten data sets.
 #
 # ### Selection of views (`method="assignment"`)
 #
-# If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares penalties from 0.03 to 30. The unit is (1 − α)²; for a numeric response, it is the mean variance of the losses of a row. If 30 leaves several views, `ripr` also tries larger penalties, until one view is left. It chooses the largest penalty whose leave-one-out error is within `tolerance` standard errors of the lowest error.
+# If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares
+# penalties from 0.03 upwards, until one view is left. It chooses the largest penalty whose
+# leave-one-out error is within `tolerance` standard errors of the lowest error. The unit of the
+# penalty is (1 − α)²; for a numeric response, it is the mean variance of the losses of a row.
 #
-# For classes, `ripr` also tries a second search, which adds views one by one from the 60 best single views. The result of the second search is used if its error is lower by half a standard error. If it has more views, the error must be lower by one more standard error for each further view. `glance()` then shows NaN for `lambda_`. The printed errors are for the rows on which the views were selected; `ld.cv` estimates errors on new rows.
+# For classes, `ripr` also tries a second search, which adds views one by one from the 60 best
+# single views. Its result is used if its error is lower by half a standard error, and by one more
+# standard error for each further view. `glance()` then shows NaN for `lambda_`.
 #
 # ### Ties
 #
-# The result does not depend on the order of rows and columns or on the names of classes. For this, numbers that differ only by rounding errors count as equal, and neighbours at the same distance share a vote. Of equally good views, `ripr` uses the one with fewer features. Of equally probable classes, it predicts the larger one.
+# The result does not depend on the order of rows and columns or on the names of classes. For this,
+# numbers that differ only by rounding errors count as equal, and neighbours at the same distance
+# share a vote. Among equally good views, `ripr` uses the one with fewer features. Among equally
+# probable classes, it predicts the larger one.
 #
 # ### Probabilities (`method="assignment"`)
 #
-# In the view of a row, the probability of class c is proportional to ratio_c^(−s dim) vote_c^t. Here ratio_c compares the distances from the row to the k-th neighbour in class c and in the other classes. vote_c is the share of the votes for class c, and dim is the number of features of the view. The factors s and t minimize the leave-one-out deviance. The most probable class may differ from the class with the smallest ratio (Eq. 2.11).
+# In the view of a row, the probability of class c is proportional to ratio_c^(−s dim) vote_c^t.
+# Here ratio_c compares the distances from the row to the k-th neighbour in class c and in the other
+# classes. vote_c is the share of the votes for class c, and dim is the number of features of the
+# view. The factors s and t minimize the leave-one-out deviance.
 #
 # ### Clusters
 #
-# - *Loss.* Two features that are copies of each other lie on a line, and their rows look dense compared with a uniform sample over a box. So the loss of a view is divided by the relative volume of the box along the principal components (Tibshirani et al. 2001).
-# - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of two random halves of the rows. The number of clusters is the largest with a prediction strength of at least 0.85, over ten random halvings of at most 2,000 rows. On 360 synthetic samples with 1 to 8 groups, this number was correct for 93%; that of the Calinski-Harabasz index was correct for 72%.
+# - *Loss.* Two features that are copies of each other lie on a line, and their rows look dense
+#   compared with a uniform sample over a box. So the loss of a view is divided by the relative
+#   volume of the box along the principal components (Tibshirani et al. 2001).
+# - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
+#   two random halves of the rows. The number of clusters is the largest with a prediction strength
+#   of at least 0.85, over ten random halvings of at most 2,000 rows. On 360 synthetic samples with
+#   1 to 8 groups, this number was correct for 93%.
 # - *Penalty.* The default of `lambda_` is 2.
 #
 # ### Constraints
 #
-# `constraints=` is a dict of conditions on the shares B of the views. All conditions are linear in B. CVXPY solves the problem over all views, and again over the views that are kept. An iteration takes seconds for 500 rows and 435 views; a smaller `max_views` makes it faster. Predictions of new rows ignore constraints.
+# `constraints=` is a dict of conditions on the shares of the views, with the keys of the list. B_ij
+# is the share of view j in the prediction of row i, and N is the number of rows. All conditions
+# must be linear in B. CVXPY solves the problem over all views, and again over the views that are
+# kept. An iteration takes seconds for 500 rows and 435 views; a smaller `max_views` makes it
+# faster. Predictions of new rows ignore constraints.
 #
-# - `"prices"` and `"budget"`: Σ_j cost_j B_ij ≤ budget_i, where each column of a view is paid for once. `"prices"` is a dict with a price per column (or per feature such as "arm[B]"). `"budget"` is a number or an array (N,).
+# - `"prices"` and `"budget"`: a limit on the price of each row. Row i satisfies Σ_j cost_j B_ij ≤
+#   budget_i, where cost_j is the price of all columns of view j. `"prices"` is a dict with a price
+#   per column (or per feature such as "arm[B]"). `"budget"` is a number, or an array (N,) with the
+#   limit of each row.
 # - `"groups"`: an array (N,) with the group of each row. Rows of a group have equal shares.
 # - `"hard"`: `True` if each row must use a single view.
-# - `"further"`: a function (B, views) that returns a list of CVXPY constraints. B has a row per row of the data and a column per view. For a numeric response, B only has the rows with positive weight and a known response. `views` has the feature names of each view.
+# - `"further"`: a function (B, views) that returns a list of CVXPY constraints. B has a row per row
+#   of the data and a column per view. For a numeric response, B only has the rows with positive
+#   weight and a known response. `views` has the feature names of each view.
