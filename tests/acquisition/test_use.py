@@ -42,7 +42,9 @@ def test_known_columns_are_conditioned_once(policy):
     fit, known, new, points = policy.mixture, np.array([0, 3]), np.array([1, 4]), np.arange(20)
     X, start = fit.features(policy.X), np.array([0, 2])
     x = X[0].copy()
-    found = kernels.candidate_losses(x, known, X, points, new, start, fit.arrays, fit.label)
+    given = kernels.condition(x, known, new, fit.arrays)
+    values = np.ascontiguousarray(X[points].T)
+    found = kernels.candidate_losses(values, new, start, given, fit.arrays, fit.label)
     columns = np.append(known, new)
     V = np.where(np.isin(columns, known)[:, None], x[columns, None], X[points][:, columns].T)
     P = fit.predict(np.ascontiguousarray(V), columns, 2)
@@ -56,8 +58,9 @@ def test_expected_loss_of_a_number_is_its_variance():
     fit, points = numeric.mixture, np.arange(30)
     X, new, start = fit.features(numeric.X), np.array([1, 2]), np.array([0, 1, 2])
     x = np.array([X[3, 0], np.nan, np.nan])
-    arguments = points, new, start, fit.arrays, fit.label
-    found = kernels.candidate_losses(x, np.array([0]), X, *arguments)
+    given = kernels.condition(x, np.array([0]), new, fit.arrays)
+    values = np.ascontiguousarray(X[points].T)
+    found = kernels.candidate_losses(values, new, start, given, fit.arrays, fit.label)
     for row, column in zip(found, new, strict=True):
         V = np.vstack([np.full(30, x[0]), X[points, column]])
         np.testing.assert_allclose(row, fit.predict(V, np.array([0, column]), 0)[1] ** 2)

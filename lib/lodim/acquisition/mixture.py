@@ -10,13 +10,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.special import ndtri
 
 from lodim import forms
-from lodim.acquisition.kernels import (
-    LEAST,
-    condition,
-    extend,
-    joint_losses,
-    to_shares,
-)
+from lodim.acquisition.kernels import LEAST, extend, joint_losses, to_shares
 
 TRIED = {  # values tried, one setting after the other; see `choose`
     "per_class": (1, 2, 4, 8),
@@ -93,25 +87,20 @@ class Mixture:
         variance (Z,) of y given the values."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
-        nothing = condition(np.empty(0), np.empty(0, np.int64), self.arrays)
+        nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
         extend(V, columns, nothing, self.arrays, *out)
         return out
 
-    def losses(self, V, y, columns):
-        """Return the log-loss or squared error (m,) of predicting y (m,) from values V (t, m).
+    def losses(self, V, y, columns, scales=None):
+        """Return log-losses or squared errors (S, m) of predicting y (m,) from values V (t, m).
 
-        `columns` (t,) are the features that V has."""
-        density, centre, _ = self._extended(V, columns)
-        out = np.empty(V.shape[1])
-        joint_losses(density, centre, y, self.label, out)
-        return out
-
-    def scaled_losses(self, V, y, columns):
-        """Return `losses` for each pair (temperature, repetition) in SCALES, one row per pair."""
+        `columns` (t,) are the features that V has; `scales` are S pairs (temperature, repetition),
+        by default one pair, that of the mixture."""
+        scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
-        share, out = self.log_share[:, None], np.empty((len(SCALES), V.shape[1]))
+        share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
         density -= share
-        for (temperature, repetition), row in zip(SCALES, out, strict=True):
+        for (temperature, repetition), row in zip(scales, out, strict=True):
             factor = temperature / (1.0 + repetition * max(len(columns) - 1, 0))
             joint_losses(share + factor * density, centre, y, self.label, row)
         return out
@@ -248,7 +237,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
         """Return the mean held-out loss for each pair (temperature, repetition) in SCALES."""
         total = np.zeros(len(SCALES))
         for fit, at, V, m in held_out_groups(fits):
-            total += fit.scaled_losses(V, y[at], m) @ weight[at]
+            total += fit.losses(V, y[at], m, SCALES) @ weight[at]
         return total / total_weight
 
     def fitted(setting):

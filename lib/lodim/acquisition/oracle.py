@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from lodim.acquisition.items import Items
-from lodim.acquisition.kernels import candidate_losses, squared_distances
+from lodim.acquisition.kernels import candidate_losses, condition, squared_distances
 from lodim.acquisition.mixture import Mixture
 
 POINTS = 64  # training rows that stand for what is unknown of a row
@@ -74,9 +74,14 @@ class Oracle:
     seed: int
 
     @cached_property
-    def _filled(self):
-        """Training rows with the mean in place of missing values."""
-        return np.nan_to_num(self.X)
+    def _columns(self):
+        """Features (p, n) of the training rows, NaN if missing."""
+        return np.ascontiguousarray(self.X.T)
+
+    @cached_property
+    def filled(self):
+        """Features (p, n) of the training rows, with the mean in place of missing values."""
+        return np.nan_to_num(self._columns)
 
     @cached_property
     def _tie(self):
@@ -115,7 +120,7 @@ class Oracle:
         They are the nearest rows of each class, whose weights add up to the class's probability.
         For a numeric response they are the nearest of all rows."""
         columns = state.columns
-        d = squared_distances(state.x, self.X, columns) + self._tie
+        d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
         classes = [k for k, s in enumerate(share) if s >= LEAST_SHARE]
         count = -(-POINTS // len(classes))
@@ -141,10 +146,9 @@ class Oracle:
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
-        search.add(np.zeros((1, len(state.measured)), bool))
+        search.add(np.vstack([np.zeros_like(state.measured), search.alone[rest]]))
         now = search.loss[0]
         search.total[0] = np.inf
-        search.add(np.eye(len(state.measured), dtype=bool)[rest])
         table = rest, search.price[1:], search.loss[1:]
         if not myopic and len(rest):
             rng = np.random.default_rng([self.seed, *np.flatnonzero(state.measured)])
@@ -162,50 +166,51 @@ class _Search:
     """Search for the best set of columns to buy for a row.
 
     `sets` (C, G) bool are the sets tried so far, C sets of G columns, with their price, expected
-    loss and total (C,). The total is loss + trade-off * price, infinite above the budget."""
+    loss and total (C,). The total is loss + trade-off * price, infinite above the budget. `alone`
+    (G, G) are the sets of one column each."""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
-        self.oracle, self.state, self.points, self.weight = oracle, state, points, weight
+        self.oracle, self.state, self.weight = oracle, state, weight
         self.trade_off, self.limit = trade_off, limit
         self.have = oracle.items.spent(state.paid)
-        self.sets = np.zeros((0, len(state.measured)), bool)
+        self.values = oracle.filled.take(points, axis=1)
+        self.alone = np.eye(len(state.measured), dtype=bool)
+        self.sets = self.alone[:0]
+        self._losses = []
         self.price = self.loss = self.total = np.empty(0)
-        self._seen = set()
+        self._position = {}
         # Features that were measured and are missing stay unknown.
         self._new = ~state.measured[oracle.items.column_item]
-        self._known = state.columns
-
-    def evaluate(self, sets):
-        """Return price (C,), expected loss (C, k), and whether the budget allows it (C,), per set.
-
-        `sets` (C, G) bool marks the columns to buy. Column i of the loss assumes that they have the
-        values of the i-th of k similar training rows."""
-        oracle, state = self.oracle, self.state
-        measured, paid = oracle.items.closed(state.measured, state.paid, sets)
-        spent = oracle.items.spent(paid) - self.have
-        new = measured[:, oracle.items.column_item] & self._new
-        start = np.append(0, np.cumsum(new.sum(axis=1)))
-        found = state.x, self._known, oracle._filled, self.points
-        mixture = oracle.mixture
-        columns = np.nonzero(new)[1].copy()
-        loss = candidate_losses(*found, columns, start, mixture.arrays, mixture.label)
-        if self.limit is None:
-            return spent[:, 0], loss, np.ones(len(sets), bool)
-        return spent[:, 0], loss, (spent <= self.limit + 1e-9).all(axis=1)
+        known = state.x, state.columns
+        self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Evaluate sets (C, G) of columns that were not tried yet; return whether any is new."""
-        keys = [row.tobytes() for row in np.packbits(sets, axis=1)]
-        new = [k for k, key in enumerate(keys) if not (key in self._seen or self._seen.add(key))]
-        if not new:
-            return False
-        price, loss, payable = self.evaluate(sets[new])
-        loss = loss @ self.weight
-        total = np.where(payable, loss + self.trade_off * price, np.inf)
-        self.sets = np.vstack([self.sets, sets[new]])
-        self.price, self.loss = np.append(self.price, price), np.append(self.loss, loss)
-        self.total = np.append(self.total, total)
-        return True
+        """Evaluate the new ones of C sets (C, G) of columns; return the positions (C,) of all."""
+        oracle, state, position, new = self.oracle, self.state, self._position, []
+        bits = np.packbits(sets, axis=1)
+        keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
+        for k, key in enumerate(keys):
+            if key not in position:
+                position[key] = len(position)
+                new.append(k)
+        if new:
+            sets = sets[new]
+            measured, paid = oracle.items.closed(state.measured, state.paid, sets)
+            spent = oracle.items.spent(paid) - self.have
+            bought = measured[:, oracle.items.column_item] & self._new
+            start, columns = np.append(0, bought.sum(axis=1).cumsum()), np.nonzero(bought)[1].copy()
+            predictor = self._given, oracle.mixture.arrays, oracle.mixture.label
+            losses = candidate_losses(self.values, columns, start, *predictor)
+            price, loss = spent[:, 0], losses @ self.weight
+            total = loss + self.trade_off * price
+            if self.limit is not None:
+                total[(spent > self.limit + 1e-9).any(axis=1)] = np.inf
+            self._losses.append(losses)
+            self.sets = np.concatenate([self.sets, sets])
+            self.price = np.concatenate([self.price, price])
+            self.loss = np.concatenate([self.loss, loss])
+            self.total = np.concatenate([self.total, total])
+        return [position[key] for key in keys]
 
     def exchange(self, rest):
         """Try sets that differ from the best one by one column of `rest`, in up to four rounds.
@@ -213,9 +218,9 @@ class _Search:
         It stops early if no set is better."""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
-            others = np.repeat(self.sets[best][None], len(rest), axis=0)
-            others[np.arange(len(rest)), rest] ^= True
-            if not self.add(others[others.any(axis=1)]) or np.argmin(self.total) == best:
+            others = self.sets[best] ^ self.alone[rest]
+            self.add(others[others.any(axis=1)])
+            if np.argmin(self.total) == best:
                 return
 
     def first(self, chosen):
@@ -226,24 +231,19 @@ class _Search:
         values of that column. Among columns within one standard error of the best, the one with
         the largest saving per price is returned."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
-        follow = np.vstack([np.zeros_like(self.sets[:1]), self.sets[order]])
-        follow = follow[np.append(True, np.isfinite(self.total[order]))]
-        values = []
-        for g in chosen:
-            columns = np.flatnonzero(self.oracle.items.column_item == g)
-            x = self.oracle._filled[self.points][:, columns]
-            d = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+        follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
+        sets, values = follow | self.alone[chosen][:, None], []
+        at = np.reshape(self.add(np.concatenate(sets)), sets.shape[:2])
+        total = np.concatenate(self._losses)[at] + self.trade_off * self.price[at][..., None]
+        total[np.isinf(self.total[at])] = np.inf
+        for g, total_g in zip(chosen, total, strict=True):
+            x = self.values[self.oracle.items.column_item == g]
+            d = ((x[:, :, None] - x[:, None]) ** 2).sum(axis=0)
             np.fill_diagonal(d, np.inf)
             near = np.argpartition(d, min(NEAR, len(d) - 1), axis=1)[:, :NEAR]
-            sets = follow.copy()
-            sets[:, g] = True
-            price, loss, payable = self.evaluate(sets)
-            total = loss + self.trade_off * price[:, None]
-            total[~payable] = np.inf
             w = self.weight[near]
-            nearby = (total[:, near] * w).sum(axis=2) / w.sum(axis=1)
-            picked = nearby.argmin(axis=0)
-            values.append(total[picked, np.arange(len(picked))])
+            nearby = (total_g[:, near] * w).sum(axis=2) / w.sum(axis=1)
+            values.append(total_g[nearby.argmin(axis=0), np.arange(len(d))])
         values = np.array(values)
         worse = values - values[np.argmin(values @ self.weight)]
         mean = worse @ self.weight

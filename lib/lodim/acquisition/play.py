@@ -55,17 +55,14 @@ class Player:
                 state = replace(state, own=-1)
             key = state.x.tobytes(), state.measured.tobytes(), state.paid.tobytes(), state.own
             if key not in known:
-                known[key] = self._next(state)
+                left = None if self.limit is None else self.limit - oracle.items.spent(state.paid)
+                known[key] = oracle.decide(state, self.trade_off, left, self.myopic).item
             item = known[key]
             if item < 0:
                 break
             items.append(item)
             state = replace(oracle.buy(state, (item,), x), own=own)
         return finished(oracle, items, state)
-
-    def _next(self, state):
-        left = None if self.limit is None else self.limit - self.oracle.items.spent(state.paid)
-        return self.oracle.decide(state, self.trade_off, left, self.myopic).item
 
 
 def play_within(mean_price, oracle, X, own, limit):
@@ -112,12 +109,12 @@ def fixed_order(oracle):
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]
-    V, y = np.ascontiguousarray(oracle._filled[rows].T), oracle.y[rows]
+    V, y = oracle.filled.take(rows, axis=1), oracle.y[rows]
     weight = oracle.weight[rows] / oracle.weight[rows].sum()
 
     def loss(measured):
         columns = np.flatnonzero(measured[items.column_item])
-        return oracle.mixture.losses(V[columns], y, columns) @ weight
+        return oracle.mixture.losses(V[columns], y, columns)[0] @ weight
 
     start = oracle.start(np.full(V.shape[0], np.nan))
     measured, paid, order = start.measured, start.paid, list(np.flatnonzero(start.measured))

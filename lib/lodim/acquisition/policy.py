@@ -121,8 +121,8 @@ class Policy:
             every_item = oracle.items.one_hot(*range(len(oracle.items)))
             price = oracle.items.price(oracle.items.pay(free.paid, every_item))[0]
             at = np.flatnonzero(free.measured[oracle.items.column_item])
-            V = np.ascontiguousarray(oracle._filled.T)
-            losses = [self.weight @ self.mixture.losses(V[c], self.y, c) for c in (at, every)]
+            V, mixture = oracle.filled, self.mixture
+            losses = [self.weight @ mixture.losses(V[c], self.y, c)[0] for c in (at, every)]
             saved_loss = max(losses[0] - losses[1], 0.0) / self.weight.sum()
             trade_off = DEFAULT * saved_loss * self._loss_unit / price if price > 0.0 else 0.0
         return replace(self, trade_off=float(trade_off))
@@ -167,19 +167,14 @@ class Policy:
         state, items = self._state(row), self._oracle.items
         decision = self._oracle.decide(state, self._alpha(None), self._limit(budget))
         rest, price, loss = decision.singles
-        names = np.array(items.names, object)
-        options = pd.DataFrame(
-            {
-                "feature": names[rest],
-                "price": price,
-                "saving": (decision.loss[0] - loss) * self._loss_unit,
-                "buy": rest == decision.item,
-                "together": np.isin(rest, decision.chosen),
-                "unlocks": [", ".join(names[items.cheaper_after(state, g)]) for g in rest],
-            }
-        ).sort_values(["buy", "together", "saving"], ascending=False, kind="stable")
+        names, saving = np.array(items.names, object), (decision.loss[0] - loss) * self._loss_unit
+        buy, together = rest == decision.item, np.isin(rest, decision.chosen)
+        unlocks = [", ".join(names[items.cheaper_after(state, g)]) for g in rest]
+        order = np.lexsort((-saving, ~together, ~buy))
+        columns = {"feature": names[rest], "price": price, "saving": saving, "buy": buy}
+        columns |= {"together": together, "unlocks": np.array(unlocks, object)}
         return Step(
-            options.reset_index(drop=True),
+            pd.DataFrame({name: values[order] for name, values in columns.items()}),
             self._prediction(state),
             float(decision.loss[0] * self._loss_unit),
             "log-loss" if self.levels else "squared error",
@@ -639,11 +634,13 @@ class Policy:
         if len(frame) != 1:
             raise DataError(f"next() and predict() take one row, not {len(frame)}")
         items = self._oracle.items
-        frame = frame.assign(**{k: np.nan for k in items.names if k not in frame})
-        batch = self.design.apply(frame)
-        x = tiles.unpack(batch.X, 1)[0]
+        x = np.full(len(items.column_item), np.nan)
+        names = set(frame)
+        given = np.array([name in names for name in items.names])[items.column_item]
+        if given.any():
+            design, given = self.design.restrict(np.flatnonzero(given))
+            x[given] = tiles.unpack(design.apply(frame).X, 1)[0]
         known = [g for g in range(len(items)) if not np.isnan(x[items.column_item == g]).all()]
         one = items.one_hot(*known)
-        nothing = np.zeros(len(items), bool), np.zeros(len(self.network), bool)
-        _, paid = items.closed(*nothing, one)
+        paid = items.pay(np.zeros(len(self.network), bool), one)
         return State(self.mixture.features(x[None])[0], one[0], paid[0])

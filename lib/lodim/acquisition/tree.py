@@ -224,13 +224,11 @@ class _Growing:
     def _levels(self, columns):
         """Return the levels of a categorical column; None for a number."""
         design = self.policy.design
-        part = design.terms[design.term_of[columns[0]]][0]
-        return getattr(part, "levels", None)
+        return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
         """Return the level's number (n,) from standardized indicator columns X."""
-        design = self.policy.design
-        raw = X * design.scale[columns] + design.mean[columns]
+        raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column
             code = np.where(raw.max(axis=1) < 0.5, 0, code + n_levels - len(columns))
