@@ -15,8 +15,8 @@
 #
 # How many workers does a fit on a Dask cluster need, and how long does the fit take? Check first
 # whether you need a cluster. One machine can fit files with a few hundred MB of memory if its disk
-# has room for the features: see [data larger than memory](vignettes/big_data). One machine
-# processes some GB of features per second. `ld.estimate` predicts the size of the features.
+# has room for the features: see [data larger than memory](vignettes/big_data). `ld.estimate`
+# predicts the size of the features.
 #
 # ## What happens
 #
@@ -27,14 +27,13 @@
 # fit = ld.gbmap("y ~ .", data="/shared/folder/*.parquet", m=10, lambda_=1e-3, client=client)
 # ```
 #
-# lodim splits the rows into parts of 65,536. Each worker gets consecutive parts and reads their
-# rows from the files. The worker keeps the features of its rows in memory, together with response,
-# weights and scores.
+# lodim splits the rows into parts of 65,536. Each worker reads consecutive parts from the files,
+# and keeps the features of its rows in memory, together with response, weights and scores.
 #
 # A *pass* computes sums over all rows, for example a loss and its gradient. In each pass, every
 # worker gets one task with the current parameters, and returns the sums of its parts. lodim always
 # adds these sums in the order of the rows. So the result has the same bits for any number of
-# workers, and for a fit in memory.
+# workers.
 #
 # ## What it costs
 #
@@ -60,9 +59,8 @@
 #
 # `benchmarks/workers.py` measured the constants with single-threaded processes on one machine. `k`
 # is 2, because `gbmap` fits both signs of a learner at the same time. `v` cannot be measured on one
-# machine; the table assumes 1 GB/s, as in a network of 10 Gbit/s. All workers and the scheduler
-# share the cores of this machine. So `m` contains work that a cluster does in parallel, and is
-# probably too large.
+# machine; the table assumes 1 GB/s. All workers and the scheduler share the cores of this machine,
+# so `m` is probably too large.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -90,9 +88,9 @@ pd.DataFrame(
 
 # %% [markdown]
 # The table compares the measured time of passes of `gbmap` (`pass_ms`) with the formula
-# (`formula_ms`), for two learners and 20 features of 8 bytes. `sent` is the number of bytes that
-# the client and the scheduler send per pass. `answered` is the number of bytes of the returned
-# sums. The formula ignores the number of cores, although more workers than cores are not faster.
+# (`formula_ms`), for two learners and 20 features of 8 bytes. `sent` is the number of bytes sent
+# per pass, and `answered` that of the returned sums. The formula ignores the number of cores,
+# although more workers than cores are not faster.
 
 # %% tags=["remove-input"]
 
@@ -119,9 +117,8 @@ table[shown].round(1)
 #
 # How long would a fit take on more machines? The table applies the formula to 50 features of 4
 # bytes. The fit makes 200 passes, a usual number for `gbmap` with ten boosts. Each machine is one
-# worker, as fast as one thread of the measured machine. With eight threads, a worker can process
-# features up to eight times as fast, but its messages take the same time. These figures are
-# predictions, not measurements.
+# worker, as fast as one thread of the measured machine. These figures are predictions, not
+# measurements.
 
 # %% tags=["remove-input"]
 cases = pd.DataFrame(
@@ -165,17 +162,16 @@ best
 #   these workers.
 # - **Precision.** `dtype="float32"` halves memory and time.
 # - **Number of passes.** For `gbmap` this is the sum of `fit.log["n_eval"]`, for `glm` the printed
-#   number of iterations. Cross-validation multiplies the number of passes by folds and penalties.
-#   To choose a formula and settings faster, use `sample=` on one machine.
+#   number of iterations. Cross-validation multiplies it by folds and penalties. To choose a formula
+#   and settings faster, use `sample=` on one machine.
 # - **Files.** The files must have the same path on all workers.
 # - **Dask frames.** Dask computes the partitions once per pass over the data, unless `persist()`
 #   keeps them in memory. Rows must be in the same order each time; lodim checks the order.
 #
 # ## When something fails
 #
-# - *A worker dies.* Dask gives its parts to other workers, which read the rows again. The fit
-#   continues, and its result has the same bits. The other workers need enough memory. A worker that
-#   joins during a fit only gets parts of workers that died.
+# - *A worker dies.* Dask gives its parts to other workers, which read the rows again. The result
+#   has the same bits. The other workers need enough memory.
 # - *Workers die repeatedly on the same rows*, usually because memory is short. lodim raises an
 #   error that explains this.
 # - *All workers are gone.* The fit waits 30 seconds for new workers, and then raises an error.
@@ -186,11 +182,9 @@ best
 #
 # ## Limits
 #
-# - One process adds up the sums and runs the optimizer. So a pass takes at least as long as its
-#   messages. With tens of thousands of features the sums are large.
+# - One process adds up the sums and runs the optimizer. With tens of thousands of features the sums
+#   are large, and each pass takes at least as long as its messages.
 # - This process also keeps the response, the weight and the position of every row in memory: 24
-#   bytes per row.
-# - In `ld.cv`, this process receives the scores of held-out rows after each boost of each fold: 8
-#   more bytes per row and class.
+#   bytes per row. In `ld.cv`, held-out rows need 8 more bytes per row and class.
 # - The constants above were measured on one machine. Between machines, each message also takes the
 #   delay of the network, about 0.1 to 0.5 ms within a data centre.

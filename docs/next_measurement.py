@@ -15,7 +15,9 @@
 #
 # Which measurement should I buy next for this row, and when should I stop? `ld.acquire` learns a *policy*: a rule that answers both questions for each row. It needs a formula, training rows and the prices of the measurements.
 #
-# The tree below shows a policy for heart disease. Each blue box is a purchase, and each grey box is the prediction at the end. All patients first answer two questions, their sex and the kind of chest pain, for one dollar each. What the policy buys next depends on the answers, so different patients get different tests.
+# The tree below shows a policy for heart disease. Each blue box is a purchase, and each grey box is
+# the prediction at the end. All patients first answer two questions, their sex and the kind of
+# chest pain, for one dollar each. What the policy buys next depends on the answers.
 
 # %%
 import lodim as ld
@@ -29,7 +31,8 @@ policy = ld.acquire(
 ax = policy.plot(depth=3)
 
 # %% [markdown]
-# The tree is a simplification. Dots in a grey box mean that the policy may buy more than the tree shows. The title gives the share of the policy's decisions that the tree shows correctly.
+# The tree is a simplification. Dots in a grey box mean that the policy may buy more. The title
+# gives the share of the policy's decisions that the tree shows correctly.
 #
 # ## One patient
 #
@@ -48,7 +51,10 @@ policy.next({"age": 60, "sex": "male", "chest_pain": "asymptomatic"})
 #
 # ## How much to spend
 #
-# `trade_off` is the decrease of the loss that one unit of price must achieve. The loss is the log-loss, or the squared error for a numeric response. Here `trade_off=0.001`: a test for 100 dollars must reduce the log-loss by 0.1. With a smaller `trade_off` the policy buys more. If you omit it, `acquire` computes it from the training rows: half of the average decrease per unit of price if all features are bought.
+# `trade_off` is the decrease of the loss that one unit of price must achieve. The loss is the
+# log-loss, or the squared error for a numeric response. Here `trade_off=0.001`: a test for 100
+# dollars must reduce the log-loss by 0.1. With a smaller `trade_off` the policy buys more. The
+# default is half of the average decrease per unit of price if all features are bought.
 #
 # The next plot shows what each price achieves for test patients, who took no part in the fit. Each blue point is the policy with another trade-off; the band is one standard error. Three other strategies use the same predictions: buy the feature that alone saves most, buy the same features for all patients, and buy in random order.
 
@@ -60,15 +66,24 @@ ax = policy.plot("curve", test)
 #
 # ## Further steps
 #
-# - **Many rows**: `policy.run(test, budget=150)` applies the policy to complete rows. The policy only sees the measurements that it buys. `mean_budget=` limits the mean price per row instead.
-# - **Time and other limits**: `ld.acquire(..., resources={"minutes": {"thal": 30}})` declares that the test `thal` takes 30 minutes. `policy.run(test, budget={"price": 150, "minutes": 40})` limits both price and minutes.
-# - **A page for users**: `policy.report("heart.html")` writes a page that asks for one measurement after another, as in the tree.
-# - **New rows**: `policy = policy.update(new, window=1000)` adds rows with known response and keeps the latest 1,000 rows. A warning appears if the policy predicts the new rows much worse than expected.
-# - **Files**: `policy.save("heart.lodim")` saves the policy, and `ld.load` reads it. The file contains the training rows.
+# - **Many rows**: `policy.run(test, budget=150)` applies the policy to complete rows; it only sees
+#   the measurements that it buys. `mean_budget=` limits the mean price per row instead.
+# - **Time and other limits**: `ld.acquire(..., resources={"minutes": {"thal": 30}})` declares that
+#   the test `thal` takes 30 minutes. `policy.run(test, budget={"price": 150, "minutes": 40})`
+#   limits both price and minutes.
+# - **A page for users**: `policy.report("heart.html")` writes a page that asks for one measurement
+#   after another.
+# - **New rows**: `policy = policy.update(new, window=1000)` adds rows with known response and keeps
+#   the latest 1,000 rows. A warning appears if the policy predicts the new rows much worse than
+#   expected.
+# - **Files**: `policy.save("heart.lodim")` saves the policy, and `ld.load` reads it. The file
+#   contains the training rows.
 #
 # ## How well do policies work?
 #
-# The table compares `acquire` with `costnet`, which buys the same features for all rows. The columns are means over three random splits, with at most 600 training and 300 test rows each ([program](https://github.com/lodim/lodim/blob/main/benchmarks/acquire.py)). The loss is the log-loss, or the squared error for california.
+# The table compares `acquire` with `costnet`, which buys the same features for all rows. The
+# columns are means over three random splits, with at most 600 training and 300 test rows each
+# ([program](https://github.com/lodim/lodim/blob/main/benchmarks/acquire.py)).
 #
 # - *Loss and price of `costnet`*: the model that it chooses by default.
 # - *Share of the price*: lowest mean price at which the policy has the same loss, in percent of the price of `costnet` (median of the splits).
@@ -85,29 +100,42 @@ ax = policy.plot("curve", test)
 # | vowel (2 splits) | 0.980 | 10 | 27% | +0.820 (0.069) | 0.142 |
 # | wine | 0.149 | 8.67 | 33% | +0.104 (0.059) | 0.051 |
 #
-# The policy needs at most 70% of the price on six of these eight data sets. The methods and settings of `acquire` were chosen on heart, liver, wine and data sets that are not in the table. The other five sets of the table played no part in the choice; on four of them the policy needs at most 70% of the price.
+# The policy needs at most 70% of the price on six of these eight data sets. The methods and
+# settings of `acquire` were chosen on heart, liver, wine and data sets that are not in the table.
+# On four of the other five sets, the policy needs at most 70% of the price.
 #
-# On the synthetic data CUBE, three of 20 features determine the class. Which three they are depends on the class. There the policy predicts 99% of 300 test rows correctly after 4.2 features on average, and 97% with all 20 features (one split).
+# On the synthetic data CUBE, three of 20 features determine the class; which three depends
+# on the class. There the policy predicts 99% of 300 test rows correctly after 4.2 features on average, and
+# 97% with all 20 features (one split).
 #
 # ## What the numbers do not mean
 #
-# - A policy is not always better than one model for all rows. On heart and australian it is a little worse than `costnet` at the same price; on australian by 1.5 standard errors. On heart `costnet` chooses models with prices of 3, 323 and 1 on the three splits, so its share of the price says little. Look at the curve before you use a policy.
-# - Only the gains on pima, california, vowel and wine exceed one standard error; only the gain on vowel exceeds two. On vowel the reason is the predictor, not the choice of features: the classes are not linear, and `costnet` is.
-# - A policy that only looks one feature ahead is often about as good. On these eight data sets no difference from it is larger than 1.5 standard errors, in either direction.
+# - A policy is not always better than one model for all rows. On heart and australian it is a
+#   little worse than `costnet` at the same price; on australian by 1.5 standard errors. On heart
+#   `costnet` chooses models with prices of 3, 323 and 1 on the three splits, so its share of the
+#   price says little. Look at the curve before you use a policy.
+# - Only the gains on pima, california, vowel and wine exceed one standard error; only the gain on
+#   vowel exceeds two. On vowel the reason is the predictor: the classes are not linear, and
+#   `costnet` is.
+# - A policy that only looks one feature ahead is often about as good. On these eight data sets no
+#   difference from it exceeds 1.5 standard errors.
 #
 # ## Theory
 #
 # Suppose that some features of a row are known.
 #
-# 1. The policy finds the training rows that are most similar in the known features, in each class. These rows represent the possible values of the unknown features, weighted by the current class probabilities.
-# 2. For many sets of unknown features, the policy completes the row with the values of these rows. It computes the expected loss of its own predictions (the entropy, or the variance for a numeric response) plus `trade_off` times the price of the set.
-# 3. If the best set is empty, the policy stops. Otherwise it buys one feature of the best set: the
-#    feature whose value says most about further purchases.
+# 1. The policy finds the training rows that are most similar in the known features, in each class.
+#    These rows represent the possible values of the unknown features, weighted by the current class
+#    probabilities.
+# 2. For many sets of unknown features, the policy completes the row with the values of these rows.
+#    It computes the expected loss of its own predictions plus `trade_off` times the price of the
+#    set.
+# 3. If the best set is empty, the policy stops. Otherwise it buys the feature of the best set whose
+#    value says most about further purchases.
 # 4. With the new value, the policy repeats these steps.
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
-# class, which can predict from any subset of the features. The settings of the mixture have the
-# lowest loss on held-out rows of which only random subsets of the features are known. These rows
-# also decide whether the features enter as they are or as normal scores (a transformation of each
-# feature to a normal distribution).
+# class, which can predict from any subset of the features. Rows that are held out, with random
+# subsets of known features, choose the settings of the mixture. They also decide whether features
+# enter as they are or transformed to normal distributions.

@@ -14,8 +14,8 @@
 # # What all models share
 #
 # How do I predict, plot, choose settings, save a fit, and use the command line? All models share
-# these functions. The only exception is `ld.path`: `glm` has no path of penalties, because it has
-# no penalty. [Formulas](formulas) explains the notation of formulas.
+# these functions, except that `glm` has no `ld.path`, because it has no penalty.
+# [Formulas](formulas) explains the notation of formulas.
 #
 # The examples on this page use the following fit:
 
@@ -64,17 +64,16 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # Suppose that a missed case costs c times as much as a false alarm. Then predict a case if its
 # probability is at least 1 / (1 + c). For c = 5 write `fit.predict(new, "class", threshold=1 / 6)`.
-# This rule has the lowest expected cost if the probabilities are right. The calibration plot of
-# held-out rows shows whether they are right; the [tutorial](../tutorial) has an example.
+# This rule has the lowest expected cost if the probabilities are right; the [tutorial](../tutorial)
+# has an example.
 #
-# `fit.evaluate(new)` also returns the AUC, which does not depend on a threshold. The AUC is the
-# share of pairs of a case and a non-case in which the case has the higher probability.
+# `fit.evaluate(new)` also returns the AUC, which does not depend on a threshold. It is the share of
+# pairs of a case and a non-case in which the case has the higher probability.
 
 # %% [markdown]
 # ## Plots
 #
-# `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. If you omit
-# `kind`, the default kind is drawn, or the first kind that accepts the arguments. The
+# `fit.plot(kind)` draws on the Axes in `ax=` or on new Axes, and returns the Axes. The
 # [gallery](../gallery) shows and explains every kind.
 #
 # | model | kinds, the default first |
@@ -129,8 +128,7 @@ fit.plot("effects")
 #   "n_batches": [1, 2, 3]}` for `cv`.
 # - For `melm`, the kernel width `gamma` has the role of the penalty: a larger value gives a
 #   smoother model. `grid={"k": [1, 2, 3], "gamma": [0.5, 1, 2]}` also compares numbers of
-#   dimensions. `grid={"gamma": [0.5, 1, 2], "covariance": ["shrunk", "ledoit-wolf"]}` also compares
-#   estimates of the class covariances.
+#   dimensions.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)
@@ -149,13 +147,12 @@ cv.plot()
 # `fit.save(path)` writes a zip of JSON and plain arrays, and `ld.load(path)` reads it. Loading runs
 # no code from the file. Checksums detect damaged files, but they are no signature: anyone who
 # alters a file can recompute them. lodim cannot save a fit that contains an estimator of another
-# library. If a file of this name exists, `save` keeps its permissions. If it is a symbolic link,
-# `save` replaces the target of the link.
+# library.
 #
-# What is stored in a file? A file contains the estimates and settings, the names of columns, and
-# the levels of categories. It also contains means and standard deviations of columns, and the
-# smallest and largest value of each column in a spline. For most models the file also contains
-# parts of single training rows:
+# What is stored in a file? A file contains the estimates and settings, the names of columns, the
+# levels of categories, and means and standard deviations of columns. For a column in a spline, it
+# contains the smallest and largest value. For most models the file also contains parts of single
+# training rows:
 #
 # | model | parts of training rows in its file | how to store none |
 # |---|---|---|
@@ -204,5 +201,5 @@ ld.data()
 # ```
 #
 # The file given as `--output` has one row per new row, in the same order. Its first column, `row`,
-# is the number of the row, counted from 1. If the first column of the new CSV file has no name,
-# lodim takes its values as row labels and writes them in `row`.
+# is the number of the row, counted from 1, or the row label if the first column of the new CSV file
+# has no name.

@@ -15,14 +15,14 @@
 #
 # How do I fit data that are larger than memory? Give a path or pattern of Parquet, CSV or Arrow
 # files as `data=`. A pyarrow `Dataset`, a polars `LazyFrame` and a Dask `DataFrame` also work. The
-# call is the same as for a data frame, and the result is the same to the last bit. Install
-# `"lodim[arrow]"` for files, and `"lodim[dask]"` for clusters.
+# result is the same as for a data frame, to the last bit. Install `"lodim[arrow]"` for files, and
+# `"lodim[dask]"` for clusters.
 #
 # ## A set of files
 #
 # lodim does not include a large data set, so we generate one. It has each car of `autompg` 256
-# times. The measurements of each copy are changed at random by about 3%. There is one Parquet file
-# per model year. These are 101,888 rows, but they contain no more information than the 398 cars.
+# times, with random changes of about 3% in the measurements. There is one Parquet file per model
+# year. These are 101,888 rows, but they contain no more information than the 398 cars.
 
 # %%
 import subprocess
@@ -54,9 +54,7 @@ fit = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01)
 fit
 
 # %% [markdown]
-# lodim reads the files in parts of 65,536 rows, so they need not fit into memory. If the features
-# as numbers are too large for the memory, lodim writes them to a scratch file. [Many
-# rows](../big_data) describes the steps.
+# lodim reads the files in parts of 65,536 rows. [Many rows](../big_data) describes the steps.
 #
 # lodim reads the files in the order of their names. A data frame with the same rows gives the same
 # fit: `save` writes the same bytes.
@@ -81,15 +79,14 @@ len(saved)
 frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: gaps > 0]
 
 # %% [markdown]
-# Weights, offset and clusters are given as names of columns. The knots of splines are quantiles of
-# all rows, or of a million random rows if there are more. The summary says which rows were used.
+# Weights, offset and clusters are given as names of columns.
 
 # %%
 line = ld.glm("mpg ~ bs(weight, df=4) + horsepower + origin", data=pattern)
 line
 
 # %% [markdown]
-# Standard errors assume independent rows. Our rows contain 256 copies of each car. So here the
+# Standard errors assume independent rows. Our rows contain 256 copies of each car, so here the
 # standard errors are about 16 times too small (the square root of 256).
 #
 # ## How much memory will a fit need?
@@ -105,7 +102,7 @@ ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)
 #
 # A part of the rows is often enough to explore a formula or to choose a model. `sample=` selects
 # random rows, and the same rows for the same `seed`. With very many rows, `ripr` and `melm` need a
-# sample, because they compare rows with each other.
+# sample.
 
 # %%
 ld.ripr("mpg ~ .", data=pattern, sample=2000)
@@ -114,9 +111,8 @@ ld.ripr("mpg ~ .", data=pattern, sample=2000)
 # ## Cross-validation
 #
 # With files, each fold of `ld.cv` consists of whole blocks of 4,096 consecutive rows, so that no
-# row is copied. Consecutive rows are often similar; here they are from the same year and contain
-# copies of the same car. If a fold were a set of single rows, similar rows would be in the training
-# rows. So the held-out loss with blocks is higher, and often more realistic.
+# row is copied. Consecutive rows are often similar, as here, where they are from the same year. So
+# the held-out loss is higher than with folds of single rows, and often more realistic.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=pattern, m=3, grid={"lambda_": [0.001, 0.1, 10]}, folds=5)
@@ -125,8 +121,8 @@ cv
 # %% [markdown]
 # ## Predictions
 #
-# With `output=`, `predict` writes the predictions to a file, chunk by chunk. The file appears when
-# it is complete. `augment` also writes the columns of the data, and `evaluate` computes the loss.
+# With `output=`, `predict` writes the predictions to a file, chunk by chunk. `augment` also writes
+# the columns of the data, and `evaluate` computes the loss.
 
 # %%
 predicted = fit.predict(pattern, output=folder / "predicted.parquet")
@@ -148,10 +144,9 @@ print(done.stdout)
 # %% [markdown]
 # ## A cluster
 #
-# With a Dask client, the workers read the files and keep the features in their memory. In each pass
-# over the rows, every worker returns sums over its rows. In this example the two workers are
-# threads of this process. `LocalCluster(n_workers=2)` would start processes.
-# `Client("address:8786")` connects to machines that can read the same files.
+# With a Dask client, the workers read the files and keep the features in their memory. In this
+# example the two workers are threads of this process. `LocalCluster(n_workers=2)` would start
+# processes. `Client("address:8786")` connects to machines that can read the same files.
 
 # %%
 from dask.distributed import Client, LocalCluster
@@ -167,8 +162,8 @@ len(saved)
 
 # %% [markdown]
 # All four saved files are equal, because sums are always added in the same order, whichever worker
-# computes them. [Sizing a cluster](../cluster) describes how long passes take, and what happens if
-# a worker fails.
+# computes them. [Sizing a cluster](../cluster) has the times, and says what happens if a worker
+# fails.
 #
 # ## Errors
 #
@@ -205,9 +200,8 @@ except ld.DataError as error:
     print(error)
 
 # %% [markdown]
-# lodim also raises an error in three further cases: a file changes during a fit, a folder has no
-# data files, or the disk has no room for the scratch file. Each message names the file or folder.
-# No scratch file is left after an error.
+# lodim also raises an error if a file changes during a fit, a folder has no data files, or the disk
+# has no room for the scratch file. Each message names the file or folder.
 
 # %%
 kept.cleanup()

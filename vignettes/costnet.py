@@ -14,26 +14,25 @@
 # # The best model at every price
 #
 # Which measurements are worth their price? To ask for a patient's age costs almost nothing, a blood
-# test a few dollars, a scan a hundred dollars. Some costs are shared. After the blood is drawn, a
-# second blood test is cheaper. A stress test gives three results for one price. You give `costnet`
-# the prices, and the list of what each measurement needs. `costnet` fits the best model at each
-# price.
+# test a few dollars, a scan a hundred dollars. Some costs are shared: after the blood is drawn, a
+# second blood test is cheaper. You give `costnet` the prices, and the list of what each measurement
+# needs. `costnet` fits the best model at each price.
 #
 # An *item* is anything with a price: a measurement, or a procedure that measurements need. The cost
-# of a model is the sum of the prices c_v of all items v that the model uses or needs, each counted
-# once. To find the best model at a price, `costnet` searches sets of items by several rules:
+# of a model is the sum of the prices of all items that the model uses or needs, each counted once.
+# To find the best model at a price, `costnet` searches sets of items by several rules:
 #
-# - **group**: a penalty on groups of coefficients (Fiterau, Eqs. 5.1 and 5.2). Each item v has a
-#   group: the coefficients of v and of all features that need v. If all coefficients of a group are
-#   zero, the item need not be bought. [How costnet works](../theory/costnet) has the formula.
+# - **group**: a penalty on groups of coefficients (Fiterau, Eqs. 5.1 and 5.2). Each item has a
+#   group: its own coefficients and those of all features that need it. If all coefficients of a
+#   group are zero, the item need not be bought. [How costnet works](../theory/costnet) has the
+#   formula.
 # - **lasso**: the lasso, with a weight for each feature: the price of the feature and all items
 #   that it needs. So an item counts again for each feature that needs it.
 # - **greedy**: add the item that lowers the deviance most, or that lowers it most per unit of cost.
 #   Repeat.
 #
 # `costnet` refits the features that a rule selected, without the penalty. The *frontier* is a list
-# of models by price. Each model on it has a lower held-out loss than all cheaper models, and the
-# list names the rule that found the model.
+# of models by price. Each model on it has a lower held-out loss than all cheaper models.
 #
 # This page predicts heart disease, with a published price list for the tests.
 
@@ -69,9 +68,8 @@ print(f"everything: {costs.sum():.2f} dollars")
 # the two stress tests). `depends_on` lists the items that each feature needs.
 #
 # By default, the frontier only has models with low held-out loss, and is short. This example uses
-# `criterion="deviance"` to show a longer list. The frontier then has every refitted model with a
-# lower training deviance than all cheaper models. Cross-validation still chooses the model that
-# predicts.
+# `criterion="deviance"` to show a longer list: every refitted model with a lower training deviance
+# than all cheaper models. Cross-validation still chooses the model that predicts.
 
 # %%
 priced = dict(costs=costs, depends_on=needs, control={"criterion": "deviance"})
@@ -79,8 +77,7 @@ fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# Each row of the printed table is a model. It explains more of the deviance than all cheaper
-# models.
+# Each row of the printed table is a model:
 #
 # - `Cost`: price of the model for one patient.
 # - `Df`: number of columns with a coefficient (a category has one column per level).
@@ -99,15 +96,16 @@ fit.prices()[["cost", "df", "dev_ratio", "rule", "new", "dropped"]]
 # %% [markdown]
 # For four dollars, three questions and a blood pressure cuff explain more than half of the deviance
 # that can be explained. The next large steps are the exercise test with its three results,
-# fluoroscopy (`vessels`) and the thallium test. The steps between them are small. A blood test or
-# an ECG at rest is on the list at some prices, but no longer when the exercise test is bought.
+# fluoroscopy (`vessels`) and the thallium test. A blood test or an ECG at rest is on the list at
+# some prices, but no longer when the exercise test is bought.
 
 # %%
 ax = fit.plot("cost", log=True)
 
 # %% [markdown]
-# The lasso alone (also refitted) weights each feature by its full price, as if the feature were
-# bought alone. So it cannot use that the second result of an exercise test costs only one dollar:
+# The next cell uses only the rule "lasso". It weights each feature by the price of the feature and
+# everything that it needs, as if no other feature were bought. So it does not see that, after one
+# result of the exercise test, a second result costs only one dollar:
 
 # %%
 lasso = ld.costnet("disease ~ .", data=heart, rules="lasso", **priced)
@@ -121,8 +119,7 @@ ax = fit.plot("graph")
 
 # %% [markdown]
 # The next plot shows the coefficients of the models with the group penalty against the penalty, as
-# in glmnet. The penalty shrinks these coefficients, so `predict` does not use them. The models of
-# the frontier have refitted coefficients.
+# in glmnet. These coefficients are shrunk; the models of the frontier have refitted coefficients.
 
 # %%
 ax = fit.plot("path")
@@ -134,11 +131,11 @@ fit.path().iloc[::12]
 # ## How much is enough?
 #
 # On the training rows, a more expensive model is always better. So cross-validation computes the
-# whole frontier without each fold, and then the loss of its models on this fold. The result is the
+# frontier without each fold, and then the loss of its models on this fold. The result is the
 # held-out error at each price. `min` is the model with the lowest error. `1se` is the cheapest
 # model within one standard error of the lowest error.
 #
-# The table above and the print below may differ. Here there are ten folds, and the standard error
+# The table above and the print below may differ: here there are ten folds, and the standard error
 # is over folds. `costnet` itself uses two sets of five folds, and its standard error is over rows.
 
 # %%
@@ -151,7 +148,7 @@ chosen = cv.best
 chosen.bought()
 
 # %% [markdown]
-# This table lists everything that the chosen model needs. The prices add up to its cost.
+# This table lists everything that the chosen model needs; the prices add up to its cost.
 # `needed_by` names the features that need a procedure. To predict for new patients, only the
 # following columns are needed:
 
@@ -162,8 +159,7 @@ print(chosen.summary())
 # %% [markdown]
 # ## A budget
 #
-# `fit.at(budget=...)` returns a fit that uses the best model within the budget. Its predictions and
-# reports are those of this model:
+# `fit.at(budget=...)` returns a fit that uses the best model within the budget:
 
 # %%
 patients = heart.dropna().iloc[[0, 1, 2, 3]]
@@ -174,7 +170,7 @@ table.insert(0, "disease", patients["disease"])
 table
 
 # %% [markdown]
-# With `budget=` as an argument of `costnet`, the search is limited to the budget. This saves time
+# With `budget=` as an argument of `costnet`, the search is limited to the budget, which saves time
 # if there are many features. The fit then predicts by the most expensive model within the budget,
 # without cross-validation:
 
@@ -235,13 +231,13 @@ curved.prices()[["cost", "df", "dev_ratio", "new"]]
 #
 # - A feature that is not bought may still be informative. Another item may give the same
 #   information at a lower price.
-# - A model on the list is the best model that the search rules found at its price. It may not be
-#   the best possible model. For few features, `rules="exact"` finds that model.
+# - A model on the list is the best that the search rules found at its price, and may not be the
+#   best possible model. For few features, `rules="exact"` finds that model.
 # - `dev_ratio` is for training rows, and the models were selected among many. For new rows, expect
 #   the cross-validated share (`%CV`), or slightly less.
 # - There are no standard errors and no p-values, because the same rows were used to select and to
 #   estimate the coefficients.
 # - All patients get the same tests. A plan that decides after each result which test comes next may
 #   cost less on average; see [`ld.acquire`](../next_measurement).
-# - The prices are from one fee schedule of the 1990s. They do not include other costs: a thallium
-#   test is also a dose of radiation, and an angiography is a risk.
+# - The prices are from one fee schedule of the 1990s. They do not include risks: a thallium test is
+#   also a dose of radiation.

@@ -15,14 +15,13 @@
 #
 # Which features of bedside signals are worth computing? A bedside monitor raises many false alerts
 # (artifacts), for example because a probe slipped. The signals in the minutes before an alert show
-# whether the alert is real. Possible features of a signal are its last value, mean, slope, range,
-# and the share of samples that were received. Each signal needs a sensor, and each operation needs
-# computing time.
+# whether the alert is real. Possible features of a signal are its last value, mean, slope and
+# range. Each signal needs a sensor, and each operation needs computing time.
 #
 # The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
-# Each signal costs one unit, and each operation costs one unit. The data of the thesis are not
-# public. `ld.monitoring` generates similar data with a known truth: 25 signals of 48 samples in
-# four minutes, features computed from them, and a response that is the sum of a few features.
+# Its data are not public. `ld.monitoring` generates similar data with a known truth: 25 signals of
+# 48 samples in four minutes, features computed from them, and a response that is the sum of a few
+# features. Each signal costs one unit, and each operation costs one unit.
 #
 # This page compares `costnet` with the lasso on held-out rows. Then it shows three more difficult
 # kinds of prices: one of two sources, set-up costs, and discounts.
@@ -97,11 +96,10 @@ ax = fit.plot("graph")
 # %% [markdown]
 # ## Against the lasso
 #
-# The thesis has a table of the mean squared error at each cost, for its penalty and for the lasso.
-# The next table is of the same kind, for each search rule alone and for all rules together. The
-# errors are for 4,000 new alerts, averaged over five data sets. The criterion of Hannan and Quinn
-# selects the models on the training rows. All models are refitted without a penalty. Costs are
-# computed correctly for all rules, also for the lasso.
+# The next table has the mean squared error at each cost, for each search rule alone and for all
+# rules together, as a table of the thesis does for its penalty and the lasso. The errors are for
+# 4,000 new alerts, averaged over five data sets. The criterion of Hannan and Quinn selects the
+# models on the training rows, and all models are refitted without a penalty.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -133,8 +131,8 @@ ax.spines[["top", "right"]].set_visible(False)
 # A budget of 1 buys only one signal. From a budget of 3 on, the lasso has a larger error than all
 # rules together. The lasso weights a derived feature by the price of the feature and its signal. So
 # it cannot use that the second feature of a signal is cheap. The group penalty can use this, but it
-# shrinks the coefficients of the selected features. So the group penalty alone is not reliably
-# better. The greedy rule shrinks nothing. The grey line in the plot is the variance of the noise.
+# shrinks the coefficients of the selected features. The greedy rule shrinks nothing. The grey line
+# in the plot is the variance of the noise.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:
@@ -198,8 +196,9 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 # from devices. Each device costs 3 to set up. Its first signal costs 0.5, and each further signal
 # 0.25. Each operation costs 0.1.
 #
-# A price of this kind is *submodular*: an item never adds more to the price of a large set than to
-# the price of a smaller set within it. `costs` may be any submodular function of a set of names.
+# A price of this kind is *submodular*: an item adds at least as much to the price of a small set as
+# to the price of a larger set that contains it. `costs` may be any submodular function of a set of
+# names.
 
 # %%
 devices = {
@@ -226,7 +225,7 @@ print(together)
 # %% [markdown]
 # What happens if we add up the prices of single signals, 3.5 each? Then the model does not know
 # that the second signal of a device is cheap. The table compares both models at a budget of 5. The
-# column `cost` is the true price, by the price function.
+# column `cost` is the true price.
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}
@@ -268,12 +267,10 @@ pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).dr
 # ## What the numbers do not mean
 #
 # - The true model of these synthetic alerts is linear in a few features, as `costnet` assumes. Real
-#   data are more difficult; see the vignette on heart disease.
+#   data are more difficult.
 # - The models were selected on their training rows. On new alerts a model explains less than its
-#   `dev_ratio`, as the tables above show. The difference increases with the number of candidate
-#   models.
-# - The rules are searches, and none of them is always best. At another price, or for other data,
-#   another rule may find the best model.
+#   `dev_ratio`, and the more candidate models there are, the less.
+# - The rules are searches, and none of them is always best.
 # - A price function of sets must not decrease if items are added; lodim checks this only for some
 #   sets. If the function is not submodular, the rules still keep the budget, but may miss better
 #   models.

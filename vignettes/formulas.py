@@ -41,13 +41,11 @@
 #
 # - *Names.* Names may be in any script. If a table has two names that Python treats as equal (`µ`
 #   and `μ`), write them in `Q()`.
-# - *Limits.* lodim checks the number of features before it computes them. 100 features per column
-#   are always allowed. Beyond that, the limit is 100,000 features, and 100 million
-#   values (rows times features).
+# - *Limits.* 100 features per column are always allowed. Beyond that, the limit is 100,000
+#   features, and 100 million values (rows times features).
 # - *patsy.* lodim takes splines and contrasts from the package patsy, but parses formulas itself.
-#   patsy's own parser exceeds Python's recursion limit at 1,000 columns, and accepts `a b`, `a|b`
-#   and `a^2` as Python code. For a product of 25 columns (`x1*x2*...`), patsy needs over 20 seconds;
-#   lodim raises an error (`benchmarks/formulas.py`).
+#   patsy's own parser fails at 1,000 columns, and accepts `a b`, `a|b` and `a^2` as Python code
+#   (`benchmarks/formulas.py`).
 #
 # ## Categories
 #
@@ -64,21 +62,20 @@
 # True.
 #
 # Ordered categories keep their order. Each level except the first has a column that is 1 for this
-# level and all higher levels, such as `dose[>=high]`. In `glm`, ordered categories are coded by
-# orthogonal polynomials, as in R. `C(dose)` ignores the order.
+# level and all higher levels, such as `dose[>=high]`. `glm` codes ordered categories by orthogonal
+# polynomials, as R does. `C(dose)` ignores the order.
 #
 # If a new row has a level that no training row had, `predict` raises an error. With `predict(...,
-# new_levels="missing")` it treats the level as missing. If a pandas Categorical lists a level that
-# no training row has, `predict` always treats the level as missing.
+# new_levels="missing")` it treats the level as missing. A level that a pandas Categorical lists,
+# but no training row has, always counts as missing.
 #
-# Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error. If
-# the text may be meant as levels, it raises a warning instead. The message contains the code that
-# converts the column.
+# Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
+# warning if it may be meant as levels. The message contains the code that converts the column.
 #
 # lodim treats a text column as row names if it has over 20 values and more than half of the rows
-# have a unique value. A dot in the formula leaves out columns of row names, with a warning. A
-# formula that names such a column raises an error. If you want to use its levels, write `C(id)`, or
-# convert the column to a pandas Categorical.
+# have a unique value. A dot in the formula leaves out such columns, with a warning. A formula that
+# names such a column raises an error. If you want to use its levels, write `C(id)`, or convert the
+# column to a pandas Categorical.
 #
 # ## Missing values
 #
@@ -95,8 +92,8 @@
 #   features it has.
 #
 # The print of a fit counts rows with missing features, and the summary lists the imputed values.
-# Cross-validation imputes the mean of all rows, also for held-out rows. It uses no responses for
-# this. Centres and scales are learned within each fold.
+# Cross-validation imputes the mean of all rows, also for held-out rows; it uses no responses for
+# this.
 #
 # ## Splines beyond the training data
 #
@@ -158,7 +155,7 @@ for wrong in ("mpg ~ wieght", "mpg ~ weight^2", "mpg ~ poly(weight, 2)"):
 #
 # A column of dates is neither a number nor a category, so the formula must say which number to
 # compute from it. Text such as `2024-01-31` or `2024-01-31 12:30` is also read as dates. Times with
-# a time zone are used as local clock times. A missing date is a missing value.
+# a time zone are used as local clock times.
 #
 # | function | number |
 # |---|---|

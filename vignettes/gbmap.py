@@ -25,8 +25,8 @@
 #
 # This page models the fuel consumption of cars, and explains each number of the printed reports. It
 # also shows the distance between rows, the explanation of single predictions, and the regions in
-# which the model is linear. The last example has two classes. [Another page](gbmap_drift) is about
-# drift and the difference of two models.
+# which the model is linear. [Another page](gbmap_drift) is about drift and the difference of two
+# models.
 
 # %%
 import matplotlib.pyplot as plt
@@ -44,30 +44,26 @@ cars.head()
 # ## Fit
 #
 # In the formula, `.` stands for all columns except the response. `origin` is text, so it is a
-# category. The mean replaces a missing `horsepower`, and an additional feature marks the rows with
-# missing values. We omit `m` (the number of learners) and `lambda_`, so five-fold cross-validation
-# chooses both.
+# category. The mean replaces a missing `horsepower`, and an additional feature marks these rows. We
+# omit `m` (the number of learners) and `lambda_`, so five-fold cross-validation chooses both.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# The printed table has a row for each *boost*: a step of the fit that adds one learner. A boost
-# that adds nothing is dropped; the notes of the summary list it.
+# The printed table has a row for each *boost*: a step of the fit that adds one learner.
 #
 # - `Df`: number of nonzero weights in all boosts up to this one. The effective degrees of freedom
 #   are fewer, because of the penalty.
 # - `%Dev`: percentage of the null deviance that the model explains on the *training* rows. The null
 #   model predicts the mean, so for a numeric response `%Dev` is 100 R².
-# - `Lambda`: the penalty, which is the same for all boosts. It is for standardized features and a
-#   standardized response.
+# - `Lambda`: the penalty, for standardized features and a standardized response.
 #
 # The table may have a last row, `refit`. It means that all learners were optimized together after
-# the last boost, in a *joint fit*. A boost is optimal given the earlier boosts only. In a joint
-# fit, each learner is optimal given all other learners. By default, `gbmap` uses a joint fit if
-# this lowers the held-out deviance by at least 2%. It is only tried if there
-# are at least as many rows as eight learners have parameters.
+# the last boost, in a *joint fit*. In a boost, a learner is optimal given the earlier learners. In
+# a joint fit, each learner is optimal given all other learners. By default, `gbmap` uses a joint
+# fit if this lowers the held-out deviance by at least 2%.
 
 # %% [markdown]
 # ## Summary
@@ -77,8 +73,8 @@ print(fit.summary())
 
 # %% [markdown]
 # **Header.** `Mean deviance` is the mean squared error of the model on the training rows. `Mean
-# null deviance` is the mean squared error if the mean is the prediction for all rows. `Dev. ratio`
-# is one minus the ratio of the two. `(by CV)` marks settings that cross-validation chose.
+# null deviance` is that of the mean response. `Dev. ratio` is one minus the ratio of the two. `(by
+# CV)` marks settings that cross-validation chose.
 #
 # **Weak learners.** The table has a row for each learner f_j:
 #
@@ -87,19 +83,15 @@ print(fit.summary())
 # - `|w|`: steepness of f_j in rows in which the learner is active. It is the length of the weights,
 #   in units of the response per standard deviation of the features.
 # - `Active %`: percentage of rows in which f_j is not constant, that is w_jᵀ(1, x) > 0. A learner
-#   that is active in all rows is linear on the data. A learner that is active in no row is constant
-#   on the data. The notes list both kinds.
+#   that is active in all rows is linear on the data.
 # - `Loss`, `Cum. %Dev`: training loss after this boost, and percentage of the deviance explained so
-#   far. If there is a joint fit, these two columns are from before it. `a`, `|w|` and `Active %`
-#   are from after it.
-# - `Iter.`: iterations of the optimizer. Several starting points are tried; the number is for the
-#   one with the lowest loss.
+#   far. If there is a joint fit, these two columns are from before it.
+# - `Iter.`: iterations of the optimizer.
 #
 # **Effects of features.** The *local coefficient* of a feature at the row x is the slope of f at x.
-# It differs between rows. `Mean` is its mean over the training rows, and `Mean |.|` is the mean of
-# its absolute value. `Per SD` and `|.| per SD` are per standard deviation of the feature, which
-# makes features comparable. If `Mean |.|` is well above the absolute value of `Mean`, the slope
-# changes sign between rows.
+# `Mean` is its mean over the training rows, and `Mean |.|` is the mean of its absolute value. `Per
+# SD` and `|.| per SD` are per standard deviation of the feature, which makes features comparable.
+# If `Mean |.|` is well above the absolute value of `Mean`, the slope changes sign between rows.
 
 # %%
 ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
@@ -117,8 +109,8 @@ fit.glance().T
 # ## Path
 #
 # `ld.path` fits the model for a decreasing sequence of penalties, with a fixed `m` (10 by default).
-# Each fit starts at the previous one. At the left end of the plot, the penalty shrinks all
-# coefficients to zero. To the right, more and more features have an effect.
+# At the left end of the plot, the penalty shrinks all coefficients to zero. To the right, more and
+# more features have an effect.
 #
 # Unlike the lasso, the plot shows mean *local* coefficients of a nonlinear model. The lines may
 # jump, because fits with similar penalties may end in different local minima. A jump means that
@@ -133,8 +125,8 @@ ax = path.plot()
 #
 # `ld.cv` compares a grid of penalties by ten folds. If you omit `m`, it is chosen for each penalty.
 # The dashed line marks the penalty with the lowest mean held-out loss (`min`). The dotted line
-# marks the largest penalty whose loss is within one standard error of the lowest (`1se`). This
-# second model is simpler and hardly worse.
+# marks the largest penalty whose loss is within one standard error of the lowest (`1se`). Its model
+# is simpler and hardly worse.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
@@ -163,8 +155,8 @@ held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard er
 # ## Embedding and distance
 #
 # The values of the learners, (f₁(x), ..., f_m(x)), are an *embedding* of the row x (Eq. 5):
-# coordinates that describe the row. A feature without influence on the predictions has no influence
-# on the embedding.
+# coordinates that describe the row. A feature that does not influence the predictions does not
+# influence the embedding.
 
 # %%
 ax = fit.plot("embedding")
@@ -174,10 +166,10 @@ ax = fit.plot("embedding")
 #
 # > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
 #
-# This distance is never smaller than the difference of the two predictions. The path distance (Eq.
-# 6) is the total change of f on the line from x to x'. It lies between the difference of the
-# predictions and the distance in the embedding (Eq. 8). If two rows have equal predictions for
-# different reasons, they are far apart in the embedding.
+# This distance is never smaller than the difference of the two predictions. If two rows have equal
+# predictions for different reasons, they are far apart in the embedding. The path distance (Eq. 6)
+# is the total change of f on the line from x to x'. It lies between the difference of the
+# predictions and the distance in the embedding (Eq. 8).
 
 # %%
 some = cars.dropna().iloc[[0, 60, 120, 240]]
@@ -193,9 +185,8 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Which cars are nearest to a given car? The first table has the nearest cars in the embedding of
-# the model. The second table has the nearest cars in the Euclidean distance of the standardized
-# features.
+# Which cars are nearest to a given car? The first table has the nearest cars in the embedding. The
+# second table has the nearest cars in the Euclidean distance of the standardized features.
 
 # %%
 one = cars.loc[[240]]
@@ -211,9 +202,8 @@ complete.loc[plain]
 
 # %% [markdown]
 # How similar are the responses of neighbouring cars? The next table shows the standard deviation of
-# `mpg` among the ten nearest training rows of a car, averaged over cars. The comparison of the two
-# distances is not fair: the model has used the responses of these rows, and the Euclidean distance
-# has not.
+# `mpg` among the ten nearest training rows of a car, averaged over cars. The comparison is not
+# fair: only the model has used the responses of these rows.
 
 # %%
 embedded = fit.distance(complete).to_numpy()
@@ -241,9 +231,8 @@ for row, ax in zip((0, 320), axes, strict=True):
 cars.loc[[0, 320]]
 
 # %% [markdown]
-# `predict(type="local")` returns these slopes per unit of each feature. `predict(type="embedding")`
-# returns the values of the learners. A learner that is constant near x contributes nothing to the
-# slopes.
+# `predict(type="local")` returns these slopes per unit of each feature. A learner that is constant
+# near x contributes nothing to the slopes.
 
 # %%
 fit.predict(cars.loc[[0, 320]], type="local").T
@@ -272,8 +261,8 @@ small.regions(cars).set_index("active").astype(object).T
 # ## Two classes
 #
 # If the response is text, its values are classes. The print names the class whose probability is
-# modelled. The deviance is minus twice the mean log-likelihood. Local coefficients are on the logit
-# scale. Every third row is held out for the evaluation.
+# modelled. The deviance is minus twice the mean log-likelihood, and local coefficients are on the
+# logit scale. Every third row is held out.
 
 # %%
 cells = ld.data("breast_cancer")
@@ -297,8 +286,8 @@ ax = tumour.plot("embedding")
 # ## What the numbers do not mean
 #
 # - There are no standard errors and no p-values, because the distribution of the estimates is
-#   unknown. The penalty biases the estimates, and the same data choose `m` and `lambda_`.
-#   `ld.bootstrap` shows how stable the estimates are.
+#   unknown: they are penalized, and the same data choose `m` and `lambda_`. `ld.bootstrap` shows
+#   how stable the estimates are.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
 #   `weight` has a negative coefficient, but a lighter version of the same car may not go as much
 #   farther. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect, and
@@ -308,5 +297,5 @@ ax = tumour.plot("embedding")
 # - The order of the boosts is not an order of importance. A single learner has little meaning:
 #   another seed may give other learners and almost the same f. After a joint fit, sums of the first
 #   learners alone (`staged`, `first`) predict poorly.
-# - The distance depends on the response of the model. Two rows with a small distance may differ in
-#   features that do not matter for this response.
+# - The distance depends on the response. Two rows with a small distance may differ in features that
+#   do not matter for this response.

@@ -14,7 +14,7 @@
 # # Drift, and the difference of two models
 #
 # How can I notice that new data differ from the training data? And where do two models disagree?
-# `gbmap` is a sum of functions called learners. The learners help to answer both questions.
+# The learners of a `gbmap` model, whose sum is the prediction, help to answer both questions.
 #
 # ## Drift
 #
@@ -56,7 +56,8 @@ alarm.groupby(late["model_year"]).mean().rename("share of rows above the thresho
 # The table shows the share of late cars above the threshold. If nothing had changed, it would be
 # 5%. Was the alarm right? Here the responses of the late cars are known, so we can compute their
 # losses. In the plot each point is a late car. We call a loss large if it exceeds the 95% quantile
-# of the losses of the early cars.
+# of the losses of the early cars. The ROC curve in the corner evaluates the indicator as a detector
+# of large losses.
 
 # %%
 limit = watch.augment(early)[".loss"].quantile(0.95)
@@ -72,12 +73,10 @@ groups = {
 pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplevel(1)
 
 # %% [markdown]
-# The ROC curve in the corner of the plot evaluates the indicator as a detector of large losses.
-#
 # A low indicator does not prove that nothing has changed. The relation between response and
-# features can change while the features stay the same. No indicator without responses can detect
-# this. Here cars of later years go farther at the same weight. So predictions for cars below the
-# threshold are as wrong as those for cars above it.
+# features can change while the features stay the same, and no indicator without responses can
+# detect this. Here cars of later years go farther at the same weight. So predictions for cars below
+# the threshold are as wrong as those for cars above it.
 #
 # ## Difference of two models
 #

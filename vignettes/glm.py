@@ -14,13 +14,12 @@
 # # Generalized linear models
 #
 # How large is each effect, and how certain is it? `glm` fits linear, logistic, multinomial
-# logistic, Poisson and gamma regression by maximum likelihood. `glm` has no penalty, so it can give
-# standard errors, tests, and confidence and prediction intervals. The estimates agree with those of
-# statsmodels.
+# logistic, Poisson and gamma regression by maximum likelihood, and other families. `glm` has no
+# penalty, so it can give standard errors, tests, and confidence and prediction intervals. The
+# estimates agree with those of statsmodels.
 #
-# This page models fuel consumption, checks the residuals, and tests one model against another. The
-# second half has examples for two classes, for counts, and for amounts whose spread increases with
-# the mean.
+# This page models fuel consumption, checks the residuals, and tests one model against another. Then
+# follow examples for two classes, for counts, and for amounts.
 
 # %%
 import matplotlib.pyplot as plt
@@ -135,8 +134,8 @@ separated.summary()
 #
 # Counts and amounts need another family. The rings of an abalone (a sea snail) are counts, so we
 # use `family="poisson"`, which has a log link. The strength of concrete is positive, and its
-# standard deviation is proportional to its mean. So we use `family="gamma"` for the strength below.
-# If counts belong to different times of observation, give the logarithm of the time as `offset=`.
+# standard deviation is proportional to its mean, so we use `family="gamma"`. If counts belong to
+# different times of observation, give the logarithm of the time as `offset=`.
 
 # %%
 abalone = ld.data("abalone")
@@ -160,9 +159,9 @@ held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
 print(f"{held:.0%} of the batches are within their 90% intervals")
 
 # %% [markdown]
-# How much accuracy does the linear form cost? We compare `glm` with `gbmap`, a model with bends.
-# The next cell computes the share of the variance of `mpg` that each model explains on held-out
-# rows, by ten folds:
+# How much accuracy does the linear form cost? Compare `glm` with `gbmap`, whose predictions need
+# not be linear in a feature. The next cell computes the share of the variance of `mpg` that each
+# model explains on held-out rows, by ten folds:
 
 # %%
 folds = np.random.default_rng(0).integers(0, 10, len(cars))

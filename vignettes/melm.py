@@ -20,12 +20,12 @@
 # > D(V) = log ∫ f₊² + log ∫ f₋² − 2 log ∫ f₊ f₋,
 #
 # where f₊ and f₋ are the densities of two classes. The divergence is zero for equal densities, and
-# infinite for densities that do not overlap. Other projections use less information. Principal
-# components ignore the classes, and discriminant analysis uses only the means of the classes.
-# Densities also show that one class surrounds the other, or consists of two parts.
+# infinite for densities that do not overlap. Other projections use less information: principal
+# components ignore the classes, and discriminant analysis uses only their means. Densities also
+# show that one class surrounds the other, or consists of two parts.
 #
-# This page analyses radar echoes, and compares the picture of `melm` with principal components and
-# discriminant analysis. The second example is three cultivars of wine.
+# This page compares the picture of `melm` with principal components and discriminant analysis, for
+# radar echoes. The second example is three cultivars of wine.
 
 # %%
 import matplotlib.pyplot as plt
@@ -61,8 +61,6 @@ print(fit)
 #   a whole fold is left out.) New rows will be classified about as well, or slightly worse, because
 #   `gamma` was chosen on the same rows.
 #
-# The rows of `test` took part in no choice.
-#
 # ## The view
 
 # %%
@@ -75,9 +73,9 @@ ax = fit.plot()
 #
 # Arrows show the largest *loadings* of features. If a feature increases by one standard deviation,
 # the point of an echo moves along the arrow of this feature. (All arrows are stretched by the same
-# factor.) Loadings are coefficients, as in a regression. So if two features measure almost the
-# same, their loadings may be large and cancel each other. `arrows="correlations"` draws
-# correlations with the coordinates instead.
+# factor.) If two features measure almost the same, their loadings may be large and cancel each
+# other, like coefficients of a regression. `arrows="correlations"` draws correlations with the
+# coordinates instead.
 
 # %%
 ax = fit.plot("loadings", of="correlations")
@@ -85,10 +83,10 @@ ax = fit.plot("loadings", of="correlations")
 # %% [markdown]
 # ## Comparison with principal components and discriminant analysis
 #
-# We compare the projection by `melm` with two others. Without a response, `melm` returns principal
-# components (Theorem 1 of the paper: their normal densities have the largest entropy). For two
-# classes, Fisher's discriminant analysis has only one direction. As second axis we use the first
-# principal component of the data after this direction was removed.
+# The projection by `melm` is compared with two others. Without a response, `melm` returns principal
+# components (Theorem 1 of the paper). For two classes, Fisher's discriminant analysis has only one
+# direction. As second axis we use the first principal component of the data after this direction
+# was removed.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -115,7 +113,7 @@ views = {
 
 # %% [markdown]
 # In each view, kernel densities classify the rows. (To do so, we call `melm` with the two
-# coordinates as features. With two features and two dimensions, `melm` has nothing to search.)
+# coordinates as features, so there is nothing to search.)
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -146,22 +144,21 @@ print(fit.summary())
 
 # %% [markdown]
 # **Divergence** is the *fitting term* minus the *regularizing term*. The fitting term is twice the
-# cross entropy of the two densities. It is large if the densities do not overlap. The regularizing
-# term is the sum of the entropies of the two densities. It is small if each class is compact.
+# cross entropy of the two densities, and is large if they do not overlap. The regularizing term is
+# the sum of the entropies of the two densities, and is small if each class is compact.
 #
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate, from Theorem 3. If both
-# densities lie in a box of volume 1, this error rate is at most exp(−½ H₂ˣ), where H₂ˣ is the cross
-# entropy. Kernel densities have no limits. So `melm` uses a box around the rows, and adds the
-# probability outside the box to the bound. The bound holds for the densities of the training rows,
-# and is no estimate for new rows.
+# **Pairs of classes** shows an upper bound of the balanced error rate for the estimated densities,
+# from Theorem 3. It is exp(−½ H₂ˣ) for densities in a box of volume 1, where H₂ˣ is the cross
+# entropy. Kernel densities extend beyond any box, so `melm` adds the probability outside a box
+# around the rows. The bound holds for the densities of the training rows, and is no estimate for
+# new rows.
 #
-# **Starts.** The divergence has several local maxima. `melm` starts the search from principal
-# components, from directions of class means, from directions of class covariances and from random
-# directions. It keeps the best maximum. If only few starts reach a divergence near the best, more
-# starts (`n_starts=`) may find a better view.
+# **Starts.** The divergence has several local maxima. `melm` searches from several starting points
+# and keeps the best maximum. If only few starts reach a divergence near the best, more starts
+# (`n_starts=`) may find a better view.
 
 # %%
 ax = fit.plot("starts")
@@ -169,9 +166,10 @@ ax = fit.plot("starts")
 # %% [markdown]
 # ## Width and dimensions
 #
-# The argument `gamma` is the width of the kernels. With narrow kernels, the densities follow any
-# gap between training rows. With wide kernels, the density of a class is nearly normal, so only its
-# mean and covariance matter. Cross-validation compares kernel widths:
+# The argument `gamma` is the width of the kernels relative to Silverman's rule. With narrow
+# kernels, the densities follow any gap between training rows. With wide kernels, the density of a
+# class is nearly normal, so only its mean and covariance matter. Cross-validation compares kernel
+# widths:
 
 # %%
 cv = ld.cv(ld.melm, "quality ~ .", data=train, n_lambda=7, folds=5, n_starts=5)
@@ -180,8 +178,7 @@ ax = cv.plot()
 
 # %% [markdown]
 # `cv` calibrates the scores before it computes the held-out deviance. Without calibration, the
-# probabilities are too extreme on new rows, especially with narrow kernels. The reason is that the
-# view was fitted to the training rows.
+# probabilities are too extreme on new rows, because the view was fitted to the training rows.
 #
 # How many dimensions are useful? `ld.cv` can compare any settings with `grid=`:
 
@@ -210,20 +207,19 @@ ax = cultivars.plot()
 cultivars.pairs()
 
 # %% [markdown]
-# Barbera and Barolo, which are far apart, have by far the largest divergence. Each pair has the
-# same weight in the sum; `divergence="mean"` weights pairs by the shares of their classes. In the
-# view, flavanoids separate Barolo from Barbera. Alcohol, proline and colour separate both from
-# Grignolino.
+# The divergence between two cultivars is larger if their densities overlap less. Barbera and
+# Barolo, which are far apart, have by far the largest divergence. Each pair has the same weight in
+# the sum; `divergence="mean"` weights pairs by the shares of their classes. In the view, flavanoids
+# separate Barolo from Barbera. Alcohol, proline and colour separate both from Grignolino.
 #
-# `tidy()` returns the loadings as a data frame. `augment()` adds coordinates and predictions to the
-# data, for your own plots:
+# `augment()` adds coordinates and predictions to the data, for your own plots, and `tidy()` returns
+# the loadings:
 
 # %%
 cultivars.augment(wine).filter(regex=r"cultivar|^\.").head(3)
 
 # %% [markdown]
-# For comparison, the next plot shows the wines on their principal components, which ignore the
-# cultivars:
+# For comparison, the wines on their principal components, which ignore the cultivars:
 
 # %%
 blind = ld.melm("~ . - cultivar", data=wine)

@@ -14,9 +14,9 @@
 # # A fit in production
 #
 # How do I run a model on a system without lodim, such as a web service, a database or a device?
-# Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported in three forms: Python
-# code, SQL and ONNX. Each form contains the whole model, including the transformations of the
-# formula, and makes the same predictions as `predict`.
+# Fits of `glm`, `gbmap`, `proset`, `melm` and `costnet` can be exported as Python code, SQL or
+# ONNX. An export contains the whole model, including the transformations of the formula, and makes
+# the same predictions as `predict`.
 
 # %%
 import duckdb
@@ -34,8 +34,8 @@ wanted = fit.predict(df)
 # %% [markdown]
 # ## Plain Python
 #
-# `to_python()` returns the source code of a module that needs only Python. You can read and review
-# it. The last part is the function `predict`:
+# `to_python()` returns the source code of a module that needs only Python. The last part is the
+# function `predict`:
 
 # %%
 code = fit.to_python()
@@ -48,10 +48,10 @@ patient = df.loc[0, ["age", "sex", "chest_pain", "max_heart_rate"]].to_dict()
 module["predict"](patient), wanted[0]
 
 # %% [markdown]
-# A missing value is None or NaN. The exported function treats it as the fit does: here it is
-# imputed, as `missing="indicator"` is the default of `gbmap`. If `fit.predict` would raise an error
-# for an input, the function raises a `ValueError` with the reason. With
-# `to_python(new_levels="missing")`, the function treats an unknown level as missing.
+# A missing value is None or NaN, and is treated as the fit does: here it is imputed, as
+# `missing="indicator"` is the default of `gbmap`. If `fit.predict` would raise an error for an
+# input, the function raises a `ValueError` with the reason. With `to_python(new_levels="missing")`,
+# the function treats an unknown level as missing.
 
 # %%
 try:
@@ -63,9 +63,8 @@ except ValueError as error:
 # ## A query
 #
 # `to_sql()` returns a query for DuckDB or PostgreSQL. The query returns all columns of the table
-# and adds the predictions: `prediction` for a number, `prob_<class>` for classes. An invalid row
-# does not stop the query. If `predict` would raise an error or return NaN for a row, the query
-# returns NULL for this row.
+# and adds the predictions: `prediction` for a number, `prob_<class>` for classes. If `predict`
+# would raise an error or return NaN for a row, the query returns NULL for this row.
 
 # %%
 query = fit.to_sql("duckdb", table="patients")

@@ -28,8 +28,8 @@
 # reduces the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
 #
 # Penalties on both kinds of weights, `lambda_v` and `lambda_w` (Eq. 2.8), keep the number of
-# features and prototypes small. A prediction can then be explained as a clinician would explain it:
-# this tumour is malignant because it resembles *these* tumours in *these* measurements.
+# features and prototypes small. A prediction can then be explained as a clinician would: this
+# tumour is malignant because it resembles *these* tumours in *these* measurements.
 #
 # This page predicts whether breast tumours are malignant, and finds the prototypes that caused one
 # wrong prediction. [Another page](proset_numbers) is about numeric responses.
@@ -63,14 +63,14 @@ print(fit)
 # %% [markdown]
 # The printed table has a row for each batch of prototypes (here one batch). `Df` is the number of
 # features with a weight above zero. `Prototypes` is the number of prototypes. `%Dev` is the
-# percentage of the null deviance that the model explains on the training rows. For `%Dev`, no
-# prototype votes for itself.
+# percentage of the null deviance that the model explains on the training rows, where no prototype
+# votes for itself.
 #
 # ## Selection
 #
 # How are the penalties chosen? Up to 1,000 rows, cross-validation chooses `lambda_v` among five
-# values. If no value is better than the null model by two standard errors, the fit is the null
-# model. With more rows, `lambda_v` is 10 / n. `lambda_w` is 1e-8, as Ruf proposes. [How proset
+# values. If no value is clearly better than the null model, the fit is the null model. With more
+# rows, `lambda_v` is 10 / n. `lambda_w` is 1e-8, as Ruf proposes. [How proset
 # works](../theory/proset) has the details.
 #
 # The next plot, the *path*, shows the feature weights for many values of `lambda_v`. As `lambda_v`
@@ -82,7 +82,7 @@ ax = path_v.plot()
 
 # %% [markdown]
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
-# differences determine which of the two enters, so lines jump from one feature to another.
+# differences determine which of the two enters, so lines jump.
 #
 # The penalty `lambda_w` has the same effect on prototypes. But their number also depends on
 # `l1_ratio_w`, the L1 share of the penalty. The default share is small (0.05), so a large penalty
@@ -109,9 +109,9 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# `ld.cv` can compare a grid of both penalties, here by five folds (Ruf's Algorithm 2.2, on a grid
-# instead of random pairs). `min` is the pair of penalties with the lowest mean held-out deviance.
-# `1se` is the pair that gives the sparsest model within one standard error of the lowest deviance.
+# `ld.cv` can compare a grid of both penalties, here by five folds. `min` is the pair of penalties
+# with the lowest mean held-out deviance. `1se` is the pair that gives the sparsest model within one
+# standard error of the lowest deviance.
 
 # %%
 cv = ld.cv(
@@ -144,10 +144,9 @@ print(tumour.summary())
 
 # %% [markdown]
 # **Batches.** `Candidates` is the number of rows that may become prototypes: all rows, or at most
-# `n_candidates=1000` rows. With more rows, candidates are drawn as evenly as possible from the easy
-# and hard rows of each class (Algorithm 2.1). `Scoring` is the number of rows to which the weights
-# are fitted: all rows, where no candidate votes for itself. Candidates with a weight above zero are
-# the `Prototypes`. `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of
+# `n_candidates=1000` random rows. `Scoring` is the number of rows to which the weights are fitted:
+# all rows, where no candidate votes for itself. Candidates with a weight above zero are the
+# `Prototypes`. `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of
 # evaluations of the objective.
 #
 # **Active features.** These are the features with a weight above zero. `Weight` is v per unit of
@@ -156,8 +155,7 @@ print(tumour.summary())
 # **Familiarity** of a row x is the sum of all w_j G(x − x_j) (Eq. 4.5). It tells how many training
 # rows resemble the row; the class shares have weight 1 for comparison. If the familiarity is near
 # zero, the training data contain no similar rows, and the prediction is the class shares.
-# Familiarity depends on the active features only: an unusual value of another feature does not
-# lower it.
+# Familiarity depends on the active features only.
 
 # %%
 ax = tumour.plot("weights")
@@ -166,14 +164,14 @@ ax = tumour.plot("weights")
 # ## What a prototype is
 #
 # A prototype is a patient in the training data. The table lists the prototypes of a batch, those
-# with the largest weights first. `row` is the row label in the data. `members` is the number of
+# with the largest weights first. `row` is the row label in the data, and `members` the number of
 # identical rows. The whole model consists of these prototypes and the feature weights.
 
 # %%
 tumour.export().head(8)
 
 # %% [markdown]
-# The map shows the first two principal components of the prototypes. Before, each feature is
+# The map shows the first two principal components of the prototypes, after each feature is
 # multiplied by its weight (Eqs. 4.1 to 4.4). So distances on the map approximate the distances that
 # determine similarity. Pale points are the training rows.
 
@@ -182,13 +180,12 @@ ax = tumour.plot("map", data=train)
 
 # %% [markdown]
 # Prototypes are not always in the middle of their class. With wide kernels, a few prototypes at the
-# outer ends of both classes give a smooth border between the classes. With a smaller `lambda_v`,
-# kernels are narrower, and more prototypes lie near the border.
+# outer ends of both classes give a smooth border between them. With a smaller `lambda_v`, kernels
+# are narrower, and more prototypes lie near the border.
 #
-# The next two plots are for the two features with the largest weights. The first plot shows the
-# prototypes, and the second plot shows the predicted probability. All other features have the
-# values of a typical row (`tumour.reference()`, Algorithm 4.2). The hatched area has hardly any
-# training rows, so the model extrapolates there.
+# The next two plots are for the two features with the largest weights: the prototypes, and the
+# predicted probability. All other features have the values of a typical row (`tumour.reference()`,
+# Algorithm 4.2). The hatched area has hardly any training rows, so the model extrapolates there.
 
 # %%
 ax = tumour.plot("scatter", data=train)
@@ -228,15 +225,12 @@ print(explanation)
 # %% [markdown]
 # The first line is the patient, with the predicted probability. The other lines are the null model
 # and the prototypes, sorted by `Impact`. The impact is weight times similarity (for the null model,
-# 1). Each line contributes its impact divided by the sum of all impacts to the probability of its
-# class. So the contributions in the columns `p[...]` add up to the prediction.
+# 1). Each line contributes its share of the total impact to the probability of its class. So the
+# contributions in the columns `p[...]` add up to the prediction.
 #
 # A star marks the *dominant set* (Algorithm 4.1). Its lines determine the predicted class, whatever
 # the classes of the lines below. With `train=train`, the table also lists the five nearest training
-# rows in the active features.
-#
-# A clinician can compare the measurements of the patient with those of the prototypes, and judge
-# whether these patients are similar.
+# rows in the active features. A clinician can judge whether these patients are similar.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")
@@ -249,7 +243,7 @@ print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantil
 # The quantile shows whether the patient is unusual. If the quantile were near zero, the training
 # data would contain no similar patient. Here it is not near zero: in these measurements the tumour
 # resembles many benign tumours. With a lower threshold, the model would find this tumour only
-# together with many false alarms. A further measurement might find it.
+# together with many false alarms.
 #
 # In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger
 # points are prototypes with a larger impact on the prediction.
@@ -258,8 +252,8 @@ print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantil
 ax = tumour.plot("map", data=train, row=missed, named=3)
 
 # %% [markdown]
-# The misclassified patient with the lowest familiarity is another kind of error. This patient is
-# far from both classes, because the training data contain few similar patients.
+# The misclassified patient with the lowest familiarity is another kind of error: the training data
+# contain few similar patients.
 
 # %%
 strange = test.loc[[errors["familiarity"].idxmin()]]
@@ -282,12 +276,12 @@ ax = tumour.plot("shapley", data=missed)
 # %% [markdown]
 # In the table, the line `(reference)` is the prediction for the typical row. All lines add up to
 # the prediction for the patient. In the plot, bars to the right increase the probability of a
-# malignant tumour relative to the typical row.
+# malignant tumour.
 #
 # ## Share the model
 #
-# `shrink()` returns the same model without the columns that the model does not need. A user then
-# has to enter only a few values.
+# `shrink()` returns the same model without the columns that it does not need, so that a user has to
+# enter only a few values.
 
 # %%
 small = tumour.shrink()
@@ -314,9 +308,8 @@ print(
 # %% [markdown]
 # ## More batches
 #
-# One set of feature weights may not be enough. A further batch of prototypes has its own feature
-# weights. `proset` adds the batch to the earlier batches, which do not change, and fits it to
-# reduce their loss.
+# A further batch of prototypes has its own feature weights. `proset` adds the batch to the earlier
+# batches, which do not change, and fits it to reduce their loss.
 
 # %%
 more = fit.update(train, n_batches=3)
@@ -334,14 +327,13 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 #
 # - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
 #   separate the classes. With more than `n_candidates` rows, another `seed` draws other candidates
-#   and finds other prototypes. Predictions near the border between classes then change, and others
-#   hardly.
-# - A feature with weight zero may still contain information. Another feature may contain the same
+#   and finds other prototypes. Predictions near the border between classes then change.
+# - A feature with weight zero may still contain information: another feature may contain the same
 #   information, as perimeter and radius do.
 # - A large familiarity does not mean that a prediction is right: the wrong prediction above had
 #   one. A small familiarity means that the prediction is based on few similar rows.
-# - The explanation describes the *model*, and it is complete. But similarity in a few measurements
-#   is not a cause of a disease.
+# - The explanation describes the *model*. Similarity in a few measurements is not a cause of a
+#   disease.
 # - Shapley values depend on the row of comparison. `reference=` chooses another row.
 # - There are no standard errors and no p-values, because the same data select the features and
 #   prototypes.

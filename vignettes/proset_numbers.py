@@ -14,9 +14,9 @@
 # # Prototypes for numbers: means, intervals and densities
 #
 # How can prototypes predict a number and a prediction interval? `proset` predicts from a few
-# weighted training rows, the prototypes. Ruf's report leaves its chapter on numbers empty, so the
-# methods on this page are lodim's own. The page predicts the strength of concrete, checks the
-# coverage of the intervals on four data sets, and ends with a response that has two modes.
+# weighted training rows, the prototypes. The methods on this page are lodim's own, because Ruf's
+# report has none for numbers. The page predicts the strength of concrete, checks the coverage of
+# the intervals on four data sets, and ends with a response that has two modes.
 #
 # There are two losses. In the formulas, the response y is standardized. x_j and y_j are the
 # features and the response of prototype j, and w_j is its weight. G is the similarity of two rows.
@@ -41,8 +41,8 @@
 #
 # The precision u is fitted in each batch of prototypes. The distribution may have several modes,
 # but its mean is less accurate than that of "squared". Quantiles are calibrated in the same way. If
-# many responses are equal whole numbers, the density would be unbounded there, and `proset` raises
-# an error.
+# many responses are equal whole numbers, `proset` raises an error, because the density would be
+# unbounded there.
 
 # %%
 import matplotlib.pyplot as plt
@@ -58,7 +58,7 @@ pd.set_option("display.precision", 4)
 #
 # The response is the strength of concrete (MPa). The features are the components of the mixture
 # (kg/m³) and the age (days). Every third row is held out. Most samples were tested within weeks and
-# a few after a year. So log(age) measures similarity better than age.
+# a few after a year, so log(age) measures similarity better than age.
 
 # %%
 concrete = ld.data("concrete")
@@ -95,10 +95,9 @@ ax = strength.plot("surface", features=["np.log(age)", "cement"])
 # ## Are the intervals right?
 #
 # An interval of level 0.9 should contain nine of ten new responses. The plots show the share of
-# held-out rows inside their intervals, for many levels. On the diagonal the coverage is right;
-# above the diagonal the intervals are too wide. The grey band is two standard errors for the
-# smallest data set. There are four data sets for "squared". There are only two for "density",
-# because the responses of the other two are whole numbers.
+# held-out rows inside their intervals, for many levels. Above the diagonal the intervals are too
+# wide. The grey band is two standard errors for the smallest data set. There are only two data sets
+# for "density", because the responses of the other two are whole numbers.
 
 # %%
 levels = np.linspace(0.05, 0.95, 19)
@@ -146,8 +145,7 @@ observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 # ## Two modes
 #
 # Rows with the same x may have one of two different responses. Then a mean with an interval is not
-# informative. In this example, y is near x or near −x with equal probability, for x between 0 and
-# 2:
+# informative. In this example, y is near x or near −x with equal probability:
 
 # %%
 rng = np.random.default_rng(0)

@@ -15,8 +15,7 @@
 #
 # Are two or three measurements at a time enough to predict? `ripr` (informative projection
 # recovery, after Fiterau 2014) finds a few *views*. A view is a scatter plot of one to three
-# features in which the nearest training rows predict the response. The whole model is then a few
-# scatter plots.
+# features in which the nearest training rows predict the response.
 #
 # To predict a row, `ripr` looks at its nearest training rows in each view. These rows vote, and
 # nearer rows have larger weights. The votes of all views are added up:
@@ -26,8 +25,7 @@
 #
 # where a share in the vote or in all rows is that of the class. The factor t has the lowest
 # leave-one-out loss, and is the same for all views. `ripr` selects the views one by one. Each step
-# adds the view that lowers the leave-one-out loss most. The selection ends if the loss hardly
-# falls.
+# adds the view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
 # responses, clusters, and the method of the thesis, which uses one view per row.
@@ -57,11 +55,11 @@ print(fit.summary())
 
 # %% [markdown]
 # In the summary, `%Weight` is the mean share of a view in the votes. The notes show how much the
-# views reduce the leave-one-out loss. They also show the chosen settings: number of views, features
-# per view, and neighbours.
+# views reduce the leave-one-out loss, and the chosen settings: number of views, features per view,
+# and neighbours.
 #
-# `Error` is for the rows on which the views were selected, so errors on new rows may be larger.
-# Held-out rows or cross-validation (below) estimate the error on new rows.
+# The rows for `Error` also selected the views, so errors on new rows may be larger. Held-out rows
+# or cross-validation (below) estimate them.
 #
 # ## The pictures
 #
@@ -115,8 +113,8 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# How can I get a simpler model? `max_dim=2` allows at most two features per view, so that all plots
-# have two dimensions. `n_views` limits the number of views.
+# How can I get a simpler model? `max_dim=2` allows at most two features per view. `n_views` limits
+# the number of views.
 
 # %%
 flat = ld.ripr("diagnosis ~ .", data=train, max_dim=2, n_views=3)
@@ -153,7 +151,7 @@ pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).drop
 
 # %% [markdown]
 # The method of the thesis is useful if the data are a mixture of populations that need different
-# features. It finds the view for each row. Otherwise views that vote together have a lower loss.
+# features. Otherwise views that vote together have a lower loss.
 #
 # If you omit `lambda_`, `ripr` chooses among several penalties by the leave-one-out error. It also
 # tries views that are selected one by one, and the print says which result was used. Large
@@ -179,8 +177,8 @@ ax = cv.plot()
 # ## Missing values
 #
 # If a row has a missing feature, `ripr` uses the row in all views without this feature. Nothing is
-# imputed, and no row is dropped. As an example, the next cell removes a fifth of all measurements
-# at random, in the training data and in the test data:
+# imputed, and no row is dropped. The next cell removes a fifth of all measurements at random, in
+# the training data and in the test data:
 
 # %%
 rng = np.random.default_rng(0)
@@ -199,8 +197,8 @@ print(partial)
 
 # %% [markdown]
 # There are more views than before, and some have fewer features, so that they can predict rows with
-# missing features. A row may have a missing feature in every view. Its prediction is then the class
-# shares of the training rows, and it has no view.
+# missing features. A row with a missing feature in every view has no view. Its prediction is the
+# class shares of the training rows.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
@@ -211,8 +209,8 @@ partial.evaluate(holed_test)
 # %% [markdown]
 # With `method="assignment"`, `ripr` also learns from rows with a missing *response*
 # (semi-supervised learning). The loss of such a row in a view is the smallest loss over the
-# classes. So `ripr` prefers views in which the row clearly belongs to one class. With voting, rows
-# without a response are not used.
+# classes. So `ripr` prefers views in which the row clearly belongs to one class. With voting, these
+# rows are not used.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
@@ -223,8 +221,8 @@ half.evaluate(test)
 # %% [markdown]
 # ## Numbers
 #
-# For a numeric response, each view predicts a difference from the mean of all rows. The prediction
-# adds these differences. The example is the strength of concrete (MPa). The features are the
+# For a numeric response, each view predicts a difference from the mean of all rows, and the
+# prediction adds these differences. The example is the strength of concrete (MPa), by the
 # components of the mixture (kg/m³) and the age (days):
 
 # %%
@@ -253,9 +251,8 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # ## Clusters
 #
 # Without a response, `ripr` finds views in which rows are denser than by chance. The loss of a row
-# compares two distances to its neighbours: in the data, and in a uniform sample. The uniform sample
-# fills a box along the principal components, so that two copies of a measurement do not look like
-# clusters. The default penalty is 2; a smaller penalty keeps more views.
+# compares two distances to its neighbours: in the data, and in a uniform sample. A smaller penalty
+# than the default of 2 keeps more views.
 #
 # In each view, k-means finds clusters. `n_clusters=` is their number. If you omit it, `ripr` uses
 # the largest number for which the clusters of one half of the rows predict those of the other half
@@ -281,7 +278,7 @@ pd.crosstab(wheat.predict(seeds), seeds["variety"])
 #
 # With `method="assignment"`, nearest neighbours select the views, but another estimator can predict
 # in each view. Give any estimator with `fit` and `predict` as `learner=`, for example one of
-# scikit-learn. It is fitted to the rows of each view.
+# scikit-learn.
 
 # %%
 from sklearn.linear_model import LogisticRegression
@@ -295,8 +292,7 @@ pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(
 #
 # A formula such as `"first + second ~ ."` has several responses, which share the same views. Each
 # response has its own losses. The penalty of a view depends on the number of rows of all responses
-# that use the view. In this example, the responses are the diagnosis, and whether the nucleus is
-# large:
+# that use it. In this example, the responses are the diagnosis, and whether the nucleus is large:
 
 # %%
 two = train.assign(
@@ -308,7 +304,7 @@ print(together)
 # %% [markdown]
 # `order=` names a column of times. Consecutive rows then use the same view, unless a change lowers
 # the loss by more than its price (`smooth`). So if the data change at some time, the views of the
-# rows show when. In this synthetic example the informative view changes after row 200:
+# rows show when. In this example the informative view changes after row 200:
 
 # %%
 drifting = ld.informative_views(2, 200, seed=1)
@@ -325,7 +321,5 @@ served[changes].rename("view from this row on").to_frame()
 #   contain the same information, so the second one adds nothing.
 # - Distances between rows are in standard deviations of the features (`standardize=True`). Another
 #   scale, such as a logarithm, gives other neighbours.
-# - `Error` is a leave-one-out error, but the views were selected on the same rows. To estimate
-#   errors on new rows, use `evaluate` on held-out rows, or `ld.cv`.
 # - Probabilities are not very precise. They are based on the votes of a few dozen neighbours, and
 #   on one or two factors that minimize the leave-one-out loss.

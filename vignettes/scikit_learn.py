@@ -15,8 +15,7 @@
 #
 # How do I use lodim together with scikit-learn, polars, pyarrow, marginaleffects or maketables?
 # `lodim.sklearn` has a scikit-learn estimator for each model, for pipelines, grid searches and
-# calibration. Data frames may be pandas, polars or pyarrow frames. The packages marginaleffects and
-# maketables accept fits of lodim.
+# calibration. Data frames may be pandas, polars or pyarrow frames.
 #
 # ## Estimators
 #
@@ -66,8 +65,7 @@ pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_s
 # %% [markdown]
 # Two arguments control the folds on which a model chooses its settings. With `fit(X, y, groups=)`,
 # all rows of a group are held out together. With `cv=` you give the folds yourself. In the example,
-# the folds choose `lambda_`, and the groups are model years. scikit-learn's own functions also have
-# an argument `groups=`.
+# the folds choose `lambda_`, and the groups are model years.
 
 # %%
 years, X = X["model_year"], X.drop(columns="model_year")

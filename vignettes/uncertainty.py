@@ -13,15 +13,16 @@
 # %% [markdown]
 # # Uncertainty and comparison
 #
-# How far can I trust a fit? Each section of this page answers one part of this question, for example
-# how much the estimates would differ with other rows, and in which range new responses will be.
+# How far can I trust a fit? Each section of this page answers one part of this question, for
+# example how much the estimates would differ with other rows, and in which range new responses will
+# be.
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap
 #
-# `ld.bootstrap` refits the model many times to the same rows, each time with other random row
-# weights. The weights have a standard exponential distribution. No weight is zero, so no level of a
-# factor is ever lost. Settings that cross-validation has chosen stay fixed.
+# `ld.bootstrap` refits the model many times to the same rows, each time with random row weights
+# from a standard exponential distribution. No weight is zero, so no level of a factor is ever lost.
+# Settings that cross-validation has chosen stay fixed.
 
 # %%
 import lodim as ld
@@ -35,7 +36,7 @@ boot
 boot.plot()
 
 # %% [markdown]
-# The notes below the printed table state the limits of the intervals.
+# The intervals have these limits:
 #
 # - *Penalty.* A penalty shrinks the estimates in each replicate as much as in the fit. So the
 #   interval is around the penalized estimate and may miss the true value.
@@ -97,10 +98,9 @@ ld.effects(fit, cars, kind="importance").plot()
 # %% [markdown]
 # ## Intervals for new rows
 #
-# A prediction is an expected value. In which range will the response of a new car be?
-# `ld.conformal` fits the model ten times, each time without a tenth of the rows. The residuals of
-# the held-out rows determine the width of the intervals (CV+, Barber et al. 2021). This works for
-# every model and assumes no distribution.
+# In which range will the response of a new car be? `ld.conformal` fits the model ten times, each
+# time without a tenth of the rows. The residuals of the held-out rows determine the width of the
+# intervals (CV+, Barber et al. 2021). This works for every model and assumes no distribution.
 
 # %%
 cars = ld.data("autompg").sample(frac=1.0, random_state=0)
@@ -110,12 +110,12 @@ print(intervals)
 
 # %% [markdown]
 # The coverage is guaranteed on average over all new cars from the same population. The guaranteed
-# coverage is below the nominal level, but in practice the coverage is close to the nominal level.
-# The next cells measure the coverage on 98 held-out cars, with its standard error.
+# coverage is below the nominal level, but in practice the coverage is close to it. The next cells
+# measure the coverage on 98 held-out cars, with its standard error.
 #
 # With at least 20 new rows, `predict` warns if the mean of a feature clearly differs from that of
-# the training rows. The difference must exceed a quarter of a standard deviation, and be larger
-# than chance. If nothing has changed, at most about 1 in 1,000 calls raises this warning.
+# the training rows: by more than a quarter of a standard deviation, and by more than chance. If
+# nothing has changed, at most about 1 in 1,000 calls raises this warning.
 
 # %%
 intervals.predict(new.head(3)).round(1)
@@ -188,8 +188,7 @@ each.coverage(flowers[100:], by="species").round(2)
 # default.
 #
 # A feature without an effect may also be stable by chance. For the features that are selected less
-# often than average, the print has upper bounds of the expected number that are stable. There are
-# no p-values, because a p-value after selection would be wrong.
+# often than average, the print has upper bounds of the expected number that are stable.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)
@@ -203,8 +202,8 @@ found.plot()
 #
 # `ld.compare` fits every model to the same training rows, and computes its loss on the same
 # held-out rows. It adds simple models for comparison: the null model, `glm`, and, if scikit-learn
-# is installed, gradient boosting and a random forest. Each model is called with default settings.
-# So it chooses its penalties and features within the training rows of each fold.
+# is installed, gradient boosting and a random forest. Each model has its default settings, and
+# chooses its penalties and features within the training rows of each fold.
 
 # %%
 heart = ld.data("heart")
@@ -217,11 +216,9 @@ table
 # - *Standard errors.* Folds share training rows, so the usual standard errors are too small.
 #   `compare` more than doubles the variances (Nadeau and Bengio 2003).
 # - *Many models.* The best of many models may be best by chance. So `compare` tests all pairs of
-#   models together, and uses the correlation of their losses (model confidence set, Hansen, Lunde
-#   and Nason 2011). This test is conservative: in simulations, equal models differed significantly
-#   in less than 2% of the samples instead of 5%.
-#
-# With a few hundred rows, only large differences are significant.
+#   models together (model confidence set, Hansen, Lunde and Nason 2011). This test is conservative:
+#   in simulations, equal models differed significantly in less than 2% of the samples instead of
+#   5%.
 
 # %%
 table.plot()
@@ -239,7 +236,7 @@ table.best
 # %% [markdown]
 # The next table is the result for all models with ten folds, `ld.compare("disease ~ .", heart)`. It
 # has the mean deviance per row, standard errors in brackets, and the mean number of features and
-# parts (learners, views or prototypes):
+# parts:
 #
 # | heart | deviance | difference | accuracy | AUC | features | parts |
 # |---|---|---|---|---|---|---|
@@ -255,11 +252,11 @@ table.best
 #
 # Only the null model is significantly worse than `gbmap` at the 5% level. `proset`, with about five
 # prototypes and seven features, is not significantly worse. `glm` has a high loss, but also a large
-# standard error, so it is not significantly worse either. In four of its ten fits the classes are
-# separated, and a few rows with probabilities near 0 have very large losses.
+# standard error. In four of its ten fits the classes are separated, and a few rows with
+# probabilities near 0 have very large losses.
 #
-# The second table is for fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, where the
-# deviance is the squared error:
+# For fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, the deviance is the squared
+# error:
 #
 # | autompg | deviance | difference | R2 | features | parts |
 # |---|---|---|---|---|---|
@@ -272,14 +269,14 @@ table.best
 # | costnet | 11.39 (1.54) | 4.71 (1.23) | 0.814 | 5.1 | |
 # | null | 61.33 (5.43) | 54.65 (5.20) | 0.000 | 0 | |
 #
-# For fuel consumption, the two linear models (`glm`, `costnet`) and the null model are
-# significantly worse than the best model. The other differences are not significant.
+# The two linear models (`glm`, `costnet`) and the null model are significantly worse than the best
+# model. The other differences are not significant.
 #
 # ## Checks
 #
-# `fit.check()` looks for common problems of fits and data. Examples are values far outside the
-# usual range, features that reveal the response, collinear features, and drift. It also lists the
-# checks that were not possible, and why. Here it finds no problem in the training rows:
+# `fit.check()` looks for common problems of fits and data, such as values far outside the usual
+# range, features that reveal the response, collinear features, and drift. It also lists the checks
+# that were not possible, and why. Here it finds no problem in the training rows:
 
 # %%
 cars = ld.data("autompg")
