@@ -46,10 +46,12 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
         np.dot(Tt, x, z)
         rows = slice(first * TILE, first * TILE + CHUNK)
         for s in range(len(slopes)):
-            gradient[s] += np.dot(z, slopes[s, rows])
+            total = gradient[s]
+            total += np.dot(z, slopes[s, rows])
         for k in range(len(curvatures)):
-            x[:] = z * curvatures[k, rows]
-            information[k] += np.dot(x, z.T)
+            np.multiply(z, curvatures[k, rows], x)
+            total = information[k]
+            total += np.dot(x, z.T)
 
 
 @njit(**FAST)
@@ -97,4 +99,5 @@ def _fill(X, columns, live, first, x):
                 if columns[b] < 0:
                     row[:] = 1.0
                 else:
-                    row[:] = X[t, columns[b]]
+                    for i in range(TILE):
+                        row[i] = X[t, columns[b], i]
