@@ -14,9 +14,9 @@
 # # Does lodim match the authors?
 #
 # Do lodim's fits match the results in the papers that introduced the models? Each table compares
-# the figures printed in a paper with those of lodim. The program named above each table measured
-# lodim's figures and wrote them to `benchmarks/results/`. In a table, "author" or "authors" means
-# the authors' own program, run on the same splits.
+# the figures printed in a paper with those of lodim, which the program named above the table
+# measured. In a table, "author" or "authors" means the authors' own program, run on the same
+# splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -34,13 +34,13 @@ def read(name, **arguments):
 # ## gbmap
 #
 # The table shows R² or accuracy on test rows (`benchmarks/accuracy.py`). The models are fitted to a
-# random half of the rows and tested on the other half, in five splits. The columns are:
+# random half of the rows and tested on the other half, in five splits:
 #
 # - `authors`: the authors' code with its fixed settings.
-# - `paper`: Table 4 of Patron et al. (2024). The authors tuned the settings by random search. They
-#   used five folds, so they fitted four fifths of the rows.
-# - `lodim, their settings`: lodim on the same halves, with the settings of the authors' code.
-# - `lodim, default call`: lodim on the same halves, without settings.
+# - `paper`: Table 4 of Patron et al. (2024). The authors tuned the settings by random search, and
+#   fitted four fifths of the rows (five folds).
+# - `lodim, their settings`: lodim with the settings of the authors' code.
+# - `lodim, default call`: lodim without settings.
 # - `lodim, cv()`: lodim with the best settings of `ld.cv`.
 
 # %% tags=["remove-input"]
@@ -56,12 +56,11 @@ fixed.join(wide).round(3)
 # *What did not reproduce.* With the authors' settings, models overfit small or noisy data (abalone,
 # wine_red, german_credit). The results are then far below those of the paper, for the authors' code
 # and for lodim. If cross-validation chooses the settings, lodim reaches the results of the paper,
-# or nearly so. With the authors' settings, lodim's fits have a lower training objective than the
-# authors' fits, but not always a better result on new rows.
+# or nearly so.
 #
 # The next table is about the drift indicator, a number for each row that needs no response
-# (`benchmarks/drift.py`). The table shows the AUC with which the indicator detects rows with a high
-# loss. As in the paper, training and new rows are separated along one feature.
+# (`benchmarks/drift.py`). It shows the AUC with which the indicator detects rows with a high loss.
+# As in the paper, training and new rows are separated along one feature.
 
 # %% tags=["remove-input"]
 lines = (results / "drift.txt").read_text().splitlines()
@@ -97,9 +96,9 @@ wide.reindex(columns=names, level=0).round(3)
 # | continuous XOR of six features | 0.52 |
 # | the same, with six noise features | 0.56 |
 #
-# For iris, neither program reaches 0.43. There the log-loss varies much: its standard deviation
-# over ten splits is about 0.3. On the XOR data with noise features (XOR 6+6), later batches of
-# prototypes use noise features in the author's package, but not in lodim.
+# For iris, neither program reaches 0.43; the standard deviation of the log-loss over ten splits is
+# about 0.3. On the XOR data with noise features (XOR 6+6), later batches of prototypes use noise
+# features in the author's package, but not in lodim.
 #
 # ## melm
 #
@@ -136,15 +135,15 @@ print((results / "ripr_recovery.txt").read_text())
 # %% [markdown]
 # By default, `ripr` uses another method, in which all views vote (`benchmarks/held_out.py`). On
 # each of 33 data sets, its accuracy or R² is at most 0.02 below that of 10-NN on all features,
-# averaged over two splits. The method of the thesis, with one view per row, does not achieve this.
+# averaged over two splits. The method of the thesis does not achieve this.
 #
 # ## costnet
 #
-# The results of the thesis cannot be repeated, because the thesis has no code and its medical data
-# are not public. Instead, the table compares lodim's solution of the penalized problem with other
-# solvers (`benchmarks/costnet_path.py`). CVXPY solves the problem as printed in the thesis. `gap`
-# is the duality gap. `above` is lodim's objective minus that of CVXPY. If groups do not overlap,
-# adelie, skglm and scikit-learn also solve the problem.
+# The results of the thesis cannot be repeated, because its medical data are not public. Instead,
+# the table compares lodim's solution of the penalized problem with other solvers
+# (`benchmarks/costnet_path.py`). CVXPY solves the problem as printed in the thesis. `gap` is the
+# duality gap. `above` is lodim's objective minus that of CVXPY. If groups do not overlap, adelie,
+# skglm and scikit-learn also solve the problem.
 
 # %% tags=["remove-input"]
 read("costnet_path").astype(object).fillna("")

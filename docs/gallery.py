@@ -14,9 +14,8 @@
 # # Gallery
 #
 # Which plots are there, and what does each show? This page has one example for each kind of
-# `fit.plot(kind)`, with the code that draws it. Every plot accepts matplotlib Axes in `ax=` and
-# returns Axes. (A plot with several panels returns an array of Axes.) Use matplotlib to change
-# titles and limits, or to save the figure.
+# `fit.plot(kind)`. Every plot accepts matplotlib Axes in `ax=` and returns Axes, or an array of
+# Axes if it has several panels.
 
 # %%
 import lodim as ld
@@ -307,8 +306,8 @@ learner.replay(pool["cultivar"], rounds=6)
 ax = learner.plot()
 
 # %% [markdown]
-# Difference from random choice of rows after each round, as −log₁₀ of the p-value. The line is
-# above zero if the first score is better.
+# Comparison of a score with random choice of rows after each round: −log₁₀ of the p-value, with a
+# minus sign if the score is worse.
 
 # %%
 chance = ld.active(ld.ripr, "cultivar ~ .", labelled, pool, test=wine, score="random")

@@ -14,8 +14,8 @@
 # # Speed
 #
 # How fast are the models, compared with other packages? The program named above each table measured
-# its times. The first table describes the machine. Times on shared machines vary by 20% and more.
-# So the ratio to another package in the same run is more reliable than the time itself.
+# its times. The first table describes the machine. Times on shared machines vary by 20% and more,
+# so the ratio to another package in the same run is more reliable than the time itself.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -61,8 +61,8 @@ table[columns].round(2)
 # ## melm, compared with NumPy
 #
 # `benchmarks/melm.py` compares lodim with a simple NumPy program for the formulas of the paper. The
-# times are for one evaluation of the divergence with its gradient. `ratio` is the ratio of both
-# times. `ratio_17` is the ratio for a whole search from 17 starts.
+# times are for one evaluation of the divergence with its gradient. `ratio` is NumPy's time divided
+# by lodim's, and `ratio_17` is the same for a whole search from 17 starts.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "melm_speed.csv")
@@ -71,8 +71,9 @@ table[["data", "n", "p", "numpy_ms", "lodim_ms", "ratio", "ratio_17"]].round(3)
 # %% [markdown]
 # ## costnet, compared with CVXPY, adelie, skglm and scikit-learn
 #
-# `benchmarks/costnet_path.py` measures the time of 100 penalties with one thread. `ratio` compares
-# lodim with CVXPY; `peer` is another package that solves the same problem.
+# `benchmarks/costnet_path.py` measures the time of 100 penalties with one thread. `ratio` is the
+# time of CVXPY divided by the time of lodim, so lodim is faster if the ratio is above 1. `peer` is
+# another package that solves the same problem.
 
 # %% tags=["remove-input"]
 table = pd.read_csv(results / "costnet_path.csv")

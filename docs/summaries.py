@@ -14,8 +14,8 @@
 # # How to read the output
 #
 # What does each label in a printed report mean? `print(fit)` shows a short report, and
-# `fit.summary()` a complete one. A summary is text, HTML (in a notebook) or LaTeX (`as_latex()`).
-# Long tables omit rows in the middle; `summary(full=True)` shows all rows.
+# `fit.summary()` a complete one, as text, HTML (in a notebook) or LaTeX (`as_latex()`). Long tables
+# omit rows in the middle; `summary(full=True)` shows all rows.
 
 # %%
 import lodim as ld
@@ -50,8 +50,8 @@ print(fit.summary())
 # | `Converged` | whether the optimizer met the criterion in the notes |
 # | `(by CV)` | cross-validation chose this setting |
 #
-# Deviance is −2 log-likelihood up to a constant: the squared error for numbers, twice the log-loss
-# for classes. `glm` prints sums over rows, as R does. All other models print means over rows.
+# Deviance is −2 log-likelihood up to a constant. `glm` prints sums over rows, as R does. All other
+# models print means over rows.
 #
 # ## Tables, model by model
 #
@@ -137,8 +137,8 @@ print(fit.summary())
 # | `%Rows` | share of rows for whose prediction the view has most weight |
 # | `%Weight` | mean weight of the view in the predictions of the training rows |
 #
-# For all printed figures of `ripr`, a row is not among its own neighbours (leave-one-out). But the
-# views were chosen on these rows, so errors on new rows may be larger.
+# For all printed figures of `ripr`, a row is not among its own neighbours (leave-one-out). But
+# these rows also chose the views, so errors on new rows may be larger.
 #
 # ### glm
 #
@@ -175,8 +175,8 @@ print(fit.summary())
 # - **Optimizer**: how the optimization ended. If it did not converge, a `ConvergenceWarning` was
 #   raised as well.
 # - **... cross-validation over ... settings**: the settings that were tried, and the lowest
-#   held-out loss. The note says whether the chosen setting is at an end of the grid. If it is, a
-#   wider grid may be better.
+#   held-out loss. If the chosen setting is at an end of the grid, the note says so; a wider grid
+#   may be better.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
 #   random folds. If the named values differ much, the data do not determine the setting.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed
@@ -185,7 +185,7 @@ print(fit.summary())
 # ## Compare features by the column per standard deviation
 #
 # Which features have the largest effect? Summaries sort features by the estimate per standard
-# deviation, which is comparable between features. This column is called `Per SD` in summaries and
+# deviation, which is comparable between features. The column is called `Per SD` in summaries and
 # `std_estimate` in `tidy()`.
 #
 # | model | what an estimate is |

@@ -16,9 +16,9 @@
 # **Question.** Which patients with chest pain should have a coronary angiography? An angiography
 # shows for certain whether an artery is narrowed, but it is invasive. The data set
 # `ld.data("heart")` has 303 patients with known results. This tutorial goes from the data to a
-# decision in eight steps of one or two calls each.
+# decision in eight steps.
 #
-# We first hold out half of the patients. All models and settings are chosen without these patients.
+# We first hold out half of the patients. All models and settings are chosen without them.
 
 # %%
 import pandas as pd

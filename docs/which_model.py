@@ -75,8 +75,8 @@ ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
 # (proset)=
 # ## proset: similar cases
 #
-# A prediction of `proset` is a weighted vote of *prototypes*: a few selected training rows. So the
-# prediction can be explained by examples. The *familiarity* of a row shows whether the row
+# Use `proset` if predictions should be explained by examples. A prediction is a weighted vote of
+# *prototypes*: a few selected training rows. The *familiarity* of a row shows whether the row
 # resembles any prototype. See [the vignette](vignettes/proset).
 
 # %%

@@ -77,15 +77,9 @@ fit = ld.costnet("disease ~ .", data=heart, **priced)
 print(fit)
 
 # %% [markdown]
-# Each row of the printed table is a model:
-#
-# - `Cost`: price of the model for one patient.
-# - `Df`: number of columns with a coefficient (a category has one column per level).
-# - `%Dev`, `%CV`: percentage of the null deviance that the model explains, on training rows and on
-#   held-out rows.
-# - `Rule`, `Lambda`: search rule that found the model. If it is the group rule, also its penalty.
-# - The star marks the model that `predict` uses: the cheapest within one standard error of the
-#   lowest held-out loss.
+# Each row of the printed table is a model. The star marks the model that `predict` uses: the
+# cheapest within one standard error of the lowest held-out loss. [How to read the
+# output](../summaries) explains the columns.
 #
 # `fit.prices()` lists what each model buys in addition to the model in the row above (`new`), and
 # what it no longer buys (`dropped`):
@@ -134,9 +128,6 @@ fit.path().iloc[::12]
 # frontier without each fold, and then the loss of its models on this fold. The result is the
 # held-out error at each price. `min` is the model with the lowest error. `1se` is the cheapest
 # model within one standard error of the lowest error.
-#
-# The table above and the print below may differ: here there are ten folds, and the standard error
-# is over folds. `costnet` itself uses two sets of five folds, and its standard error is over rows.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")

@@ -14,19 +14,17 @@
 # # Gradient boosting mapping
 #
 # How well can I predict, and still see why? `gbmap` (Patron, Prasad, Luu and Puolamäki 2024) models
-# a response by a sum of functions f_j of the features x, called *learners*:
+# a response by a sum of functions of the features x, called *learners*:
 #
-# > f(x) = f₁(x) + ... + f_m(x),  f_j(x) = a_j + b_j g(w_jᵀ(1, x)),  b_j = −1 or +1,  (Eqs. 1, 2)
+# > f(x) = f₁(x) + ... + f_m(x).
 #
-# The function g is the softplus, a rounded max(0, z), a_j is a constant, and w_j has the weights of
-# the constant 1 and of the features. So each learner has one bend, along one
-# direction w_j, and is (nearly) linear on both sides of the bend. `gbmap` fits the learners one
-# after the other, with a penalty `lambda_` on the mean of the squared weights (Eqs. 3, 4).
+# Each learner f_j has one bend, along one direction in the feature space, and is (nearly) linear on
+# both sides of the bend. `gbmap` fits the learners one after the other, with a penalty `lambda_` on
+# their weights. [How gbmap works](../theory/gbmap) has a picture and the equations.
 #
-# This page models the fuel consumption of cars, and explains each number of the printed reports. It
-# also shows the distance between rows, the explanation of single predictions, and the regions in
-# which the model is linear. [Another page](gbmap_drift) is about drift and the difference of two
-# models.
+# This page models the fuel consumption of cars. It also shows the distance between rows, the
+# explanation of single predictions, and the regions in which the model is linear. [Another
+# page](gbmap_drift) is about drift and the difference of two models.
 
 # %%
 import matplotlib.pyplot as plt
@@ -52,13 +50,8 @@ fit = ld.gbmap("mpg ~ .", data=cars)
 print(fit)
 
 # %% [markdown]
-# The printed table has a row for each *boost*: a step of the fit that adds one learner.
-#
-# - `Df`: number of nonzero weights in all boosts up to this one. The effective degrees of freedom
-#   are fewer, because of the penalty.
-# - `%Dev`: percentage of the null deviance that the model explains on the *training* rows. The null
-#   model predicts the mean, so for a numeric response `%Dev` is 100 R².
-# - `Lambda`: the penalty, for standardized features and a standardized response.
+# The printed table has a row for each *boost*: a step of the fit that adds one learner. [How to
+# read the output](../summaries) explains every label.
 #
 # The table may have a last row, `refit`. It means that all learners were optimized together after
 # the last boost, in a *joint fit*. In a boost, a learner is optimal given the earlier learners. In
@@ -72,26 +65,13 @@ print(fit)
 print(fit.summary())
 
 # %% [markdown]
-# **Header.** `Mean deviance` is the mean squared error of the model on the training rows. `Mean
-# null deviance` is that of the mean response. `Dev. ratio` is one minus the ratio of the two. `(by
-# CV)` marks settings that cross-validation chose.
+# The table *Weak learners* has a row for each learner. A learner is *active* in a row if it is not
+# constant there. A learner that is active in all rows is linear on the data.
 #
-# **Weak learners.** The table has a row for each learner f_j:
-#
-# - `a`, `b`: constant and sign of the learner. With `b` = +1 the learner bends f upwards along its
-#   direction, with −1 downwards.
-# - `|w|`: steepness of f_j in rows in which the learner is active. It is the length of the weights,
-#   in units of the response per standard deviation of the features.
-# - `Active %`: percentage of rows in which f_j is not constant, that is w_jᵀ(1, x) > 0. A learner
-#   that is active in all rows is linear on the data.
-# - `Loss`, `Cum. %Dev`: training loss after this boost, and percentage of the deviance explained so
-#   far. If there is a joint fit, these two columns are from before it.
-# - `Iter.`: iterations of the optimizer.
-#
-# **Effects of features.** The *local coefficient* of a feature at the row x is the slope of f at x.
-# `Mean` is its mean over the training rows, and `Mean |.|` is the mean of its absolute value. `Per
-# SD` and `|.| per SD` are per standard deviation of the feature, which makes features comparable.
-# If `Mean |.|` is well above the absolute value of `Mean`, the slope changes sign between rows.
+# The table *Effects of features* has mean *local coefficients*. The local coefficient of a feature
+# at the row x is the slope of f at x. `Mean` is its mean over the training rows, and `Mean |.|` is
+# the mean of its absolute value. If `Mean |.|` is well above the absolute value of `Mean`, the
+# slope changes sign between rows.
 
 # %%
 ax = fit.plot("effects")  # bars: Per SD; grey: |.| per SD
@@ -112,9 +92,8 @@ fit.glance().T
 # At the left end of the plot, the penalty shrinks all coefficients to zero. To the right, more and
 # more features have an effect.
 #
-# Unlike the lasso, the plot shows mean *local* coefficients of a nonlinear model. The lines may
-# jump, because fits with similar penalties may end in different local minima. A jump means that
-# several models fit about equally well.
+# The lines may jump, because fits with similar penalties may end in different local minima. A jump
+# means that several models fit about equally well.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars)
@@ -124,9 +103,9 @@ ax = path.plot()
 # ## Cross-validation
 #
 # `ld.cv` compares a grid of penalties by ten folds. If you omit `m`, it is chosen for each penalty.
-# The dashed line marks the penalty with the lowest mean held-out loss (`min`). The dotted line
-# marks the largest penalty whose loss is within one standard error of the lowest (`1se`). Its model
-# is simpler and hardly worse.
+# The dashed line marks the penalty with the lowest mean held-out loss (`min`), and the dotted line
+# the largest penalty within one standard error of it (`1se`). The model at `1se` is simpler and
+# hardly worse.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=cars)
@@ -149,9 +128,6 @@ held_out["mean"] = 1 - held_out["mean"]
 held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard error"], axis=1)
 
 # %% [markdown]
-# The lowest of many mean losses is slightly too low. For an unbiased estimate, evaluate a fit on
-# rows that took no part in any choice.
-#
 # ## Embedding and distance
 #
 # The values of the learners, (f₁(x), ..., f_m(x)), are an *embedding* of the row x (Eq. 5):
@@ -285,15 +261,12 @@ ax = tumour.plot("embedding")
 # %% [markdown]
 # ## What the numbers do not mean
 #
-# - There are no standard errors and no p-values, because the distribution of the estimates is
-#   unknown: they are penalized, and the same data choose `m` and `lambda_`. `ld.bootstrap` shows
-#   how stable the estimates are.
+# - There are no standard errors and no p-values, because the same data choose `m` and `lambda_`,
+#   and the penalty shrinks the estimates. `ld.bootstrap` shows how stable they are.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
 #   `weight` has a negative coefficient, but a lighter version of the same car may not go as much
 #   farther. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect, and
 #   the penalty determines each share.
-# - `%Dev` in the print is for training rows. Use cross-validation or held-out rows to estimate the
-#   performance on new rows.
 # - The order of the boosts is not an order of importance. A single learner has little meaning:
 #   another seed may give other learners and almost the same f. After a joint fit, sums of the first
 #   learners alone (`staged`, `first`) predict poorly.

@@ -14,15 +14,14 @@
 # # Maximum entropy linear manifold
 #
 # Can I see the classes apart in one picture? `melm` (Czarnecki, Jozefowicz and Tabor 2015) projects
-# all features linearly to k coordinates, in which the classes overlap least. It maximizes the
-# Cauchy-Schwarz divergence between kernel density estimates f of the projected classes,
+# all features linearly to k coordinates, in which the classes overlap least. Kernel densities
+# estimate where the projected rows of each class lie. `melm` maximizes the Cauchy-Schwarz
+# divergence between the densities of the classes. It is zero for equal densities, and infinite for
+# densities that do not overlap. [How melm works](../theory/melm) has the formula.
 #
-# > D(V) = log ∫ f₊² + log ∫ f₋² − 2 log ∫ f₊ f₋,
-#
-# where f₊ and f₋ are the densities of two classes. The divergence is zero for equal densities, and
-# infinite for densities that do not overlap. Other projections use less information: principal
-# components ignore the classes, and discriminant analysis uses only their means. Densities also
-# show that one class surrounds the other, or consists of two parts.
+# Other projections use less information: principal components ignore the classes, and discriminant
+# analysis uses only their means. Densities also show that one class surrounds the other, or
+# consists of two parts.
 #
 # This page compares the picture of `melm` with principal components and discriminant analysis, for
 # radar echoes. The second example is three cultivars of wine.

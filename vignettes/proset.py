@@ -14,18 +14,13 @@
 # # Prototype sets
 #
 # Which known cases is this case like? `proset` (Ruf 2022) builds a model from examples. It selects
-# a few training rows, the *prototypes* x_j, and gives them weights w_j > 0. The estimated
-# probability of class k for a row x is
+# a few training rows, the *prototypes*, and gives them weights. To predict a row, every prototype
+# votes for its own class. Its vote is its weight times its similarity to the row. The class shares
+# of the training data also have a vote, of size one.
 #
-# > p_k(x) = (p0_k + Σ_j 1[y_j = k] w_j G(x − x_j)) / (1 + Σ_j w_j G(x − x_j)),
-# > G(z) = exp(−½ Σ_d (v_d z_d)²)  (Eqs. 2.3, 2.4)
-#
-# Here p0_k is the share of class k in the training data. Every prototype votes for its own class.
-# Its vote is stronger if its weight w_j is larger, and if x is nearer. The class shares p0 have a
-# vote of size one.
-#
-# The feature weights v_d ≥ 0 determine the distance. A difference of 1 / v_d in feature d alone
-# reduces the similarity G to exp(−½), about 0.6. A feature with v_d = 0 is ignored.
+# Feature weights v_d ≥ 0 determine the similarity. A difference of 1 / v_d in feature d alone
+# reduces it from 1 to exp(−½), about 0.6. A feature with v_d = 0 is ignored. [How proset
+# works](../theory/proset) has the formulas.
 #
 # Penalties on both kinds of weights, `lambda_v` and `lambda_w` (Eq. 2.8), keep the number of
 # features and prototypes small. A prediction can then be explained as a clinician would: this
@@ -62,9 +57,7 @@ print(fit)
 
 # %% [markdown]
 # The printed table has a row for each batch of prototypes (here one batch). `Df` is the number of
-# features with a weight above zero. `Prototypes` is the number of prototypes. `%Dev` is the
-# percentage of the null deviance that the model explains on the training rows, where no prototype
-# votes for itself.
+# features with a weight above zero. [How to read the output](../summaries) explains every label.
 #
 # ## Selection
 #
@@ -143,19 +136,12 @@ table
 print(tumour.summary())
 
 # %% [markdown]
-# **Batches.** `Candidates` is the number of rows that may become prototypes: all rows, or at most
-# `n_candidates=1000` random rows. `Scoring` is the number of rows to which the weights are fitted:
-# all rows, where no candidate votes for itself. Candidates with a weight above zero are the
-# `Prototypes`. `Loss` is the mean deviance, twice the log-loss. `Eval.` is the number of
-# evaluations of the objective.
+# **Active features** are those with a weight above zero. `Per SD` is the weight per standard
+# deviation, which is comparable between features.
 #
-# **Active features.** These are the features with a weight above zero. `Weight` is v per unit of
-# the feature. `Per SD` is v per standard deviation, which is comparable between features.
-#
-# **Familiarity** of a row x is the sum of all w_j G(x − x_j) (Eq. 4.5). It tells how many training
-# rows resemble the row; the class shares have weight 1 for comparison. If the familiarity is near
-# zero, the training data contain no similar rows, and the prediction is the class shares.
-# Familiarity depends on the active features only.
+# **Familiarity** of a row is the sum of the votes of all prototypes (Eq. 4.5). It tells how many
+# training rows resemble the row. If it is near zero, the training data contain no similar rows, and
+# the prediction is the class shares. Familiarity depends on the active features only.
 
 # %%
 ax = tumour.plot("weights")

@@ -28,7 +28,7 @@
 # adds the view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
-# responses, clusters, and the method of the thesis, which uses one view per row.
+# responses, clusters, and the method of the thesis.
 
 # %%
 import numpy as np
@@ -101,10 +101,6 @@ print(explanation)
 
 # %%
 axes = explanation.plot()
-
-# %% [markdown]
-# `predict` has further types: `"prob"` returns the probabilities, and `"view"` the view with most
-# weight.
 
 # %%
 some = test.iloc[:5]

@@ -58,7 +58,8 @@ ax = fit.plot("cost")
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.costnet` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
+# `control=` of `ld.costnet` is a dict with these entries (for `scratch`, see [Many
+# rows](../big_data)):
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -95,18 +96,15 @@ ax = fit.plot("cost")
 #
 # - A more expensive model must lower −2 log-likelihood (of all rows), or the criterion, by at least
 #   0.5 compared with each cheaper model. Otherwise it is not on the frontier.
-# - If two refitted models have the same price and the same criterion, `costnet` keeps the model
-#   with fewer items.
+# - Among refitted models with the same price and the same criterion, `costnet` keeps the one with
+#   the fewest items.
 # - If columns are collinear, a small ridge penalty makes the refitted coefficients unique.
 #   Duplicate columns then share a coefficient.
-# - If classes are separated or a category has no count, coefficients would be infinite. A small
-#   ridge penalty keeps them finite. The size of such coefficients has no meaning; the predictions
-#   are valid.
+# - If classes are separated or a category has no count, a small ridge penalty keeps the
+#   coefficients finite. Their size has no meaning; the predictions are valid.
 #
 # ### Alternatives
 #
 # An item may be available from several sources, of which a model should buy only one. lodim copies
 # the features that need the item, one copy per source. A coefficient is the sum of its copies
 # (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.
-# (Equation 5.3 of the thesis instead divides the weight of the item among the sources, which
-# favours models with several sources.)

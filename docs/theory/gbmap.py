@@ -112,7 +112,8 @@ legend = axes[0].legend(frameon=False)
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.gbmap` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
+# `control=` of `ld.gbmap` is a dict with these entries (for `scratch`, see [Many
+# rows](../big_data)):
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -131,13 +132,10 @@ legend = axes[0].legend(frameon=False)
 # - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows (or with
 #   64 or more columns) one set. With more rows, a fifth of at most 20,000 random rows is held out
 #   once.
-# - *Penalties.* Nine penalties are compared first. If the largest or smallest of them is best,
-#   larger or smaller ones are added. A penalty whose loss is clearly too high is dropped after some
-#   boosts.
-# - *Number of boosts.* There are at most `max_stages` boosts. Boosting ends earlier if the last 15
-#   boosts together lowered the loss by at most a twentieth of its standard error.
-# - *Rounding.* The average of log(`lambda_`) is rounded to half a step of the grid. The average of
-#   `m` is rounded to 1, 2, ..., 10, 12, 15, 20, 25, 30, 40, 50, 60, 80 or 100.
+# - *Penalties.* Nine penalties are compared first. If the largest or smallest of them is best, more
+#   are added on that side.
+# - *Number of boosts.* Boosting ends after `max_stages` boosts, or if the last 15 boosts together
+#   lowered the loss by at most a twentieth of its standard error.
 #
 # On autompg, diabetes and heart, another seed changed predictions by 0.06, 0.04 and 0.03 residual
 # standard deviations (`benchmarks/seeds.py`).
@@ -149,28 +147,20 @@ legend = axes[0].legend(frameon=False)
 #
 # - *Size.* A joint fit has 60 learners per score, or fewer if they would have more parameters than
 #   there are rows. A learner has 2 + p parameters for p columns.
-# - *Penalty.* The joint fit has its own `lambda_`, chosen by the held-out deviance of joint fits
-#   with five or more penalties.
+# - *Penalty.* The joint fit has its own `lambda_`, chosen by its held-out deviance.
 # - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at
 #   least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity
 #   activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only
 #   with `refit="joint"`.
-# - *End.* The optimizer (L-BFGS) ends if ten further steps would lower the objective by at most 3%
-#   of the standard error of the mean loss, or by `tol` or `ftol` if you give them.
 #
-# ### Optimizer of the boosts
+# ### Optimizer
 #
-# - *Method.* Newton's method is used up to 4,096 rows, with fewer than 64 columns and without an L1
-#   penalty. L-BFGS is used otherwise.
-# - *Starting points.* With 64 or more columns, starting points are combinations of the principal
-#   Hessian directions of all rows, or of a sample of rows.
-# - *Dropped learners.* A learner is dropped if it lowers the objective by less than a relative
-#   1e-5, except in the first boost.
+# Newton's method is used up to 4,096 rows, with fewer than 64 columns and without an L1 penalty.
+# L-BFGS is used otherwise. With 64 or more columns, starting points are combinations of the
+# principal Hessian directions. A learner is dropped if it lowers the objective by less than a
+# relative 1e-5, except in the first boost.
 #
-# ### Tolerances
-#
-# The optimizer of a boost ends at the tolerances `tol` and `ftol` of `control=`. The table has
-# their defaults:
+# The table has the default tolerances of a boost, `tol` and `ftol` of `control=`:
 #
 # | fit | `tol` | `ftol` |
 # |---|---|---|
@@ -179,4 +169,5 @@ legend = axes[0].legend(frameon=False)
 # | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
 # | any number of rows, with the identity activation | 1e-8 | 1e-13 |
 #
-# All other fits to more than 65,536 rows end by the precision of the data. A boost ends if ten further steps would lower the objective by at most a quarter of the standard error of the mean loss.
+# All other fits to more than 65,536 rows end by the precision of the data: if ten further steps
+# would lower the objective by at most a quarter of the standard error of the mean loss.

@@ -40,7 +40,7 @@ ax = fit.plot("coefficients")
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.glm` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
+# `control=` of `ld.glm` is a dict with these entries (for `scratch`, see [Many rows](../big_data)):
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|

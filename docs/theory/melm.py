@@ -37,7 +37,8 @@ ax = fit.plot("view")
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.melm` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
+# `control=` of `ld.melm` is a dict with these entries (for `scratch`, see [Many
+# rows](../big_data)):
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -49,52 +50,42 @@ ax = fit.plot("view")
 #
 # ### Axes
 #
-# All bases of the same plane have the same divergence, so `melm` chooses the axes by these rules:
+# All bases of the same plane have the same divergence. `melm` chooses the axes by these rules:
 #
 # - The coordinates are uncorrelated and have unit variance within classes.
-# - The first axes are those on which the class means differ most. On these axes, the last class is on the positive side.
-# - The remaining axes are those on which the spread of the classes differs most. On these axes, the largest loading is positive. If the largest loadings are equal (within 1e-6), the longer tail is on the positive side.
+# - The first axes are those on which the class means differ most. On these axes, the last class is
+#   on the positive side.
+# - The remaining axes are those on which the spread of the classes differs most. On these axes, the
+#   largest loading is positive.
 #
 # ### Choice of `gamma`
 #
 # If you omit `gamma`, `melm` compares five values by the deviance on held-out rows.
 #
-# - *Folds.* Each set of random folds has five folds. There are 12 sets up to 250 rows, 3,000 / n
-#   sets up to 3,000 rows, and one set up to 4,000 rows. With more rows, a fifth of at most 20,000
-#   random rows is held out once.
-# - *Average.* Similar values are averaged. Each value has the weight exp(−(loss − lowest loss) /
-#   s), where s is two standard errors, but at least 10 / n. The chosen log(gamma) is the weighted
-#   mean.
+# - *Folds.* There are 12 sets of five random folds up to 250 rows, 3,000 / n sets up to 3,000 rows,
+#   and one set up to 4,000 rows. With more rows, a fifth of at most 20,000 random rows is held out
+#   once.
+# - *Average.* The chosen log(gamma) is the mean over all values, with the weights exp(−(loss −
+#   lowest loss) / s). Here s is two standard errors, but at least 10 / n.
 # - *Final search.* Small gammas have many local maxima. So the search follows the best view from
 #   gamma 4 to the chosen gamma, in small steps. If you give `gamma`, the search uses the best local
 #   maximum at this gamma.
 #
-# ### Choice of the shrinkage factor
+# ### Shrinkage, sums and classification
 #
-# The shrinkage factor says how strongly the covariance within classes is shrunk: 1 is the rule of
-# Ledoit and Wolf, and 0 is no shrinkage. If you give neither `gamma` nor `covariance`, `melm`
-# compares the factors 0 and 1 by cross-validation. Let factor 0 be better by z standard errors of
-# the difference. The chosen factor is then 1 for z below 2, 0 for z above 4, and between them for
-# other z.
+# - *Shrinkage factor.* 1 is the rule of Ledoit and Wolf, and 0 is no shrinkage of the covariance
+#   within classes. If you give neither `gamma` nor `covariance`, `melm` compares both by
+#   cross-validation. The factor is below 1 only if 0 is better by more than two standard errors.
+# - *Sums.* The divergence is a sum over pairs of rows. It is exact up to 5,000 rows. With more rows
+#   it is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
+#   `summary()` says which sum was used.
+# - *Starts.* From each start, `melm` first searches on 2,048 random rows. The three best results
+#   are improved on all rows.
 #
-# ### Search
-#
-# From each start, `melm` first searches on 2,048 random rows. The three results with the largest
-# divergence are improved on all rows.
-#
-# The divergence is a sum over pairs of rows. The sum is exact up to 5,000 rows. With more rows it
-# is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
-# `summary()` says which sum was used.
-#
-# ### Classification
-#
-# Kernel densities in the view classify new rows.
-#
-# - *Covariances.* With `covariance="shrunk"`, the covariance of each class in the view is averaged
-#   with the identity matrix. For k dimensions, the identity has the weight of k + 1 rows.
-# - *Kernel width.* `melm` chooses the width by the leave-one-out log-loss, on at most 10,000 rows.
+# - *Classification.* Kernel densities in the view classify new rows. With `covariance="shrunk"`,
+#   the covariance of each class in the view is averaged with the identity matrix. For k dimensions,
+#   the identity has the weight of k + 1 rows. The kernel width has the lowest leave-one-out
+#   log-loss, on at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
 #   accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group)
 #   is held out once. Otherwise there are as many sets of folds as for gamma.
-#
-# `gamma` was chosen on the same rows, so new rows may be classified slightly worse.

@@ -52,7 +52,9 @@ ax = fit.plot("surface")
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.proset` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it. A *candidate* is a training row that may become a prototype. A *hard* row is one whose own class has a low estimated probability.
+# `control=` of `ld.proset` is a dict with these entries (for `scratch`, see [Many
+# rows](../big_data)). A *candidate* is a training row that may become a prototype. A *hard* row is
+# one whose own class has a low estimated probability.
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -81,9 +83,8 @@ ax = fit.plot("surface")
 # 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the
 #    report they are the misclassified rows.
 # 3. Later batches may use new features only if these lower the loss by two standard errors.
-# 4. The first iterations optimize v_d² with a smoothed L1 penalty. The loss has slope zero at v_d =
-#    0, so one long step could otherwise remove a feature forever.
-# 5. The random choice of candidates does not depend on the order of the rows.
+# 4. The first iterations optimize v_d² with a smoothed L1 penalty, so that one long step cannot
+#    remove a feature forever.
 #
 # To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call
 # compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has

@@ -39,7 +39,8 @@ ax = fit.plot("view")
 #
 # ## Entries of `control`, and constants
 #
-# `control=` of `ld.ripr` is a dict with the entries of the table. A further entry, `scratch`, is a folder for a file that holds the features during the fit; [Many rows](../big_data) explains it.
+# `control=` of `ld.ripr` is a dict with these entries (for `scratch`, see [Many
+# rows](../big_data)):
 #
 # | entry of `control` | default | meaning |
 # |---|---|---|
@@ -64,8 +65,6 @@ ax = fit.plot("view")
 # 4. Half or twice the default number of neighbours k is used if it lowers the leave-one-out loss by
 #    10%.
 #
-# These constants were chosen on halves of ten data sets.
-#
 # ### Selection of views (`method="assignment"`)
 #
 # If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares
@@ -73,16 +72,15 @@ ax = fit.plot("view")
 # leave-one-out error is within `tolerance` standard errors of the lowest error. The unit of the
 # penalty is (1 − α)²; for a numeric response, it is the mean variance of the losses of a row.
 #
-# For classes, `ripr` also tries a second search, which adds views one by one from the 60 best
-# single views. Its result is used if its error is lower by half a standard error, and by one more
-# standard error for each further view. `glance()` then shows NaN for `lambda_`.
+# For classes, `ripr` also adds views one by one from the 60 best single views. The result is used
+# if its error is clearly lower. `glance()` then shows NaN for `lambda_`.
 #
 # ### Ties
 #
-# The result does not depend on the order of rows and columns or on the names of classes. For this,
-# numbers that differ only by rounding errors count as equal, and neighbours at the same distance
-# share a vote. Among equally good views, `ripr` uses the one with fewer features. Among equally
-# probable classes, it predicts the larger one.
+# The result does not depend on the order of rows and columns or on the names of classes. Numbers
+# that differ only by rounding errors count as equal, and neighbours at the same distance share a
+# vote. Among equally good views, `ripr` uses the one with fewer features. Among equally probable
+# classes, it predicts the larger one.
 #
 # ### Probabilities (`method="assignment"`)
 #
@@ -97,9 +95,9 @@ ax = fit.plot("view")
 #   compared with a uniform sample over a box. So the loss of a view is divided by the relative
 #   volume of the box along the principal components (Tibshirani et al. 2001).
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
-#   two random halves of the rows. The number of clusters is the largest with a prediction strength
-#   of at least 0.85, over ten random halvings of at most 2,000 rows. On 360 synthetic samples with
-#   1 to 8 groups, this number was correct for 93%.
+#   two random halves of the rows. The number of clusters is the largest with a mean prediction
+#   strength of at least 0.85. On 360 synthetic samples with 1 to 8 groups, this number was correct
+#   for 93%.
 # - *Penalty.* The default of `lambda_` is 2.
 #
 # ### Constraints
