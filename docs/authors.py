@@ -102,9 +102,9 @@ wide.reindex(columns=names, level=0).round(3)
 #
 # ## melm
 #
-# The table compares two results with Czarnecki et al. (2015) (`benchmarks/melm_tables.py`). Table 2
-# of the paper has the balanced accuracy of the best classifier in two dimensions, by five folds.
-# Table 3 of the paper has the separability of the classes.
+# The table compares two results with Czarnecki et al. (2015) (`benchmarks/melm_tables.py`): the
+# balanced accuracy of the best classifier in two dimensions (Table 2 of the paper, five folds), and
+# the separability of the classes (Table 3).
 
 # %% tags=["remove-input"]
 table = read("melm_accuracy", index_col="data")

@@ -65,8 +65,7 @@ ax = ld.glm("mpg ~ weight + horsepower + model_year + origin", data=cars).plot()
 # A `gbmap` model is a sum of functions called learners. Each learner is constant on one side of a
 # plane in feature space and linear on the other side. Among the six models, `gbmap` most often has
 # the highest accuracy or R²: on 13 of 33 data sets, and on two more jointly with another model
-# (`benchmarks/held_out.py`, one split of each). Beyond the training rows, `gbmap` extrapolates
-# linearly, and `predict` warns. See [the vignette](vignettes/gbmap).
+# (`benchmarks/held_out.py`). See [the vignette](vignettes/gbmap).
 
 # %%
 ax = ld.gbmap("mpg ~ .", data=cars).plot("effects")
@@ -98,9 +97,9 @@ ax = ld.costnet("disease ~ .", data=heart, costs=prices["cost"], depends_on=pric
 # (melm)=
 # ## melm: one picture of the classes
 #
-# `melm` needs a response with classes. It computes two coordinates for each row, which are linear
-# in the features. The coordinates are chosen such that the densities of the classes overlap least.
-# New rows are classified in this picture. See [the vignette](vignettes/melm).
+# `melm` needs a response with classes. It computes two coordinates for each row, linear in the
+# features, such that the densities of the classes overlap least. New rows are classified in this
+# picture. See [the vignette](vignettes/melm).
 
 # %%
 ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()

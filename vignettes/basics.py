@@ -163,8 +163,8 @@ cv.plot()
 # | `melm` | class and coordinates of all rows. For a class of more than 32,768 rows: means of small groups of rows, and some single rows. If there are as many dimensions as features, the features can be computed from the coordinates | not possible |
 # | `ripr` | all rows: row labels, responses, weights, and values of the features that the views use | not possible |
 #
-# Row labels are taken from the index of the data. If the index has names of people, fit
-# `df.reset_index(drop=True)` to store no names.
+# Row labels are the index of the data. If it has names of people, fit `df.reset_index(drop=True)`
+# to store no names.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -179,8 +179,7 @@ back.predict(cars).equals(fit.predict(cars))
 # `ld.data()` lists the included data sets, and `ld.data("german_credit")` reads one.
 # `data/README.md` has their sources and licences. lodim can also generate synthetic data:
 # `synth_cos_r`, `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`,
-# `informative_views`, `informative_views_r`, and `monitoring` (features with prices, some of which
-# are computed from others).
+# `informative_views`, `informative_views_r`, and `monitoring` (features with prices).
 
 # %%
 ld.data()

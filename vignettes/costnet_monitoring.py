@@ -24,7 +24,7 @@
 # features. Each signal costs one unit, and each operation costs one unit.
 #
 # This page compares `costnet` with the lasso on held-out rows. Then it shows three more difficult
-# kinds of prices: one of two sources, set-up costs, and discounts.
+# kinds of prices: two sources for one quantity, set-up costs, and discounts.
 
 # %%
 import matplotlib.pyplot as plt
@@ -42,9 +42,9 @@ print(len(costs), "features,", len(needs), "of them derived")
 train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"]].head(3)
 
 # %% [markdown]
-# `rr` is the last value of the respiratory rate. `rr_density` is the share of samples that were
-# received. `rr_mean_slope` is the slope of the half-minute means, so it needs `rr_mean`, which in
-# turn needs `rr`. `rr_per_bp` needs two signals.
+# In the names of features, `rr` is the last value of the respiratory rate. `rr_density` is the
+# share of samples that were received. `rr_mean_slope` is the slope of the half-minute means, so it
+# needs `rr_mean`, which in turn needs `rr`. `rr_per_bp` needs two signals.
 
 # %%
 {name: needs[name] for name in ("rr_mean", "rr_mean_slope", "rr_per_bp")}
@@ -152,8 +152,8 @@ fit.prices()["rule"].value_counts().to_frame("models")
 # ## One of two sources
 #
 # Blood pressure can be measured in two ways: by a catheter in the artery, which is exact and
-# expensive, or by a cuff. Means, slopes and ratios can be computed from either source. In this case
-# `bp` is not a feature but a *series*: a quantity with two sources.
+# expensive, or by a cuff. Means, slopes and ratios can be computed from either source. Here `bp` is
+# not a feature but a *series*: a quantity with two sources.
 
 # %%
 two = ld.monitoring(812 + 4000, seed=3, alternatives=True)

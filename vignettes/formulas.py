@@ -65,9 +65,9 @@
 # level and all higher levels, such as `dose[>=high]`. `glm` codes ordered categories by orthogonal
 # polynomials, as R does. `C(dose)` ignores the order.
 #
-# If a new row has a level that no training row had, `predict` raises an error. With `predict(...,
-# new_levels="missing")` it treats the level as missing. A level that a pandas Categorical lists,
-# but no training row has, always counts as missing.
+# If a new row has a level that no training row had, `predict` raises an error, or with
+# `new_levels="missing"` treats the level as missing. A level that a pandas Categorical lists, but
+# no training row has, always counts as missing.
 #
 # Text that looks like numbers (`?`, decimal commas, `$12.30`, `1,234`, `45%`) raises an error, or a
 # warning if it may be meant as levels. The message contains the code that converts the column.
@@ -123,7 +123,7 @@ fit.design.names
 fit.update(cars, formula=". ~ . - origin").design.names
 
 # %% [markdown]
-# A new level, here "Mars", raises an error. With `new_levels="missing"` it is treated as missing:
+# A new level, here "Mars":
 
 # %%
 odd = cars.head(2).assign(origin=["Mars", "USA"])
@@ -136,8 +136,8 @@ except ld.DataError as error:
 fit.predict(odd, new_levels="missing")
 
 # %% [markdown]
-# Write names that are not Python names in `Q()`. The error message for a wrong formula shows what
-# you probably meant:
+# A name that is not a Python name needs `Q()`. The error message for a wrong formula shows what you
+# probably meant:
 
 # %%
 spaced = cars.rename(columns={"model_year": "model year"})

@@ -109,7 +109,7 @@ pd.concat([fit.predict(some, "prob"), fit.predict(some, "view")], axis=1)
 # %% [markdown]
 # ## Fewer features, or more
 #
-# How can I get a simpler model? `max_dim=2` allows at most two features per view. `n_views` limits
+# `max_dim=2` allows at most two features per view, which gives a simpler model. `n_views` limits
 # the number of views.
 
 # %%
@@ -151,8 +151,7 @@ pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).drop
 #
 # If you omit `lambda_`, `ripr` chooses among several penalties by the leave-one-out error. It also
 # tries views that are selected one by one, and the print says which result was used. Large
-# penalties λ (in units of (1 − a)²) give few views. The path shows how the shares of the views
-# change with λ:
+# penalties λ (in units of (1 − a)²) give few views:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
@@ -193,8 +192,8 @@ print(partial)
 
 # %% [markdown]
 # There are more views than before, and some have fewer features, so that they can predict rows with
-# missing features. A row with a missing feature in every view has no view. Its prediction is the
-# class shares of the training rows.
+# missing features. A row with a missing feature in every view is predicted as the class shares of
+# the training rows.
 
 # %%
 answered = partial.predict(holed_test, "view").notna()
@@ -205,8 +204,7 @@ partial.evaluate(holed_test)
 # %% [markdown]
 # With `method="assignment"`, `ripr` also learns from rows with a missing *response*
 # (semi-supervised learning). The loss of such a row in a view is the smallest loss over the
-# classes. So `ripr` prefers views in which the row clearly belongs to one class. With voting, these
-# rows are not used.
+# classes. So `ripr` prefers views in which the row clearly belongs to one class.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))
@@ -250,9 +248,9 @@ pd.concat({name: each.evaluate(new) for name, each in fits.items()}).droplevel(1
 # compares two distances to its neighbours: in the data, and in a uniform sample. A smaller penalty
 # than the default of 2 keeps more views.
 #
-# In each view, k-means finds clusters. `n_clusters=` is their number. If you omit it, `ripr` uses
-# the largest number for which the clusters of one half of the rows predict those of the other half
-# (prediction strength). The example is three varieties of wheat, without their names:
+# In each view, k-means finds `n_clusters=` clusters. If you omit it, `ripr` uses the largest number
+# for which the clusters of one half of the rows predict those of the other half (prediction
+# strength). The example is three varieties of wheat, without their names:
 
 # %%
 seeds = ld.data("seeds")

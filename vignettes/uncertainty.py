@@ -55,7 +55,7 @@ robust = line.update(cars, covariance="HC0").tidy().set_index("term")["std_error
 # %% [markdown]
 # `statistic=` may be any function of a fit; the first cell uses the share of the deviance
 # explained. `boot.predict` gives an interval for the mean prediction. An interval for the response
-# of a new car must be wider, because similar cars differ.
+# of a new car must be wider.
 
 # %%
 ld.bootstrap(line, data=cars, n=100, statistic=lambda one: one.dev_ratio).tidy()
@@ -79,8 +79,8 @@ drivers
 
 # %% [markdown]
 # The effect of a pair is the joint effect of two features without their single effects. The first
-# plot below shows how the effect of weight differs between model years. It is blank if there are no
-# such cars. `kind=` chooses other effects:
+# plot below shows how the effect of weight differs between model years. Areas without cars are
+# blank. `kind=` chooses other effects:
 #
 # - `"slope"`: the average slope.
 # - `"pd"`: partial dependence.
@@ -113,9 +113,8 @@ print(intervals)
 # coverage is below the nominal level, but in practice the coverage is close to it. The next cells
 # measure the coverage on 98 held-out cars, with its standard error.
 #
-# With at least 20 new rows, `predict` warns if the mean of a feature clearly differs from that of
-# the training rows: by more than a quarter of a standard deviation, and by more than chance. If
-# nothing has changed, at most about 1 in 1,000 calls raises this warning.
+# With at least 20 new rows, `predict` warns if the mean of a feature differs from that of the
+# training rows by more than a quarter of a standard deviation, and by more than chance.
 
 # %%
 intervals.predict(new.head(3)).round(1)
@@ -125,9 +124,9 @@ intervals.coverage(new).round(2)
 
 # %% [markdown]
 # There is no guarantee for a subgroup. All intervals have about the same width, but the responses
-# of light cars vary more than those of heavy cars. The table shows the coverage in four groups of
-# cars by weight. The intervals contain the response of all cars in the heaviest quarter, but of
-# fewer cars in the lightest quarter.
+# of light cars vary more. The table shows the coverage in four groups of cars by weight. The
+# intervals contain the response of all cars in the heaviest quarter, but of fewer cars in the
+# lightest quarter.
 
 # %%
 intervals.coverage(new, by="weight").round(2)
@@ -136,9 +135,9 @@ intervals.coverage(new, by="weight").round(2)
 intervals.plot("coverage", data=new, by="weight")
 
 # %% [markdown]
-# The coverage of subgroups is better with a model that estimates the variance of each response.
-# `proset` estimates a standard deviation for each row. `ld.conformal` then uses residuals in units
-# of this standard deviation, so the width of the intervals varies.
+# The coverage of subgroups is better with a model that estimates a standard deviation for each row,
+# such as `proset`. `ld.conformal` then uses residuals in units of this standard deviation, so the
+# width of the intervals varies.
 
 # %%
 adapted = ld.conformal(ld.proset, "mpg ~ .", known, lambda_v=1e-3)
@@ -168,9 +167,9 @@ sets.predict(flowers[100:104])
 sets.plot(data=flowers[100:])
 
 # %% [markdown]
-# The guarantee is for all rows together. Sets may contain a rare class less often than they should.
-# With `by="class"`, each class is compared with held-out rows of the same class only, and the
-# guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
+# The guarantee is for all rows together, so sets may contain a rare class less often than they
+# should. With `by="class"`, each class is compared with held-out rows of the same class only, and
+# the guarantee holds for each class. A set may be empty; `coverage` and the print show the share of
 # empty sets.
 
 # %%
@@ -183,12 +182,11 @@ each.coverage(flowers[100:], by="species").round(2)
 # ## Stability of selection
 #
 # With other rows, a model may select other features. `ld.stability` fits the model to many random
-# halves of the rows (Shah and Samworth 2013). For each feature it counts the share of the halves
-# that select the feature. A feature is called *stable* if this share is at least the cutoff, 0.9 by
-# default.
+# halves of the rows (Shah and Samworth 2013). A feature is called *stable* if at least the share
+# `cutoff` of the halves, 0.9 by default, selects it.
 #
-# A feature without an effect may also be stable by chance. For the features that are selected less
-# often than average, the print has upper bounds of the expected number that are stable.
+# A feature without an effect may also be stable by chance. The print has an upper bound of the
+# expected number of such features, among those that are selected less often than average.
 
 # %%
 found = ld.stability(ld.costnet, "mpg ~ .", cars, lambda_=3.0, n=20)
