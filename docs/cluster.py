@@ -14,9 +14,9 @@
 # # Sizing a cluster
 #
 # How many workers does a fit on a Dask cluster need, and how long does the fit take? Check first
-# whether you need a cluster. One machine can fit files with a few hundred MB of memory if its disk
-# has room for the features: see [data larger than memory](vignettes/big_data). `ld.estimate`
-# predicts the size of the features.
+# whether you need a cluster: one machine can fit files with a few hundred MB of memory if its disk
+# has room for the features ([data larger than memory](vignettes/big_data)). `ld.estimate` predicts
+# their size.
 #
 # ## What happens
 #
@@ -32,7 +32,7 @@
 #
 # A *pass* computes sums over all rows, for example a loss and its gradient. In each pass, every
 # worker gets one task with the current parameters, and returns the sums of its parts. lodim always
-# adds these sums in the order of the rows. So the result has the same bits for any number of
+# adds these sums in the order of the rows, so the result has the same bits for any number of
 # workers.
 #
 # ## What it costs
@@ -54,13 +54,11 @@
 # - `c`: fixed time per pass.
 # - `m`: time that each worker adds to a pass, for its task and its messages.
 # - `k`: number of learners fitted at the same time. Each part returns `k (p + 3)` sums.
-# - `v`: bytes per second of the network. The time for the sums does not depend on the number of
-#   workers.
+# - `v`: bytes per second of the network.
 #
 # `benchmarks/workers.py` measured the constants with single-threaded processes on one machine. `k`
-# is 2, because `gbmap` fits both signs of a learner at the same time. `v` cannot be measured on one
-# machine; the table assumes 1 GB/s. All workers and the scheduler share the cores of this machine,
-# so `m` is probably too large.
+# is 2, because `gbmap` fits both signs of a learner at the same time. The table assumes that `v` is
+# 1 GB/s. All processes share the cores of this machine, so `m` is probably too large.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -89,8 +87,7 @@ pd.DataFrame(
 # %% [markdown]
 # The table compares the measured time of passes of `gbmap` (`pass_ms`) with the formula
 # (`formula_ms`), for two learners and 20 features of 8 bytes. `sent` is the number of bytes sent
-# per pass, and `answered` that of the returned sums. The formula ignores the number of cores,
-# although more workers than cores are not faster.
+# per pass, and `answered` that of the returned sums.
 
 # %% tags=["remove-input"]
 
@@ -116,9 +113,8 @@ table[shown].round(1)
 # ## 10 and 100 machines
 #
 # How long would a fit take on more machines? The table applies the formula to 50 features of 4
-# bytes. The fit makes 200 passes, a usual number for `gbmap` with ten boosts. Each machine is one
-# worker, as fast as one thread of the measured machine. These figures are predictions, not
-# measurements.
+# bytes and 200 passes, a usual number for `gbmap` with ten boosts. Each machine is one worker, as
+# fast as one thread of the measured machine. These figures are predictions, not measurements.
 
 # %% tags=["remove-input"]
 cases = pd.DataFrame(
@@ -132,8 +128,8 @@ cases["200 passes, min"] = 200 * parts.sum(axis=1) / 60
 cases.round(3)
 
 # %% [markdown]
-# Another worker makes a pass shorter if the time that it saves for the features exceeds the time of
-# its messages. A pass is shortest with the following number of workers:
+# Another worker makes a pass shorter if it saves more time for the features than its messages take.
+# A pass is shortest with the following number of workers:
 #
 # ```text
 # W = sqrt(n p b / (r m))
@@ -155,15 +151,15 @@ best
 #
 # - **Number of workers.** Use enough workers to keep the features in their memory. Further workers
 #   only make the passes shorter.
-# - **One worker per machine.** Give each worker all threads of its machine. With one worker per
-#   thread there are more messages, and the result is the same.
+# - **One worker per machine.** Give each worker all threads of its machine, because more workers
+#   send more messages.
 # - **Equal machines.** All workers get about the same number of rows, so the slowest machine
 #   determines the time. Different types of processors may give different last bits; a warning names
 #   these workers.
 # - **Precision.** `dtype="float32"` halves memory and time.
 # - **Number of passes.** For `gbmap` this is the sum of `fit.log["n_eval"]`, for `glm` the printed
-#   number of iterations. Cross-validation multiplies it by folds and penalties. To choose a formula
-#   and settings faster, use `sample=` on one machine.
+#   number of iterations. Cross-validation multiplies it by folds and penalties. Choose a formula
+#   and settings with `sample=` on one machine.
 # - **Files.** The files must have the same path on all workers.
 # - **Dask frames.** Dask computes the partitions once per pass over the data, unless `persist()`
 #   keeps them in memory. Rows must be in the same order each time; lodim checks the order.
@@ -171,7 +167,7 @@ best
 # ## When something fails
 #
 # - *A worker dies.* Dask gives its parts to other workers, which read the rows again. The result
-#   has the same bits. The other workers need enough memory.
+#   has the same bits.
 # - *Workers die repeatedly on the same rows*, usually because memory is short. lodim raises an
 #   error that explains this.
 # - *All workers are gone.* The fit waits 30 seconds for new workers, and then raises an error.
@@ -186,5 +182,5 @@ best
 #   are large, and each pass takes at least as long as its messages.
 # - This process also keeps the response, the weight and the position of every row in memory: 24
 #   bytes per row. In `ld.cv`, held-out rows need 8 more bytes per row and class.
-# - The constants above were measured on one machine. Between machines, each message also takes the
-#   delay of the network, about 0.1 to 0.5 ms within a data centre.
+# - Between machines, each message also takes the delay of the network, about 0.1 to 0.5 ms within a
+#   data centre.

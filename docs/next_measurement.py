@@ -16,8 +16,8 @@
 # Which measurement should I buy next for this row, and when should I stop? `ld.acquire` learns a *policy*: a rule that answers both questions for each row. It needs a formula, training rows and the prices of the measurements.
 #
 # The tree below shows a policy for heart disease. Each blue box is a purchase, and each grey box is
-# the prediction at the end. All patients first answer two questions, their sex and the kind of
-# chest pain, for one dollar each. What the policy buys next depends on the answers.
+# the prediction at the end. All patients first answer two questions, for one dollar each. What the
+# policy buys next depends on the answers.
 
 # %%
 import lodim as ld
@@ -31,8 +31,8 @@ policy = ld.acquire(
 ax = policy.plot(depth=3)
 
 # %% [markdown]
-# The tree is a simplification. Dots in a grey box mean that the policy may buy more. The title
-# gives the share of the policy's decisions that the tree shows correctly.
+# The tree is simplified: the policy may buy more where a grey box has dots. The title gives the
+# share of the policy's decisions that the tree shows correctly.
 #
 # ## One patient
 #
@@ -53,10 +53,13 @@ policy.next({"age": 60, "sex": "male", "chest_pain": "asymptomatic"})
 #
 # `trade_off` is the decrease of the loss that one unit of price must achieve. The loss is the
 # log-loss, or the squared error for a numeric response. Here `trade_off=0.001`: a test for 100
-# dollars must reduce the log-loss by 0.1. With a smaller `trade_off` the policy buys more. The
-# default is half of the average decrease per unit of price if all features are bought.
+# dollars must reduce the log-loss by 0.1. The default is half of the average decrease per unit of
+# price if all features are bought.
 #
-# The next plot shows what each price achieves for test patients, who took no part in the fit. Each blue point is the policy with another trade-off; the band is one standard error. Three other strategies use the same predictions: buy the feature that alone saves most, buy the same features for all patients, and buy in random order.
+# The next plot shows the loss at each price for test patients, who took no part in the fit. Each
+# blue point is the policy with another trade-off; the band is one standard error. Three other
+# strategies use the same predictions: buy the feature that alone saves most, buy the same features
+# for all patients, and buy in random order.
 
 # %%
 ax = policy.plot("curve", test)
@@ -102,7 +105,7 @@ ax = policy.plot("curve", test)
 #
 # The policy needs at most 70% of the price on six of these eight data sets. The methods and
 # settings of `acquire` were chosen on heart, liver, wine and data sets that are not in the table.
-# On four of the other five sets, the policy needs at most 70% of the price.
+# Of the other five sets, four are among the six.
 #
 # On the synthetic data CUBE, three of 20 features determine the class; which three depends
 # on the class. There the policy predicts 99% of 300 test rows correctly after 4.2 features on average, and
@@ -111,9 +114,8 @@ ax = policy.plot("curve", test)
 # ## What the numbers do not mean
 #
 # - A policy is not always better than one model for all rows. On heart and australian it is a
-#   little worse than `costnet` at the same price; on australian by 1.5 standard errors. On heart
-#   `costnet` chooses models with prices of 3, 323 and 1 on the three splits, so its share of the
-#   price says little. Look at the curve before you use a policy.
+#   little worse than `costnet` at the same price. On heart `costnet` chooses models with prices of
+#   3, 323 and 1 on the three splits, so its share of the price says little.
 # - Only the gains on pima, california, vowel and wine exceed one standard error; only the gain on
 #   vowel exceeds two. On vowel the reason is the predictor: the classes are not linear, and
 #   `costnet` is.
@@ -122,20 +124,18 @@ ax = policy.plot("curve", test)
 #
 # ## Theory
 #
-# Suppose that some features of a row are known.
+# If some features of a row are known, the policy takes these steps:
 #
-# 1. The policy finds the training rows that are most similar in the known features, in each class.
-#    These rows represent the possible values of the unknown features, weighted by the current class
-#    probabilities.
-# 2. For many sets of unknown features, the policy completes the row with the values of these rows.
-#    It computes the expected loss of its own predictions plus `trade_off` times the price of the
-#    set.
-# 3. If the best set is empty, the policy stops. Otherwise it buys the feature of the best set whose
-#    value says most about further purchases.
-# 4. With the new value, the policy repeats these steps.
+# 1. It finds the training rows of each class that are most similar in the known features. Their
+#    other features represent the possible values of the unknown features, weighted by the current
+#    class probabilities.
+# 2. For many sets of unknown features, it computes the expected loss of its prediction with these
+#    values, plus `trade_off` times the price of the set.
+# 3. If the best set is empty, it stops. Otherwise it buys the feature of the best set whose value
+#    says most about further purchases, and begins again.
 #
 # The policy is the acquisition-conditioned oracle of Valancius, Lennon and Oliva (2024); see also
 # Fiterau (2014, chapter 6). Its predictions come from a mixture of normal distributions for each
-# class, which can predict from any subset of the features. Rows that are held out, with random
-# subsets of known features, choose the settings of the mixture. They also decide whether features
-# enter as they are or transformed to normal distributions.
+# class, which can predict from any subset of the features. Held-out rows with random subsets of
+# known features choose the settings of the mixture, and whether features are transformed to normal
+# distributions.

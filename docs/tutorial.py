@@ -45,8 +45,8 @@ pd.concat({"missing": heart.isna().sum(), "levels": heart.nunique()}, axis=1)
 # ## 2. Compare models
 #
 # `ld.compare` fits every model to the same training rows and measures its loss on the same held-out
-# rows. The column `Loss` is the mean held-out deviance, which is twice the log-loss. The sentences
-# above the table say which differences are significant.
+# rows. `Loss` is the mean held-out deviance, which is twice the log-loss. The sentences above the
+# table say which differences are significant.
 
 # %%
 models = ["gbmap", "costnet", "ripr", "glm"]
@@ -54,7 +54,7 @@ ld.compare("disease ~ .", train, models, folds=5)
 
 # %% [markdown]
 # With 152 patients, most differences are not significant. The null model, which ignores the
-# measurements, is significantly worse than the best model. So the measurements are informative.
+# measurements, is significantly worse than the best model, so the measurements are informative.
 # `glm` has too many coefficients for so few patients, and its estimates did not converge. We
 # continue with `gbmap`, which has the lowest loss.
 #
@@ -74,8 +74,8 @@ print(fit)
 #
 # ## 4. Check
 #
-# `fit.check` looks for problems of the fit and of new data. Examples are drift, features that
-# reveal the response, and values far outside the usual range.
+# `fit.check` looks for problems of the fit and of new data, such as drift and features that reveal
+# the response.
 
 # %%
 fit.check(train)
@@ -141,11 +141,11 @@ for name, threshold in (("everyone", 0.0), ("probability 1/2", 1 / 2), ("probabi
 pd.DataFrame(costs).T
 
 # %% [markdown]
-# The threshold 1/6 misses fewer patients than 1/2, but its total cost is not the lowest here. The
-# reason is the calibration: low probabilities of this fit are too high, so a threshold of 1/6 sends
-# many healthy patients to angiography. Before you use a rule of this kind, calibrate the
-# probabilities on further patients. The held-out patients took no part in any choice, so the table
-# estimates the cost of each rule without bias, from one sample.
+# The threshold 1/6 misses fewer patients than 1/2, but its total cost is not the lowest here: low
+# probabilities of this fit are too high, so a threshold of 1/6 sends many healthy patients to
+# angiography. Before you use a rule of this kind, calibrate the probabilities on further patients.
+# The held-out patients took no part in any choice, so the table estimates the cost of each rule
+# without bias.
 #
 # ## 8. Report
 #

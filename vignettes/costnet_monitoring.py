@@ -21,7 +21,7 @@
 # The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
 # Its data are not public. `ld.monitoring` generates similar data with a known truth: 25 signals of
 # 48 samples in four minutes, features computed from them, and a response that is the sum of a few
-# features. Each signal costs one unit, and each operation costs one unit.
+# features.
 #
 # This page compares `costnet` with the lasso on held-out rows. Then it shows three more difficult
 # kinds of prices: two sources for one quantity, set-up costs, and discounts.
@@ -97,9 +97,9 @@ ax = fit.plot("graph")
 # ## Against the lasso
 #
 # The next table has the mean squared error at each cost, for each search rule alone and for all
-# rules together, as a table of the thesis does for its penalty and the lasso. The errors are for
-# 4,000 new alerts, averaged over five data sets. The criterion of Hannan and Quinn selects the
-# models on the training rows, and all models are refitted without a penalty.
+# rules together. The errors are for 4,000 new alerts, averaged over five data sets. The criterion
+# of Hannan and Quinn selects the models on the training rows, and all models are refitted without a
+# penalty.
 
 # %%
 budgets = np.array([0, 1, 2, 3, 4, 6, 8, 10, 12])
@@ -128,11 +128,11 @@ ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# A budget of 1 buys only one signal. From a budget of 3 on, the lasso has a larger error than all
-# rules together. The lasso weights a derived feature by the price of the feature and its signal. So
-# it cannot use that the second feature of a signal is cheap. The group penalty can use this, but it
-# shrinks the coefficients of the selected features. The greedy rule shrinks nothing. The grey line
-# in the plot is the variance of the noise.
+# From a budget of 3 on, the lasso has a larger error than all rules together. (A budget of 1 buys
+# only one signal.) The lasso weights a derived feature by the price of the feature and its signal,
+# so it cannot use that the second feature of a signal is cheap. The group penalty can use this, but
+# it shrinks coefficients. The greedy rule shrinks nothing. The grey line in the plot is the
+# variance of the noise.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:
@@ -224,8 +224,8 @@ print(together)
 
 # %% [markdown]
 # What happens if we add up the prices of single signals, 3.5 each? Then the model does not know
-# that the second signal of a device is cheap. The table compares both models at a budget of 5. The
-# column `cost` is the true price.
+# that the second signal of a device is cheap. The table compares both models at a budget of 5, by
+# the true price (`cost`).
 
 # %%
 alone = {name: price(frozenset([name])) for name in costs}
@@ -269,8 +269,7 @@ pd.concat({b: chosen.at(b).evaluate(new) for b in budgets}, names=["budget"]).dr
 # - The true model of these synthetic alerts is linear in a few features, as `costnet` assumes. Real
 #   data are more difficult.
 # - The models were selected on their training rows. On new alerts a model explains less than its
-#   `dev_ratio`, and the more candidate models there are, the less.
-# - The rules are searches, and none of them is always best.
+#   `dev_ratio`.
 # - A price function of sets must not decrease if items are added; lodim checks this only for some
 #   sets. If the function is not submodular, the rules still keep the budget, but may miss better
 #   models.
