@@ -118,7 +118,7 @@ legend = axes[0].legend(frameon=False)
 # | entry of `control` | default | meaning |
 # |---|---|---|
 # | `max_iter` | 1000 | largest number of evaluations per learner, not counting the comparison of starting points |
-# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no component of the gradient exceeds `tol`, or if the objective can fall by at most the share `ftol`. *Tolerances* below lists other defaults |
+# | `tol`, `ftol` | 1e-8, 1e-12 | a boost ends if no component of the gradient exceeds `tol`, or if the objective can fall by at most the share `ftol`. the table at the end of this page lists other defaults |
 # | `penalize_intercept` | `False` | penalize the weight of the constant as well, as the authors' code does; the fit then depends on the origin of the features |
 # | `max_stages` | 100 | largest number of boosts that is tried if `m` is omitted |
 # | `path_stages` | 10 | number of boosts of `path` if `m` is omitted |

@@ -198,7 +198,7 @@ def _check_call(fit, kind, type, interval):
 
 
 def _groups(by, data):
-    """Return a dict value of a column -> positions of the rows with this value."""
+    """Return a dict: value of the column `by` -> positions of the rows with this value."""
     if not isinstance(by, str):
         raise ArgumentError(f"by must be the name of a column, not {by!r:.80}")
     column = columns.as_levels(read_column(read_frame(data), by))

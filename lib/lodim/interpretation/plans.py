@@ -150,13 +150,13 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return rows of positive weight in which a feature is known, and the feature's values."""
+    """Return rows of positive weight in which a feature is not missing, and the feature's values."""
     at = known_at(rows, feature)
     return rows.take(at), feature.values[at]
 
 
 def known_at(rows, feature):
-    """Return the positions of rows of positive weight in which a feature is known."""
+    """Return the positions of rows of positive weight in which a feature is not missing."""
     at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
     if not at.size:
         raise ArgumentError(f"every row of the data has a missing value of {feature.name!r}")

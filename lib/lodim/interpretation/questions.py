@@ -158,7 +158,9 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position of numeric columns that occur in only one term."""
+    """Return a dict name -> feature position of numeric columns that occur in only one term.
+
+    For these columns, one derivative of the prediction gives the change with the column."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}

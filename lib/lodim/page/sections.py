@@ -42,7 +42,7 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of the partial dependence on each column, the widest first.
+    """Return pictures of the partial dependence on each column, those with the widest range first.
 
     Also return the names of columns without a picture. Predictions are averaged over some rows of
     the data, or are for typical values without data (Friedman 2001, Sect. 8.2).
@@ -201,7 +201,7 @@ def _confusion(fit, known, response):
 
 
 def choice(fit):
-    """Return a list with a picture of the cross-validation that chose a setting; [] without any."""
+    """Return a list with a picture of the cross-validation that chose a setting; [] if none did."""
     if fit.selection is None:
         return []
     names = [name for name in fit.chosen if name in fit.selection]

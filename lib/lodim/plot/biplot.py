@@ -119,7 +119,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw pale areas of the predicted classes and their boundaries, faint in empty regions."""
+    """Draw the predicted class of each region in a pale colour, fainter in regions without rows."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]

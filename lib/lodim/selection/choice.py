@@ -90,7 +90,7 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the model accepts a value of a setting beyond the end of a grid.
+    """Return whether a grid can be extended: whether the model accepts a value beyond its end.
 
     `value` is the last one of the grid and `neighbour` the one before. The tested value is as far
     from `value` as `neighbour` is, on the other side."""

@@ -23,7 +23,7 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return the fold of each row, (n,), 0 to K - 1; -1 for rows without response or weight.
+    """Return the fold of each row, (n,), 0 to K - 1 for K folds; -1 without response or weight.
 
     folds : number of random folds, or an array (N,) with a value per row of the data
     classes : classes of the response, which random folds balance; None for a numeric response
@@ -144,7 +144,8 @@ def _whole_units(batch, folds, key, of_class, seed):
     """Return the fold (n,) of each row; all rows of a group (or cluster) have the same fold.
 
     Each group goes to the fold with the fewest rows of the group's most frequent class so far.
-    key : (n,) numbers made from the rows' content; of_class : (n_classes,) same for each class"""
+    key : (n,) numbers made from the rows' content, so that their order does not matter
+    of_class : (n_classes,) such a number for each class"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

@@ -101,9 +101,11 @@ def checked_settings(problem, points):
 def losses_at(problem, splits, settings, name, jobs, **options):
     """Return held-out losses of the settings: an array (n_stages, n_folds, 3) for each of them.
 
-    The three numbers are mean loss, weight and standard error in a fold.
+    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
+    and standard error in a fold.
 
-    splits : list of (training, held-out) batches; name : of the loss; jobs : number of threads"""
+    splits : list of (training, held-out) batches of rows
+    name : of the loss, such as "deviance"; jobs : number of threads"""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -113,10 +115,11 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with mean loss and standard error per grid point, and the points' settings.
+    """Return a frame with mean loss and standard error per grid point (combination of settings).
 
     losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    stage : per point the number of stages to report, for points that do not set this number"""
+    stage : per point the number of stages (such as learners) to report, unless its settings fix it
+    """
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -32,10 +32,11 @@ LOSSES = {"class": misclassified, "mae": absolute}
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     """Return the held-out losses (n_stages, n_folds, 3) of each grid point (set of settings).
 
-    The three numbers are mean loss, weight and standard error in a fold. Points that differ only in
-    their number of stages, or in their budget, share one fit per fold.
+    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
+    and standard error in a fold. Points that differ only in their number of stages, or in their
+    budget, share one fit per fold.
 
-    splits : list of (training, held-out) batches, the folds of one draw after another
+    splits : list of (training, held-out) batches, one set of random folds after another
     runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
     model = problem.model
     served = {}
@@ -60,10 +61,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def paired_losses(problem, splits, points, loss, n_jobs):
-    """Return held-out losses of points minus those of the first point: (mean, weight, SE) per fold.
+    """Return held-out losses of settings minus those of the first: (mean, weight, SE) per fold.
 
     Differences have smaller standard errors (SE) than losses if some rows are hard for all
-    points."""
+    settings."""
     model, runs = problem.model, []
     for point in points:
         key, value = _without(point, _shared_by(model, point))
@@ -169,7 +170,7 @@ class StageLosses:
             self.most_loss = self.family.most_deviance(y[~np.isnan(y)])
 
     def parts(self, n):
-        """Return up to n lists of folds, each of which one thread fits."""
+        """Return up to n lists of folds, one list for each of n threads."""
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):

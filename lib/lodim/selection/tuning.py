@@ -125,6 +125,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Return the settings at the weighted mean of a grid's points, and the table of the points.
 
+    A point is a combination of settings. Points with low losses have large weights; see `choose`.
     losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None

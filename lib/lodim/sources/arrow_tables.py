@@ -109,9 +109,9 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Group consecutive batches of a file into runs of about 65,536 rows; counts : rows per batch.
+    """Group consecutive batches of rows in a file so that each group has about 65,536 rows.
 
-    Yields (first batch, last batch, number of rows) per run.
+    Yields (first batch, last batch, number of rows) per group; counts : rows per batch.
     """
     first, n = 0, 0
     for k, count in enumerate(counts):

@@ -27,7 +27,8 @@ class FileState:
     """State of a file when the data were opened, to detect later changes.
 
     modified : time of the last change in nanoseconds, which programs can set back
-    noted : ctime, which programs cannot set back; None in another process
+    noted : time of the last change of the file's entry (ctime), which programs cannot set back;
+        None in another process
     filesystem : pyarrow's file system of a file that is not on local disks; else None
     """
 

@@ -203,8 +203,8 @@ def _folds(problem, method, folds, seed):
 def _fits(problem, fold, method, score, choose):
     """Return the fit for predictions, a fit without each fold, and the rows of each fold.
 
-    Method "split" has one fit only. choose : whether each fit chooses settings that the user did
-    not give"""
+    Method "split" has one fit only, without its fold. choose : whether each fit chooses settings
+    that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":

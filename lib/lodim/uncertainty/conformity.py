@@ -1,6 +1,8 @@
 """Conformity scores: distances of responses from predictions, and limits for new rows.
 
-The score of a numeric response y is the smallest t so that low - t step <= y <= high + t step."""
+For a numeric response, a fit predicts a band from low to high, and a unit `step` by which the band
+is widened. The score of a response y is the smallest t so that low - t step <= y <= high + t step.
+"""
 
 from zlib import crc32
 
@@ -163,9 +165,10 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that were held out themselves, recognized by scores (K, m).
+        """Return the share of new rows that are in fact held-out training rows, by scores (K, m).
 
-        The share is zero if scores cannot identify rows, because of ties or few rows per fold."""
+        For these rows the measured coverage would be too optimistic. The share is zero if scores
+        cannot identify rows, because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])

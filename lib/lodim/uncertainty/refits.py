@@ -19,7 +19,9 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem (data and settings) with all settings fixed at those of `fit`."""
+    """Return the problem (data and settings) with all settings fixed at those of `fit`.
+
+    So refits to other rows or weights do not choose settings again."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
@@ -77,7 +79,8 @@ def as_read(fit, batch):
 class RandomWeights:
     """Random weights of bootstrap replicates: exponential with mean one, times the rows' weights.
 
-    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
+    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020). Rows of a
+    group share their random weight."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero
