@@ -150,7 +150,7 @@ def slopes(rows, feature):
 
 
 def known_rows(rows, feature):
-    """Return rows of positive weight in which a feature is not missing, and the feature's values."""
+    """Return rows of positive weight in which a feature is not missing, and its values."""
     at = known_at(rows, feature)
     return rows.take(at), feature.values[at]
 

@@ -55,7 +55,7 @@ class Rows:
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as numbers (a Batch): features of a design, and the response if wanted."""
+        """Return the rows as numbers (a Batch): features of a design, and the response if asked."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()

@@ -102,7 +102,7 @@ def _codes(rows, x, view, j):
 
 
 def _places(views, axes, bar):
-    """Return one Axes per view, and whether they are new; bar : width of a colour scale in inches."""
+    """Return one Axes per view, and whether they are new; bar : inches for a colour scale."""
     if axes is not None:
         axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
         if len(axes) != len(views):

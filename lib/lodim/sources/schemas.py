@@ -115,7 +115,7 @@ def select_fields(schema: Any, names: Iterable[str]) -> Any:
 
 
 def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
-    """Return pandas' own metadata of some columns, which a schema stores; None if there are none."""
+    """Return pandas' own metadata of some columns, which a schema stores; None without any."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None

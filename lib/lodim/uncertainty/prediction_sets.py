@@ -462,7 +462,7 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut): the held-out scores with which new rows of a class are compared.
+        """Return pairs (class, HeldOut): scores with which new rows of a class are compared.
 
         There is one pair, with class None, unless each class is calibrated by itself."""
         if self.held_out.of_class is None:
@@ -518,7 +518,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predict() for rows with known response and a prediction, and their responses (n,)."""
+        """Return predict() for rows with known response and a prediction, and the responses."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
