@@ -40,12 +40,12 @@ print(fit.summary())
 # | `No. observations` | rows used by the fit |
 # | `Model` | name of the function |
 # | `Rows dropped (NA)` | rows with a missing response or weight; with `missing="drop"` also rows with a missing feature |
-# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax); `glm`, `gbmap` and `costnet` also poisson, gamma and tweedie (log); `gbmap` also quantile and huber (identity) |
+# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax), poisson, gamma and tweedie (log), quantile and huber (identity) |
 # | `Features` | columns of the design matrix: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |
 # | `Dev. ratio`, `%Dev` | 1 − mean deviance / mean null deviance, as a share or in per cent; R² for a numeric response |
-# | `Dev. ratio (held out)` | the same ratio for held-out rows, at the tried settings nearest to those of the fit; slightly too high, as these rows also chose the settings |
+# | `Dev. ratio (held out)` | this ratio for held-out rows, at the tried settings nearest to those of the fit; slightly too high, as these rows also chose the settings |
 # | `Log-loss` | mean negative log-likelihood for classes: half the mean deviance |
 # | `Converged` | whether the optimizer met the criterion in the notes |
 # | `(by CV)` | cross-validation chose this setting |
@@ -60,10 +60,10 @@ print(fit.summary())
 # | label | meaning |
 # |---|---|
 # | `Boosts (m)` | number of boosts, each of one learner (per class) |
-# | `Lambda`, `L1 ratio` | strength of the penalty, and its L1 share |
+# | `Lambda`, `L1 ratio` | penalty, and its L1 share |
 # | `Activation`, `beta` | shape of a learner, and sharpness of its bend |
 # | `Joint fit` | whether all learners were optimized together at the end |
-# | `Nonzero weights` | number of weights that are not zero |
+# | `Nonzero weights`, `Df` | number of weights that are not zero; `Df` counts up to this boost |
 # | `Level` | class whose score a learner belongs to |
 # | `a`, `b` | constant and sign of a learner: +1 bends f upwards, −1 downwards |
 # | `\|w\|` | steepness of the learner: length of its weights, per standard deviation of the features |
@@ -72,7 +72,6 @@ print(fit.summary())
 # | `Iter.` | iterations of the optimizer |
 # | `Mean`, `Per SD` | slope of f averaged over the training rows, per unit and per standard deviation |
 # | `Mean \|.\|`, `\|.\| per SD` | average absolute slope; if it is well above the absolute value of `Mean`, the slope changes sign between rows |
-# | `Df` (print) | number of nonzero weights up to this boost |
 #
 # ### proset
 #
@@ -86,19 +85,20 @@ print(fit.summary())
 # | `Candidates`, `Scoring` | rows that may become prototypes, and rows that the weights are fitted to |
 # | `Eval.` | evaluations of the objective |
 # | `Weight`, `Per SD` | inverse width of the kernel in a feature, per unit and per standard deviation |
-# | `Familiarity` | total weight of the prototypes that resemble a row; the table has its quantiles over the training rows. The null model has weight 1 |
+# | `Familiarity` | total weight of the prototypes that resemble a row (the null model has weight 1); the table has quantiles over the training rows |
 # | `Simil.`, `Impact` (explain) | similarity of a prototype, and weight times similarity |
-# | `*` (explain) | dominant set: the prototypes that determine the class, whatever the other prototypes vote |
+# | `*` (explain) | dominant set: the prototypes that determine the class, whatever the others vote |
 #
 # ### costnet
 #
 # | label | meaning |
 # |---|---|
-# | `Priced items`, `Total price` | number of items with a price, and the price of all items together |
+# | `Priced items`, `Total price` | number of items with a price, and their total price |
 # | `Budget` | largest price allowed, or the rule that chose the model |
 # | `Cost of the model`, `Cost` | price of a model with everything that it needs |
 # | `Df` | columns with a coefficient |
-# | `Rule`, `Relax` (`r=`) | search rule that found the model; coefficients are a mean of penalized and refitted ones, and `Relax` is the share of the refitted ones (1 if `r=` is not shown) |
+# | `Rule` | search rule that found the model |
+# | `Relax` (`r=`) | coefficients are a mean of penalized and refitted ones; this is the share of the refitted ones (1 if not shown) |
 # | `%Dev`, `%CV` | deviance explained on training rows and on held-out rows |
 # | `Purchases` | items added (+) and dropped (−) since the row above |
 # | `Price`, `In the model`, `Needed by` | price of an item; whether the formula uses it; items that need it |
@@ -110,7 +110,7 @@ print(fit.summary())
 # | label | meaning |
 # |---|---|
 # | `Dimensions (k)` | number of coordinates of the view |
-# | `Rank of the features` | rank of the feature matrix: number of linearly independent features |
+# | `Rank of the features` | number of linearly independent features |
 # | `Gamma`, `Covariances` | kernel width relative to Silverman's rule; kind of class covariances |
 # | `Divergence` (`Div.`) | what the search maximizes: `Fitting term` (`Fit`) minus `Regularizing term` (`Reg.`) |
 # | `Classifier` | classifier in the view |
@@ -119,7 +119,7 @@ print(fit.summary())
 # | `r(x1)` | correlation of a feature with coordinate x1 |
 # | `Overlap` | upper bound of the common area of two class densities |
 # | `Bal. acc.` | lower bound of the balanced accuracy, if the densities were the true ones |
-# | `Start`, `Below best %` | starting point of the search, and how far the divergence reached from it is below the best one |
+# | `Start`, `Below best %` | starting point of the search, and how far its result is below the best divergence |
 #
 # ### ripr
 #
