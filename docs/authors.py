@@ -125,9 +125,9 @@ pd.DataFrame(
 #
 # Does `ripr` find the informative views in the synthetic data of the thesis (Fiterau 2014, section
 # 2.5)? The table is for the method of the thesis, `method="assignment"` (`benchmarks/ripr.py`). The
-# columns are the precision and recall of the views, and three accuracies: of the fit, of a fit that
-# is given the true views, and of k-NN on all features. (In Table 7.4 of the thesis, precision and
-# recall are interchanged.)
+# columns are the precision and recall of the views, and three accuracies. The accuracies are of the
+# fit, of a fit that is given the true views, and of k-NN on all features. (In Table 7.4 of the
+# thesis, precision and recall are interchanged.)
 
 # %% tags=["remove-input"]
 print((results / "ripr_recovery.txt").read_text())

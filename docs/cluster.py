@@ -14,9 +14,9 @@
 # # Sizing a cluster
 #
 # How many workers does a fit on a Dask cluster need, and how long does the fit take? Check first
-# whether you need a cluster: one machine can fit files with a few hundred MB of memory if its disk
-# has room for the features ([data larger than memory](vignettes/big_data)). `ld.estimate` predicts
-# their size.
+# whether you need a cluster. One machine can fit files with a few hundred MB of memory if its disk
+# has room for the features: see [data larger than memory](vignettes/big_data). `ld.estimate`
+# predicts their size.
 #
 # ## What happens
 #
@@ -31,8 +31,8 @@
 # and keeps the features of its rows in memory, together with response, weights and scores.
 #
 # A *pass* computes sums over all rows, for example a loss and its gradient. In each pass, every
-# worker gets one task with the current parameters, and returns the sums of its parts. lodim always
-# adds these sums in the order of the rows, so the result has the same bits for any number of
+# worker gets one task with the current parameters, and returns the sums of its parts. The client
+# adds these sums in the order of the rows. So the result has the same bits for any number of
 # workers.
 #
 # ## What it costs

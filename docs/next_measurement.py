@@ -105,7 +105,7 @@ ax = policy.plot("curve", test)
 #
 # The policy needs at most 70% of the price on six of these eight data sets. The methods and
 # settings of `acquire` were chosen on heart, liver, wine and data sets that are not in the table.
-# Of the other five sets, four are among the six.
+# Four of the other five sets are among these six.
 #
 # On the synthetic data CUBE, three of 20 features determine the class; which three depends
 # on the class. There the policy predicts 99% of 300 test rows correctly after 4.2 features on average, and

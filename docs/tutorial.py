@@ -141,7 +141,7 @@ for name, threshold in (("everyone", 0.0), ("probability 1/2", 1 / 2), ("probabi
 pd.DataFrame(costs).T
 
 # %% [markdown]
-# The threshold 1/6 misses fewer patients than 1/2, but its total cost is not the lowest here: low
+# The threshold 1/6 misses fewer patients than 1/2, but its total cost is not the lowest here. Low
 # probabilities of this fit are too high, so a threshold of 1/6 sends many healthy patients to
 # angiography. Before you use a rule of this kind, calibrate the probabilities on further patients.
 # The held-out patients took no part in any choice, so the table estimates the cost of each rule

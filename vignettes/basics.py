@@ -200,5 +200,5 @@ ld.data()
 # ```
 #
 # The file given as `--output` has one row per new row, in the same order. Its first column, `row`,
-# is the number of the row, counted from 1, or the row label if the first column of the new CSV file
-# has no name.
+# has the number of the row, counted from 1. If the first column of the new CSV file has no name, it
+# is taken as row labels, and `row` has these labels.

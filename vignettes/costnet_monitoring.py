@@ -19,9 +19,9 @@
 # range. Each signal needs a sensor, and each operation needs computing time.
 #
 # The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
-# Its data are not public. `ld.monitoring` generates similar data with a known truth: 25 signals of
-# 48 samples in four minutes, features computed from them, and a response that is the sum of a few
-# features.
+# Its data are not public. `ld.monitoring` generates similar data: 25 signals of 48 samples in four
+# minutes, and features computed from them. The response is the sum of a few features and noise, so
+# the true model is known.
 #
 # This page compares `costnet` with the lasso on held-out rows. Then it shows three more difficult
 # kinds of prices: two sources for one quantity, set-up costs, and discounts.
@@ -196,9 +196,8 @@ compare({"nothing in place": either, "catheter in place": placed}, (2, 4, 8, 12,
 # from devices. Each device costs 3 to set up. Its first signal costs 0.5, and each further signal
 # 0.25. Each operation costs 0.1.
 #
-# A price of this kind is *submodular*: an item adds at least as much to the price of a small set as
-# to the price of a larger set that contains it. `costs` may be any submodular function of a set of
-# names.
+# The price of a set of items is *submodular* if it has this property: the more items you have, the
+# less a further item adds to the price. `costs` may be any submodular function of a set of names.
 
 # %%
 devices = {

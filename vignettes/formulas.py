@@ -44,8 +44,7 @@
 # - *Limits.* 100 features per column are always allowed. Beyond that, the limit is 100,000
 #   features, and 100 million values (rows times features).
 # - *patsy.* lodim takes splines and contrasts from the package patsy, but parses formulas itself.
-#   patsy's own parser fails at 1,000 columns, and accepts `a b`, `a|b` and `a^2` as Python code
-#   (`benchmarks/formulas.py`).
+#   patsy's parser fails at 1,000 columns, and accepts `a b` and `a^2` as Python code.
 #
 # ## Categories
 #

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Uncertainty and comparison
 #
-# How far can I trust a fit? Each section of this page answers one part of this question, for
-# example how much the estimates would differ with other rows, and in which range new responses will
-# be.
+# How far can I trust a fit? Each section of this page answers one part of this question. For
+# example, how much would the estimates differ with other rows? In which range will new responses
+# be?
 
 # %% [markdown]
 # ## Uncertainty of estimates: the bootstrap
@@ -113,8 +113,8 @@ print(intervals)
 # coverage is below the nominal level, but in practice the coverage is close to it. The next cells
 # measure the coverage on 98 held-out cars, with its standard error.
 #
-# With at least 20 new rows, `predict` warns if the mean of a feature differs from that of the
-# training rows by more than a quarter of a standard deviation, and by more than chance.
+# With at least 20 new rows, `predict` warns if the mean of a feature has changed since the training
+# rows. The change must exceed a quarter of a standard deviation, and be larger than chance.
 
 # %%
 intervals.predict(new.head(3)).round(1)

@@ -169,5 +169,6 @@ legend = axes[0].legend(frameon=False)
 # | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
 # | any number of rows, with the identity activation | 1e-8 | 1e-13 |
 #
-# All other fits to more than 65,536 rows end by the precision of the data: if ten further steps
-# would lower the objective by at most a quarter of the standard error of the mean loss.
+# All other fits to more than 65,536 rows end when the noise of the data is larger than what further
+# steps can gain. This is when ten further steps would lower the objective by at most a quarter of
+# the standard error of the mean loss.

@@ -85,9 +85,9 @@ ax = fit.plot("view")
 # ### Probabilities (`method="assignment"`)
 #
 # In the view of a row, the probability of class c is proportional to ratio_c^(−s dim) vote_c^t.
-# Here ratio_c compares the distances from the row to the k-th neighbour in class c and in the other
-# classes. vote_c is the share of the votes for class c, and dim is the number of features of the
-# view. The factors s and t minimize the leave-one-out deviance.
+# Here dim is the number of features of the view, and vote_c is the share of the votes for class c.
+# ratio_c is the distance from the row to its k-th neighbour in class c, divided by that in the
+# other classes. The factors s and t minimize the leave-one-out deviance.
 #
 # ### Clusters
 #

@@ -396,9 +396,9 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Of the rows tied at the k-th
-    distance, only as many as needed are taken, evenly spread in the order of rank (n,). own (m,)
-    are positions of the rows of X among the refs, or -1."""
+    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Among the rows tied at the
+    k-th distance, only as many as needed are taken, evenly spread in the order of rank (n,). own
+    (m,) are positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

@@ -60,8 +60,8 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (m, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        Of rows tied at the k-th distance, some are chosen evenly in the order of `like` (n,), such
-        as the responses, so that they represent all tied rows."""
+        Among rows tied at the k-th distance, some are chosen evenly in the order of `like` (n,),
+        such as the responses, so that they represent all tied rows."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
