@@ -56,7 +56,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Record:
-    """Predictions of one compared model for all held-out rows."""
+    """Predictions of one compared model for all held-out rows, and how well the fits went."""
 
     scores: np.ndarray | None = None  # (n, K) link scores, or means of numbers; None: failed
     reason: str = ""  # error message of the failed fit

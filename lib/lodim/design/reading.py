@@ -40,7 +40,7 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings: how rows are read, and where X is held.
+    """Settings: how rows are read, and where the matrix X of features is held.
 
     sample : number of rows drawn at random with `seed`; None means all rows
     scratch : folder of a file that holds X; default: memory, or a temporary file for large files
@@ -142,7 +142,7 @@ class Scan:
 
     runs : list of (position in the chunk, row number in the file, file) per run of rows
     flags : Flags, which mark missing values
-    beside : dict of Columns: the response, and row inputs given by name
+    beside : dict of Columns: the response, and row inputs (weights and the like) given by name
     """
 
     n: int

@@ -176,7 +176,9 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return the position of the penalized model nearest to a lambda_: (False, its index)."""
+    """Return the position of the penalized model nearest to a lambda_, in the form (False, index).
+
+    False means that the index counts models of the penalty path, and not those of the frontier."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path

@@ -265,7 +265,7 @@ def _view(V, X, Z, weight, size, manifold):
 
 
 def _log(manifold):
-    """Return the results of all starts, the best first, as a dict of arrays (n_starts,)."""
+    """Return the results of the search from all starts, the best first, as a dict of arrays."""
     value = manifold.divergences
     order = np.argsort(-value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
@@ -278,7 +278,7 @@ def most_draws(batch):
 
 
 def for_folds(problem):
-    """Return the problem with a cheaper search, for cross-validation fits."""
+    """Return the problem with a cheaper search (fewer starts), for fits of cross-validation."""
     few = min(problem.settings.n_starts, FEW_STARTS)
     return replace(problem, settings=replace(problem.settings, n_starts=few))
 

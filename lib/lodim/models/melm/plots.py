@@ -99,7 +99,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return the rows to draw: all, or a random selection if there are many."""
+    """Return coordinates and classes of the rows to draw: all, or a random selection if many."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -107,7 +107,7 @@ def _some_rows(xy, code):
 
 
 def _dimensions(fit, dimensions):
-    """Return the positions of the dimensions to draw, given numbers that start at 1."""
+    """Return the positions (from 0) of the dimensions to draw, given their numbers (from 1)."""
     k = fit.estimates.k
     if dimensions is None:
         return np.arange(min(k, 3 if k == 3 else 2))

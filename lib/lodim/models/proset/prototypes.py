@@ -72,11 +72,11 @@ class Prototypes:
         return len(self.v)
 
     def of_batch(self, c):
-        """Return the positions of the prototypes of batch c, counted from 1."""
+        """Return the positions of the prototypes of batch c, where batches are numbered from 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """Return the Prototypes of batch c only, counted from 1."""
+        """Return the Prototypes of batch c only, where batches are numbered from 1."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -176,7 +176,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return what kernels need for the prototypes at positions `of`, all in batch c.
+    """Return what compiled kernels need for the prototypes at positions `of`, all in batch c.
 
     These are the batch's D features with positive weight, their weights v (D,), and the prototypes'
     features as `scaled` returns them.

@@ -190,7 +190,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """Most expensive group that contains each coefficient, (A,) int64."""
+        """Most expensive group of each coefficient, (A,) int64, for bounds of the dual norm."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)
@@ -199,6 +199,6 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arrays of the layout (order of coefficients by group), for compiled functions."""
+        """Arrays of the layout as a tuple, for compiled functions that take no record."""
         groups = self.start, self.member, self.cost
         return self.block, self.first, self.nested, *groups, self.assigned_group, self.sign

@@ -153,10 +153,11 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
-    """Return s = lam Omega(w) - c'w, and the dual norm d of the part of c that dual vectors leave.
+    """Return s = lam Omega(w) - c'w, and the dual norm d of what is left of c.
 
-    Omega is the group penalty of `layout`, c minus the gradient of the loss. The duality gap is at
-    most s + d Omega(minimum). The remaining part of c is written to u; `tol` is the accuracy of d.
+    Omega is the group penalty of `layout`, and c is minus the gradient of the loss. At the minimum,
+    c is a sum of dual vectors, one per group. What is left of c after such vectors are subtracted
+    is written to u; `tol` is the accuracy of d. The duality gap is at most s + d Omega(minimum).
     """
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
@@ -220,9 +221,10 @@ def dual_norm(layout, c):
 
 @njit(**INNER)
 def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
-    """Add the rest of c in block b to one dual vector per coefficient; return the rest's dual norm.
+    """Make the dual vectors of block b sum to c; return the dual norm of what was missing.
 
-    The rest is the part of c that the dual vectors leave; `owner` is the group that gets it."""
+    What the dual vectors leave of a coefficient's entry in c is added to the vector of one group,
+    its `owner`."""
     if nested[b]:
         return -np.inf
     for k in range(c.shape[0]):
@@ -243,9 +245,9 @@ def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, 
 
 @njit(**INNER)
 def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
-    """Replace block b of u by the part that dual vectors leave of it, accurate to `tol`.
+    """Subtract from block b of u the best dual vectors of its groups, in place, accurate to `tol`.
 
-    The dual vectors x_g of the block's groups have ||x_g|| <= lam cost_g; w are the coefficients.
+    The dual vector x_g of group g has ||x_g|| <= lam cost_g; w are the coefficients.
     """
     if nested[b]:
         prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
@@ -257,7 +259,8 @@ def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owne
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
     """Subtract the dual vectors of groups [g0, g1) from u, in place.
 
-    If a group's coefficients w_g are not zero its vector is known, otherwise it is computed."""
+    If a group's coefficients w_g are not zero, its vector is lam cost_g w_g / ||w_g||. The vectors
+    of all other groups are chosen to make u small."""
     K = w.shape[0]
     zero = np.empty(g1 - g0, np.bool_)
     least = np.inf

@@ -40,10 +40,12 @@ def width(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,), as (2 + D + J,).
 
-    As `cpu.loss_gradient`, on the GPU. rows (n_tiles, 4, 64): y, numerator a and denominator b of
-    the estimate by earlier prototypes, weight. own (n_tiles, 64): the candidate that is the row
-    itself, or -1. candidates (p + 1, J): features and response. points: work array. `order` puts
-    positive weights w first.
+    The GPU version of `cpu.loss_gradient`, which explains the symbols.
+    rows : (n_tiles, 4, 64) response y, numerator a and denominator b of the estimate by earlier
+        prototypes, and weight
+    own : (n_tiles, 64) the candidate that is the row itself, or -1
+    candidates : (p + 1, J) features and response; points : work array
+    order : positions of the candidates, those with positive weight w first
     """
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
