@@ -1,6 +1,8 @@
 """What the tests share: examples that are drawn alike everywhere, and plots without a screen."""
 
+import gc
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +13,11 @@ import pytest
 os.environ["MPLBACKEND"] = "Agg"
 if "PYTEST_XDIST_WORKER" in os.environ:  # several processes share the cores: waiting threads spin
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+# `pip install --no-compile` leaves it to the first import to compile a module, once for all.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+gc.set_threshold(50_000, 20, 50)  # compilations of kernels fill the memory with small objects
 
 # The same examples in every run, so that no check fails by chance; nothing is kept between runs.
 # Other ones are drawn by hand, with the profile "campaign": see campaign/README.md.

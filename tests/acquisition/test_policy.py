@@ -50,6 +50,7 @@ def test_price_is_that_of_costnet_and_within_the_budget(heart):
         assert fit.cost == pytest.approx(price)
 
 
+@pytest.mark.long
 def test_features_that_matter_together_are_bought_together():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
@@ -108,6 +109,7 @@ def test_alternatives_are_paid_as_the_network_says():
     assert after.all()  # the trend has paid for the pressure
 
 
+@pytest.mark.long
 def test_free_columns_are_known_from_the_start():
     cars = ld.data("autompg")
     costs = {name: float(name != "weight") for name in cars.columns.drop("mpg")}

@@ -92,6 +92,7 @@ def test_budgets_of_price_and_resources(policy):
         ld.acquire("y ~ .", rows, resources={"minutes": {"zz": 1}})
 
 
+@pytest.mark.long
 def test_mean_budget_between_two_prices():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.normal(size=400)})
@@ -127,6 +128,7 @@ def test_weights_count_as_copies_in_the_predictor():
     np.testing.assert_allclose(weighted.log_share, copied.log_share)
 
 
+@pytest.mark.long
 def test_a_numeric_response_within_several_budgets():
     cars = ld.data("autompg").dropna()
     policy = ld.acquire("mpg ~ .", cars[::2], resources={"minutes": {"weight": 3, "model_year": 1}})
@@ -218,6 +220,7 @@ def test_curve_and_pictures(policy, tmp_path):
         policy.curve(rows, [0.1], frontier=ld.costnet("mpg ~ weight", ld.data("autompg")))
 
 
+@pytest.mark.long
 def test_page_asks_the_questions_of_the_tree(policy, tmp_path):
     pytest.importorskip("altair")
     pytest.importorskip("vl_convert")

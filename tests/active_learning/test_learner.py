@@ -499,6 +499,7 @@ def test_a_single_run_is_tested_by_its_test_rows(runs):
         assert wins[at] == pytest.approx(np.sign(a - b) * -np.log10(p), abs=1e-12)
 
 
+@pytest.mark.long
 def test_log_loss_wins_when_it_is_lower(runs):
     curves = ld.learning_curves(runs, measure="log_loss")
     lower = curves.values["entropy"].mean(axis=0) < curves.values["random"].mean(axis=0)

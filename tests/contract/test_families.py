@@ -159,6 +159,7 @@ def test_exports_predict_the_same(case, df, target):
     assert gap(run(case.fit, new), expected(case.fit, new)) <= precision
 
 
+@pytest.mark.long
 @pytest.mark.skipif(which("node") is None, reason="no node is installed to run JavaScript with")
 def test_javascript_predicts_the_same(case, df):
     new = df[["a", "b", "g"]].head(20)
@@ -171,6 +172,7 @@ def test_javascript_predicts_the_same(case, df):
     assert gap(np.array(answers).reshape(20, -1), expected(case.fit, new)) <= 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name, family", [("glm", "ordinal"), ("gbmap", "poisson"), ("costnet", "tweedie")]
 )

@@ -53,6 +53,7 @@ def test_what_a_fit_says_of_data(rows, tmp_path, name):
     assert fit.check(rows.drop(columns="y")).codes == fit.check(less.drop(columns="y")).codes
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.* of the rows were also used to calibrate")
 def test_comparisons_and_coverage(rows):
     less = rows[rows["w"] > 0]

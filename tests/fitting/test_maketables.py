@@ -44,6 +44,7 @@ def test_classes_have_rows_of_their_own():
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_table_beside_statsmodels():
     maketables = pytest.importorskip("maketables")
     from statsmodels.formula.api import ols

@@ -368,6 +368,7 @@ def test_a_program_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.long
 def test_the_page_says_how_well_the_fit_predicts_its_data():
     fit = ld.glm("mpg ~ weight", CARS)
     r2 = fit.evaluate(CARS)["dev_ratio"].item()

@@ -66,6 +66,7 @@ def drawn(model, kind):
     return fit.plot(kind, **given)
 
 
+@pytest.mark.long
 @every_kind
 def test_any_name_in_any_plot(model, kind):
     """Names that are maths, have no glyph, or fill the page raise nothing and warn of nothing."""
@@ -77,6 +78,7 @@ def test_any_name_in_any_plot(model, kind):
     assert max(len(line) for t in every for line in t.get_text().split("\n")) <= 80
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["pdf", "svg"])
 def test_other_formats(format):
     axes = drawn(ld.gbmap, "effects")

@@ -414,6 +414,7 @@ def test_choose_leaves_what_is_given(df):
     assert other.settings.lambda_ == 0.05 and len(other.selection) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rare", [1, 2, 3])
 def test_choose_with_a_rare_class(df, rare):
     """A fold may then train on one class alone."""

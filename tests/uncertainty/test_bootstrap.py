@@ -160,6 +160,7 @@ def test_a_band_of_the_mean_is_that_of_robust_errors(cars, line):
     assert boot.predict(new)["lower"].isna().tolist() == [True, False, False]
 
 
+@pytest.mark.long
 def test_bands_of_classes(heart):
     two = ld.glm("disease ~ age + vessels", heart)
     boot = ld.bootstrap(two, heart, n=60)

@@ -68,6 +68,7 @@ def test_the_frontier_finds_what_matters_and_holds_on_new_rows(case):
     assert dear > cheap + 0.02 > 0.12
 
 
+@pytest.mark.long
 def test_the_best_of_all_subsets(case, df):
     formula, call, _ = case
     exact = ld.costnet(formula, df, budget=3, rules="exact", **call)
@@ -76,6 +77,7 @@ def test_the_best_of_all_subsets(case, df):
     assert exact.step.deviance == pytest.approx(frontier.step.deviance, rel=1e-9)
 
 
+@pytest.mark.long
 def test_residuals_are_orthogonal_to_the_features(case, df):
     formula, call, _ = case
     fit = ld.costnet(formula, df, relax=1.0, budget=np.inf, **call).at(budget=3)
@@ -102,6 +104,7 @@ def test_what_models_share(case, df, tmp_path):
     assert "A log-linear model" in (tmp_path / "a.html").read_text()
 
 
+@pytest.mark.long
 def test_files_have_the_same_fit(case, df, tmp_path):
     formula, call, fit = case
     df.to_csv(tmp_path / "rows.csv", index=False)
@@ -110,6 +113,7 @@ def test_files_have_the_same_fit(case, df, tmp_path):
     assert streamed.prices()["cost"].tolist() == fit.prices()["cost"].tolist()
 
 
+@pytest.mark.long
 def test_choices_by_held_out_deviance(case, df):
     formula, call, fit = case
     held = ld.cv(ld.costnet, formula, df, folds=2, rules="lasso", **call)
@@ -128,6 +132,7 @@ def test_check_finds_overdispersion(df):
     assert "times that of a Poisson" in " ".join(str(fit.check(wild)).split())
 
 
+@pytest.mark.long
 def test_the_estimator(df):
     X, y = df[["a", "b", "c"]], df["count"].to_numpy()
     fit = CostnetRegressor(family="poisson").fit(X, y)

@@ -162,6 +162,7 @@ def test_rules_are_those_asked_for(rules):
 # Which model -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @kinds
 def test_a_budget_picks_the_best_model_that_it_pays_for(kind):
     fit, df = fit_of(kind), patients(kind, 30, seed=1)

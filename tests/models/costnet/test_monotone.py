@@ -82,6 +82,7 @@ def slopes(X, batch, family, intercept, coef):
     return X.T @ (batch.weight * rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_path_is_that_of_cvxpy_with_signs(name, shape):

@@ -917,6 +917,7 @@ def test_a_users_cost_and_budget():
         assert cost == pytest.approx(shared_cost(names) if names else 0.0)
 
 
+@pytest.mark.long
 def test_by_cvxpy_the_list_is_the_same():
     batch, network = chains(0)
     few = {"n_lambda": 8, "rules": ("group", "lasso"), "lambda_min_ratio": 0.01}

@@ -713,6 +713,7 @@ def test_drift_by_distance(fits, df):
         one.drift(df, kind="path")
 
 
+@pytest.mark.long
 def test_a_chosen_fit_knows_both_thresholds(chosen):
     assert set(chosen.calibration) == {"difference", "distance"}
     assert chosen.drift_threshold(kind="distance", quantile=0.5) > 0

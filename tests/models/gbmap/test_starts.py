@@ -87,6 +87,7 @@ def _eigen(A):
     kernels._eigenvectors(A, A.shape[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spread", [1.0, 1e-9])
 def test_eigenvectors(spread):
     Q = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 5)))[0]

@@ -513,6 +513,7 @@ def test_rows_that_are_kept_do_not_change_the_densities():
     assert few.measures == all_.measures
 
 
+@pytest.mark.long
 def test_starts_and_a_search_cut_short(two):
     with pytest.warns(ld.ConvergenceWarning, match="max_iter"):
         cut = ld.melm("cultivar ~ .", two, **QUICK | {"control": {"max_iter": 2}})
@@ -567,6 +568,7 @@ def test_augment_replaces_what_it_has_put_there(three, wine):
         pd.testing.assert_frame_equal(fit.augment(once), once)
 
 
+@pytest.mark.long
 def test_evaluate_has_the_balanced_accuracy(three, wine):
     row = three.evaluate(wine).iloc[0]
     hit = three.predict(wine, "class") == wine["cultivar"]

@@ -287,6 +287,7 @@ def test_other_classifiers_have_a_boundary_in_their_own_dimensions(wine):
     assert fit.plot(dimensions=(2, 1)).get_xlabel() == "x2"
 
 
+@pytest.mark.long
 def test_many_classes_many_features_and_many_rows():
     rng = np.random.default_rng(0)
     n, classes = 6000, [f"class {j}" for j in range(10)]

@@ -518,6 +518,7 @@ def test_open_settings_are_chosen():
         ld.path(ld.proset, "kind ~ .", df, lambda_w=None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("penalty", ["lambda_v", "lambda_w"])
 def test_path_begins_at_nothing(penalty, axes):
     path = ld.path(ld.proset, "kind ~ .", two_moons(), n_lambda=6, penalty=penalty)

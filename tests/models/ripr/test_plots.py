@@ -188,6 +188,7 @@ def test_features_with_few_values_are_spread_independently():
     assert abs(np.corrcoef(spread.T)[0, 1]) < 0.2 and 0.0 < np.abs(spread).max() < 0.2
 
 
+@pytest.mark.long
 def test_a_view_of_three_categories_is_a_plane_of_cells():
     rng = np.random.default_rng(1)
     data = pd.DataFrame({name: rng.choice(list("pqrs"[:k]), 120) for name, k in

@@ -148,6 +148,7 @@ def test_views_are_those_of_a_greedy_search():
     assert stopped or len(chosen) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "response", "better"), [("ionosphere", "quality", 0.03), ("concrete", "strength", 0.1)]
 )

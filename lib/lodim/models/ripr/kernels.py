@@ -414,7 +414,8 @@ def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
             within[own[i] - start] = False
         nearer = np.flatnonzero(within & (d[:m] < low))
         tied = np.flatnonzero(within & (d[:m] >= low))
-        nearer = nearer[np.argsort(d[nearer])]
+        # bits of distances sort as distances do, and numba compiles one argsort for both lines
+        nearer = nearer[np.argsort(bits[nearer].astype(np.int64))]
         tied = tied[np.argsort(rank[start + tied])]
         room = min(k - nearer.size, tied.size)
         for t in range(nearer.size):
