@@ -14,9 +14,8 @@
 # # Does lodim match the authors?
 #
 # Do lodim's fits match the results in the papers that introduced the models? Each table compares
-# the figures printed in a paper with those of lodim, which the program named above the table
-# measured. In a table, "author" or "authors" means the authors' own program, run on the same
-# splits.
+# figures of a paper with those of lodim, which the program named above the table measured. "Author"
+# or "authors" means the authors' own program, run on the same splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -69,8 +68,7 @@ pd.DataFrame(rows, columns=["data", "AUC", "se", "paper"]).set_index("data")
 
 # %% [markdown]
 # For german_credit, pima_diabetes and breast_cancer, lodim's AUC is far above that of the paper.
-# The split may be another one: the paper does not say how ties are broken, or how often the split
-# was repeated.
+# The split may be another one: the paper does not say how ties are broken.
 #
 # ## proset
 #

@@ -58,7 +58,7 @@
 #
 # `benchmarks/workers.py` measured the constants with single-threaded processes on one machine. `k`
 # is 2, because `gbmap` fits both signs of a learner at the same time. The table assumes that `v` is
-# 1 GB/s. All processes share the cores of this machine, so `m` is probably too large.
+# 1 GB/s. All processes share the cores, so `m` is probably too large.
 
 # %% tags=["remove-input"]
 from pathlib import Path
@@ -179,7 +179,7 @@ best
 # ## Limits
 #
 # - One process adds up the sums and runs the optimizer. With tens of thousands of features the sums
-#   are large, and each pass takes at least as long as its messages.
+#   are large.
 # - This process also keeps the response, the weight and the position of every row in memory: 24
 #   bytes per row. In `ld.cv`, held-out rows need 8 more bytes per row and class.
 # - Between machines, each message also takes the delay of the network, about 0.1 to 0.5 ms within a

@@ -69,8 +69,8 @@ print(fit)
 
 # %% [markdown]
 # `%Dev` is the percentage of the deviance that the model explains on the training rows. `Dev. ratio
-# (held out)` is the share that it explains on rows that cross-validation held out. Expect about
-# this share for new patients. [How to read the output](summaries) explains every label.
+# (held out)` is this share for rows that cross-validation held out; expect it for new patients.
+# [How to read the output](summaries) explains every label.
 #
 # ## 4. Check
 #
@@ -82,10 +82,9 @@ fit.check(train)
 
 # %% [markdown]
 # The calibration plot compares predicted probabilities with the observed share of ill patients, in
-# groups of held-out patients. If the points are near the diagonal, the probabilities are right.
-# Here low probabilities are too high and high probabilities are too low, because the penalty
-# shrinks predictions towards the mean. (With five groups of 30 patients, deviations of 0.1 to 0.2
-# can also be chance.)
+# groups of held-out patients. On the diagonal the probabilities are right. Here low probabilities
+# are too high and high probabilities are too low, because the penalty shrinks predictions towards
+# the mean. (With five groups of 30 patients, deviations of 0.1 to 0.2 can also be chance.)
 
 # %%
 ax = fit.plot("calibration", data=test, bins=5)

@@ -14,13 +14,13 @@
 # # Learning from few labels
 #
 # If labels are expensive, which rows should an expert label next? In active learning, a model
-# suggests these rows (Fiterau 2014, ch. 3). With the model `ripr`, the expert also sees the few
-# features in which the model compares each row with other rows.
+# suggests these rows (Fiterau 2014, ch. 3). With `ripr`, the expert also sees the features in which
+# the model compares each row with others.
 #
 # `ld.active` needs a few labelled rows, a *pool* of rows without labels, and a lodim model for
-# classes. The example on this page is radar returns from the ionosphere. A return is good (it shows
-# structure) or bad. A quarter of the rows is held out for testing. 24 of the remaining rows have
-# known labels. `max_dim=2` makes the fits faster: each view has at most two features.
+# classes. The example is radar returns from the ionosphere. A return is good (it shows structure)
+# or bad. A quarter of the rows is held out for testing. 24 of the remaining rows have known labels.
+# `max_dim=2` makes the fits faster: each view has at most two features.
 
 # %%
 import matplotlib.pyplot as plt
@@ -109,10 +109,10 @@ ax = learner.plot()
 # `score=` chooses how rows of the pool are ranked:
 #
 # - `"uncertainty"`: rows whose classes are most evenly probable (Eq. 3.2).
-# - `"committee"`: rows on which the views of `ripr` disagree (Eq. 3.3). For other models: rows on
-#   which fits to bootstrap samples disagree.
+# - `"committee"`: rows on which the views of `ripr`, or for other models fits to bootstrap samples,
+#   disagree (Eq. 3.3).
 # - `"diverse"`, the default: rows with a high committee score that are also far from each other and
-#   from labelled rows. They are chosen like the centres of k-means++.
+#   from labelled rows.
 # - `"infogain"`: rows whose label is expected to reduce most the uncertainty (entropy) of the
 #   predictions for all other rows.
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
@@ -145,14 +145,13 @@ curves.plot(ax=axes[0])
 ax = curves.plot("winloss", axes[1], of="diverse")
 
 # %% [markdown]
-# The printed table compares each score with random choice of rows. `Area` is the mean accuracy over
-# a learning curve. `Difference` is the mean difference in area from random choice in the same
-# split. `p` is the p-value of the paired t test.
+# The printed table compares each score with random choice. `Area` is the mean accuracy over a
+# learning curve. `Difference` is the mean difference in area from random choice in the same split,
+# and `p` the p-value of its paired t test.
 #
-# In the plot on the right, each line compares `"diverse"` with another score. It shows −log₁₀ p
-# after each round, where p is the p-value of a paired test of the accuracies. The sign is positive
-# if `"diverse"` has the higher mean accuracy, and negative otherwise. Between the dashed lines the
-# difference is not significant.
+# In the plot on the right, each line compares `"diverse"` with another score. It shows −log₁₀ of
+# the p-value after each round, with a minus sign if `"diverse"` has the lower mean accuracy.
+# Between the dashed lines the difference is not significant.
 #
 # `"entropy"`, which asks for rows whose class is already clear, is worse than random choice (p =
 # 0.004). The other differences from random choice, 0.01 and less, are not significant: the standard

@@ -124,11 +124,10 @@ fit.plot("effects")
 # - For `costnet`, `cv` estimates the error at each price, and `rule="1se"` chooses the cheapest
 #   model within one standard error. `path` fits models with the group penalty.
 # - `proset` has two penalties, `lambda_v` for features and `lambda_w` for prototypes. Write
-#   `ld.path(ld.proset, ..., penalty="lambda_w")`, or `grid={"lambda_v": [...], "lambda_w": [...],
-#   "n_batches": [1, 2, 3]}` for `cv`.
+#   `ld.path(ld.proset, ..., penalty="lambda_w")`, or `grid={"lambda_v": [...], "lambda_w": [...]}`
+#   for `cv`.
 # - For `melm`, the kernel width `gamma` has the role of the penalty: a larger value gives a
-#   smoother model. `grid={"k": [1, 2, 3], "gamma": [0.5, 1, 2]}` also compares numbers of
-#   dimensions.
+#   smoother model.
 
 # %%
 path = ld.path(ld.gbmap, "mpg ~ .", data=cars, n_lambda=20, m=3)
@@ -150,9 +149,8 @@ cv.plot()
 # library.
 #
 # What is stored in a file? A file contains the estimates and settings, the names of columns, the
-# levels of categories, and means and standard deviations of columns. For a column in a spline, it
-# contains the smallest and largest value. For most models the file also contains parts of single
-# training rows:
+# levels of categories, and means and standard deviations of columns (of columns in a spline also
+# the range). For most models the file also contains parts of single training rows:
 #
 # | model | parts of training rows in its file | how to store none |
 # |---|---|---|
@@ -177,9 +175,9 @@ back.predict(cars).equals(fit.predict(cars))
 # ## Data sets
 #
 # `ld.data()` lists the included data sets, and `ld.data("german_credit")` reads one.
-# `data/README.md` has their sources and licences. lodim can also generate synthetic data:
-# `synth_cos_r`, `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`,
-# `informative_views`, `informative_views_r`, and `monitoring` (features with prices).
+# `data/README.md` has their sources and licences. lodim can also generate data: `synth_cos_r`,
+# `synth_cos_c`, `three_clusters`, `checkerboard`, `xor`, `friedman1`, `informative_views`,
+# `informative_views_r`, and `monitoring` (features with prices).
 
 # %%
 ld.data()

@@ -14,9 +14,8 @@
 # # Data larger than memory
 #
 # How do I fit data that are larger than memory? Give a path or pattern of Parquet, CSV or Arrow
-# files as `data=`. A pyarrow `Dataset`, a polars `LazyFrame` and a Dask `DataFrame` also work. The
-# result is the same as for a data frame, to the last bit. Install `"lodim[arrow]"` for files, and
-# `"lodim[dask]"` for clusters.
+# files as `data=`. The result is the same as for a data frame, to the last bit. [Many
+# rows](../big_data) lists the kinds of data, and what lodim does with them.
 #
 # ## A set of files
 #
@@ -54,8 +53,6 @@ fit = ld.gbmap("mpg ~ .", data=pattern, m=3, lambda_=0.01)
 fit
 
 # %% [markdown]
-# lodim reads the files in parts of 65,536 rows. [Many rows](../big_data) describes the steps.
-#
 # lodim reads the files in the order of their names. A data frame with the same rows gives the same
 # fit: `save` writes the same bytes.
 
@@ -91,8 +88,8 @@ line
 #
 # ## How much memory will a fit need?
 #
-# `ld.estimate` reads some rows of the files. It predicts how much memory and disk space a call
-# needs, and how often the call reads the data.
+# `ld.estimate` predicts how much memory and disk space a call needs, and how often the call reads
+# the data.
 
 # %%
 ld.estimate(ld.gbmap, "mpg ~ .", pattern, m=3, lambda_=0.01)

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # The best model at every price
 #
-# Which measurements are worth their price? To ask for a patient's age costs almost nothing, a blood
-# test a few dollars, a scan a hundred dollars. Some costs are shared: after the blood is drawn, a
-# second blood test is cheaper. You give `costnet` the prices, and the list of what each measurement
-# needs. `costnet` fits the best model at each price.
+# Which measurements are worth their price? To ask for a patient's age costs almost nothing, a scan
+# a hundred dollars. Some costs are shared: after the blood is drawn, a second blood test is
+# cheaper. You give `costnet` the prices, and the list of what each measurement needs. `costnet`
+# fits the best model at each price.
 #
 # An *item* is anything with a price: a measurement, or a procedure that measurements need. The cost
 # of a model is the sum of the prices of all items that the model uses or needs, each counted once.
@@ -49,10 +49,9 @@ heart.head(3)
 # %% [markdown]
 # ## The price list
 #
-# The data are 303 patients who came for coronary angiography. The features were known before the
-# angiography. The prices are those of Turney (1995), in Canadian dollars. If several tests share a
-# procedure, the procedure has its own price. Each test then has a small price and needs the
-# procedure.
+# The data are 303 patients who came for coronary angiography. The prices are those of Turney
+# (1995), in Canadian dollars. If several tests share a procedure, the procedure has its own price.
+# Each test then has a small price and needs the procedure.
 
 # %%
 prices = ld.data("heart_costs")
@@ -125,9 +124,8 @@ fit.path().iloc[::12]
 # ## How much is enough?
 #
 # On the training rows, a more expensive model is always better. So cross-validation computes the
-# frontier without each fold, and then the loss of its models on this fold. The result is the
-# held-out error at each price. `min` is the model with the lowest error. `1se` is the cheapest
-# model within one standard error of the lowest error.
+# frontier without each fold, and then the loss of its models on this fold. `min` is the model with
+# the lowest held-out error. `1se` is the cheapest model within one standard error of it.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")
@@ -139,9 +137,8 @@ chosen = cv.best
 chosen.bought()
 
 # %% [markdown]
-# This table lists everything that the chosen model needs; the prices add up to its cost.
-# `needed_by` names the features that need a procedure. To predict for new patients, only the
-# following columns are needed:
+# This table lists everything that the chosen model needs. `needed_by` names the features that need
+# a procedure. To predict for new patients, only the following columns are needed:
 
 # %%
 print(f"{chosen.cost:.2f} dollars:", ", ".join(chosen.inputs))

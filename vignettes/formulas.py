@@ -48,9 +48,8 @@
 #
 # ## Categories
 #
-# Text columns are categories. In most models each level has its own column, because with a penalty
-# a reference level is unnecessary. `glm` has no penalty, so it codes factors (categories) as R
-# does:
+# Text columns are categories. With a penalty no reference level is needed, so in most models each
+# level has its own column. `glm` codes factors (categories) as R does:
 #
 # - The first level is the reference, and each other level has a column. `C(x, Treatment("b"))`
 #   chooses another reference.
@@ -72,9 +71,9 @@
 # warning if it may be meant as levels. The message contains the code that converts the column.
 #
 # lodim treats a text column as row names if it has over 20 values and more than half of the rows
-# have a unique value. A dot in the formula leaves out such columns, with a warning. A formula that
-# names such a column raises an error. If you want to use its levels, write `C(id)`, or convert the
-# column to a pandas Categorical.
+# have a unique value. A dot leaves out such columns, with a warning; a formula that names one
+# raises an error. If you want to use its levels, write `C(id)`, or convert the column to a pandas
+# Categorical.
 #
 # ## Missing values
 #

@@ -22,9 +22,8 @@
 # both sides of the bend. `gbmap` fits the learners one after the other, with a penalty `lambda_` on
 # their weights. [How gbmap works](../theory/gbmap) has a picture and the equations.
 #
-# This page models the fuel consumption of cars. It also shows the distance between rows, the
-# explanation of single predictions, and the regions in which the model is linear. [Another
-# page](gbmap_drift) is about drift and the difference of two models.
+# This page models the fuel consumption of cars. [Another page](gbmap_drift) is about drift and the
+# difference of two models.
 
 # %%
 import matplotlib.pyplot as plt
@@ -53,10 +52,9 @@ print(fit)
 # The printed table has a row for each *boost*: a step of the fit that adds one learner. [How to
 # read the output](../summaries) explains every label.
 #
-# The table may have a last row, `refit`. It means that all learners were optimized together after
-# the last boost, in a *joint fit*. In a boost, a learner is optimal given the earlier learners. In
-# a joint fit, each learner is optimal given all other learners. By default, `gbmap` uses a joint
-# fit if this lowers the held-out deviance by at least 2%.
+# The table may have a last row, `refit`: a *joint fit*. In a boost, a learner is optimal given the
+# earlier learners. In a joint fit, each learner is optimal given all other learners. By default,
+# `gbmap` uses a joint fit if this lowers the held-out deviance by at least 2%.
 
 # %% [markdown]
 # ## Summary
@@ -140,7 +138,7 @@ ax = fit.plot("embedding")
 # %% [markdown]
 # The distance of two rows x and x' in the embedding is the sum of the differences of the learners,
 #
-# > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7),
+# > d(x, x') = Σ_j |f_j(x) − f_j(x')|  (Eq. 7).
 #
 # This distance is never smaller than the difference of the two predictions. If two rows have equal
 # predictions for different reasons, they are far apart in the embedding. The path distance (Eq. 6)
@@ -221,8 +219,7 @@ fit.predict(cars.loc[[0, 320]], type="embedding").iloc[:, :6]
 #
 # The bends of the learners divide the feature space into regions. In each region the model is
 # linear (apart from the rounding of the bends). A model with few boosts has few regions, so a
-# person can read it completely. In the table, `active` lists the learners that are not constant in
-# a region.
+# person can read it completely. `active` lists the learners that are not constant in a region.
 
 # %%
 small = ld.gbmap("mpg ~ .", data=cars, m=3, lambda_=cv.lambda_1se)

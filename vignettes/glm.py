@@ -36,9 +36,9 @@ fit.summary()
 
 # %% [markdown]
 # Each estimate is the change of the mean response per unit of the feature, if all other features
-# are fixed. A factor (category) has a row for each level except the first, which is the reference.
-# So the estimate for Japan is the difference between Japan and Europe. `C(origin,
-# Treatment("USA"))` chooses another reference.
+# are fixed. A factor (category) has a row for each level except the first, the reference. So the
+# estimate for Japan is the difference between Japan and Europe. `C(origin, Treatment("USA"))`
+# chooses another reference.
 #
 # The model is linear in each feature. The residuals show whether a linear model is adequate:
 
@@ -103,8 +103,8 @@ np.exp(curve.predict(cars.head(3), "interval", level=0.9))
 # ## Two classes
 #
 # If the response has two levels, `glm` fits a logistic regression. Estimates are logarithms of odds
-# ratios, and `exponentiate=True` shows the odds ratios. If the response is a proportion, give the
-# numbers of trials as weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
+# ratios; `exponentiate=True` shows odds ratios. If the response is a proportion, give the numbers
+# of trials as weights: `ld.glm("share ~ dose", data, weights="trials", family="binomial")`.
 
 # %%
 heart = ld.data("heart")

@@ -82,10 +82,9 @@ ax = fit.plot("loadings", of="correlations")
 # %% [markdown]
 # ## Comparison with principal components and discriminant analysis
 #
-# The projection by `melm` is compared with two others. Without a response, `melm` returns principal
-# components (Theorem 1 of the paper). For two classes, Fisher's discriminant analysis has only one
-# direction. As second axis we use the first principal component of the data after this direction
-# was removed.
+# The next plots show two other projections. Without a response, `melm` returns principal components
+# (Theorem 1 of the paper). For two classes, Fisher's discriminant analysis has only one direction.
+# As second axis we use the first principal component of the data after this direction was removed.
 
 # %%
 pca = ld.melm("~ . - quality", data=train)
@@ -142,9 +141,8 @@ pd.DataFrame(rows).T
 print(fit.summary())
 
 # %% [markdown]
-# **Divergence** is the *fitting term* minus the *regularizing term*. The fitting term is twice the
-# cross entropy of the two densities, and is large if they do not overlap. The regularizing term is
-# the sum of the entropies of the two densities, and is small if each class is compact.
+# **Divergence** is the *fitting term* minus the *regularizing term*. The fitting term is large if
+# the two densities do not overlap. The regularizing term is small if each class is compact.
 #
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.

@@ -107,5 +107,4 @@ gap_onnx
 # - If the fit has an offset, the offset must be a named column, not an array.
 #
 # **Privacy.** An export of `proset` contains the prototypes, and an export of `melm` contains the
-# coordinates of all training rows. This is the same information about single rows as in a saved
-# fit.
+# coordinates of all training rows, as a saved fit does.

@@ -23,8 +23,8 @@
 # works](../theory/proset) has the formulas.
 #
 # Penalties on both kinds of weights, `lambda_v` and `lambda_w` (Eq. 2.8), keep the number of
-# features and prototypes small. A prediction can then be explained as a clinician would: this
-# tumour is malignant because it resembles *these* tumours in *these* measurements.
+# features and prototypes small. So a clinician can read a prediction: this tumour is malignant
+# because it resembles *these* tumours in *these* measurements.
 #
 # This page predicts whether breast tumours are malignant, and finds the prototypes that caused one
 # wrong prediction. [Another page](proset_numbers) is about numeric responses.
@@ -77,10 +77,9 @@ ax = path_v.plot()
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
 # differences determine which of the two enters, so lines jump.
 #
-# The penalty `lambda_w` has the same effect on prototypes. But their number also depends on
-# `l1_ratio_w`, the L1 share of the penalty. The default share is small (0.05), so a large penalty
-# gives many similar prototypes with small weights. With an L1 penalty only, few prototypes enter at
-# a time.
+# The penalty `lambda_w` has the same effect on prototypes, if `l1_ratio_w` is large. The default L1
+# share is small (0.05), so a large penalty gives many similar prototypes with small weights. With
+# an L1 penalty only, few prototypes enter at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -102,9 +101,8 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# `ld.cv` can compare a grid of both penalties, here by five folds. `min` is the pair of penalties
-# with the lowest mean held-out deviance. `1se` is the pair that gives the sparsest model within one
-# standard error of the lowest deviance.
+# `ld.cv` can compare a grid of both penalties, here by five folds. `min` is the pair with the
+# lowest mean held-out deviance. `1se` gives the sparsest model within one standard error of it.
 
 # %%
 cv = ld.cv(
@@ -151,7 +149,7 @@ ax = tumour.plot("weights")
 #
 # A prototype is a patient in the training data. The table lists the prototypes of a batch, those
 # with the largest weights first. `row` is the row label in the data, and `members` the number of
-# identical rows. The whole model consists of these prototypes and the feature weights.
+# identical rows.
 
 # %%
 tumour.export().head(8)
@@ -166,8 +164,8 @@ ax = tumour.plot("map", data=train)
 
 # %% [markdown]
 # Prototypes are not always in the middle of their class. With wide kernels, a few prototypes at the
-# outer ends of both classes give a smooth border between them. With a smaller `lambda_v`, kernels
-# are narrower, and more prototypes lie near the border.
+# outer ends of both classes give a smooth border. With a smaller `lambda_v`, more prototypes lie
+# near the border.
 #
 # The next two plots are for the two features with the largest weights: the prototypes, and the
 # predicted probability. All other features have the values of a typical row (`tumour.reference()`,
@@ -210,13 +208,13 @@ print(explanation)
 
 # %% [markdown]
 # The first line is the patient, with the predicted probability. The other lines are the null model
-# and the prototypes, sorted by `Impact`. The impact is weight times similarity (for the null model,
-# 1). Each line contributes its share of the total impact to the probability of its class. So the
-# contributions in the columns `p[...]` add up to the prediction.
+# and the prototypes. `Impact` is weight times similarity (for the null model, 1). Each line
+# contributes its share of the total impact to the probability of its class: the columns `p[...]`
+# add up to the prediction.
 #
 # A star marks the *dominant set* (Algorithm 4.1). Its lines determine the predicted class, whatever
 # the classes of the lines below. With `train=train`, the table also lists the five nearest training
-# rows in the active features. A clinician can judge whether these patients are similar.
+# rows.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")
@@ -226,10 +224,9 @@ dominant["target"].value_counts().rename("prototypes in the dominant set").to_fr
 print(f"familiarity {explanation.familiarity:.1f}, quantile {explanation.quantile:.2f}")
 
 # %% [markdown]
-# The quantile shows whether the patient is unusual. If the quantile were near zero, the training
-# data would contain no similar patient. Here it is not near zero: in these measurements the tumour
-# resembles many benign tumours. With a lower threshold, the model would find this tumour only
-# together with many false alarms.
+# The quantile shows whether the patient is unusual. Here it is not near zero: in these measurements
+# the tumour resembles many benign tumours. With a lower threshold, the model would find this tumour
+# only together with many false alarms.
 #
 # In the next plot, the patient (the star) lies among the pale points of benign tumours. Larger
 # points are prototypes with a larger impact on the prediction.
@@ -305,8 +302,8 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 
 # %% [markdown]
 # Here the later batches do not reduce the loss, so they have no prototypes. In general, further
-# batches add many prototypes and little accuracy, so the default is one batch. `n_batches=None`
-# chooses the number by cross-validation.
+# batches add many prototypes and little accuracy. `n_batches=None` chooses the number by
+# cross-validation.
 
 # %% [markdown]
 # ## What the numbers do not mean

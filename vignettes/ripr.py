@@ -47,16 +47,15 @@ print(fit)
 # %% [markdown]
 # Each line of the printed table is a view. `%Rows` is the percentage of training rows for whose
 # prediction the view has most weight. `Error` is the share of these rows that the whole model
-# predicts wrongly. For both columns, a row is not among its own neighbours (leave-one-out). Of
-# thirty measurements the model needs less than half.
+# predicts wrongly, if a row is not among its own neighbours (leave-one-out). Of thirty measurements
+# the model needs less than half.
 
 # %%
 print(fit.summary())
 
 # %% [markdown]
 # In the summary, `%Weight` is the mean share of a view in the votes. The notes show how much the
-# views reduce the leave-one-out loss, and the chosen settings: number of views, features per view,
-# and neighbours.
+# views reduce the leave-one-out loss, and the chosen settings.
 #
 # The rows for `Error` also selected the views, so errors on new rows may be larger. Held-out rows
 # or cross-validation (below) estimate them.
@@ -96,8 +95,7 @@ print(explanation)
 # %% [markdown]
 # The first table shows each view with its share in the votes, and the prediction of this view
 # alone. A star marks the view with most weight. The second table lists the nearest patients in this
-# view, in the original units. In the next plot, the star is the patient and the rings are the
-# neighbours.
+# view. In the next plot, the star is the patient and the rings are the neighbours.
 
 # %%
 axes = explanation.plot()
@@ -150,8 +148,8 @@ pd.concat({"vote": fit.evaluate(test), "assignment": alone.evaluate(test)}).drop
 # features. Otherwise views that vote together have a lower loss.
 #
 # If you omit `lambda_`, `ripr` chooses among several penalties by the leave-one-out error. It also
-# tries views that are selected one by one, and the print says which result was used. Large
-# penalties λ (in units of (1 − a)²) give few views:
+# tries views that are selected one by one; the print says which result was used. Large penalties
+# give few views:
 
 # %%
 path = ld.path(ld.ripr, "diagnosis ~ .", data=train, lambdas=np.geomspace(20, 0.05, 25))
@@ -297,8 +295,8 @@ print(together)
 
 # %% [markdown]
 # `order=` names a column of times. Consecutive rows then use the same view, unless a change lowers
-# the loss by more than its price (`smooth`). So if the data change at some time, the views of the
-# rows show when. In this example the informative view changes after row 200:
+# the loss by more than its price (`smooth`). In this example the informative view changes after row
+# 200:
 
 # %%
 drifting = ld.informative_views(2, 200, seed=1)

@@ -101,8 +101,8 @@ cheap.get_feature_names_out()
 
 # %% [markdown]
 # scikit-learn can calibrate probabilities and compute the importance of features. In the example,
-# one level occurs in a single patient only, so most training folds do not have it. With
-# `new_levels="missing"`, predictions treat this level as a missing value.
+# most training folds lack one level, which a single patient has. With `new_levels="missing"`,
+# predictions treat this level as a missing value.
 
 # %%
 X, y = heart.drop(columns="disease"), heart["disease"]
@@ -145,8 +145,8 @@ fit.augment(data).head(3)
 # ## Marginal effects and tables
 #
 # The package marginaleffects accepts `fit.to_marginaleffects(data)`, for any model with a response.
-# Its functions `avg_slopes`, `comparisons`, `predictions` and `datagrid` then work. For `glm` they
-# also give standard errors. Version 0.6 of marginaleffects needs polars below version 2.
+# For `glm` its results have standard errors. Version 0.6 of marginaleffects needs polars below
+# version 2.
 #
 # ```python
 # from marginaleffects import avg_comparisons

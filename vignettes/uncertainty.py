@@ -21,8 +21,8 @@
 # ## Uncertainty of estimates: the bootstrap
 #
 # `ld.bootstrap` refits the model many times to the same rows, each time with random row weights
-# from a standard exponential distribution. No weight is zero, so no level of a factor is ever lost.
-# Settings that cross-validation has chosen stay fixed.
+# (standard exponential). No weight is zero, so no level of a factor is lost. Settings that
+# cross-validation has chosen stay fixed.
 
 # %%
 import lodim as ld
@@ -200,8 +200,8 @@ found.plot()
 #
 # `ld.compare` fits every model to the same training rows, and computes its loss on the same
 # held-out rows. It adds simple models for comparison: the null model, `glm`, and, if scikit-learn
-# is installed, gradient boosting and a random forest. Each model has its default settings, and
-# chooses its penalties and features within the training rows of each fold.
+# is installed, gradient boosting and a random forest. Each model chooses its settings within the
+# training rows of each fold.
 
 # %%
 heart = ld.data("heart")
@@ -248,10 +248,9 @@ table.best
 # | null | 1.380 (0.014) | 0.614 (0.095) | 0.541 | 0.500 | 0 | |
 # | glm | 1.765 (0.718) | 1.000 (0.705) | 0.822 | 0.890 | 20 | |
 #
-# Only the null model is significantly worse than `gbmap` at the 5% level. `proset`, with about five
-# prototypes and seven features, is not significantly worse. `glm` has a high loss, but also a large
-# standard error. In four of its ten fits the classes are separated, and a few rows with
-# probabilities near 0 have very large losses.
+# Only the null model is significantly worse than `gbmap` at the 5% level. `glm` has a high loss,
+# but also a large standard error. In four of its ten fits the classes are separated, and a few rows
+# with probabilities near 0 have very large losses.
 #
 # For fuel consumption, `ld.compare("mpg ~ .", ld.data("autompg"))`, `proset` is best. The two
 # linear models (`glm`, `costnet`) and the null model are significantly worse. Gradient boosting,
@@ -259,9 +258,9 @@ table.best
 #
 # ## Checks
 #
-# `fit.check()` looks for common problems of fits and data, such as values far outside the usual
-# range, features that reveal the response, collinear features, and drift. It also lists the checks
-# that were not possible, and why. Here it finds no problem in the training rows:
+# `fit.check()` looks for common problems of fits and data, such as features that reveal the
+# response, collinear features, and drift. It also lists the checks that were not possible, and why.
+# Here it finds no problem in the training rows:
 
 # %%
 cars = ld.data("autompg")

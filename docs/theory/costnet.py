@@ -36,7 +36,9 @@ ax = fit.plot("cost")
 # | classes | logistic or multinomial |
 # | count (`family="poisson"`), positive amount (`"gamma"`), amount that is often zero (`"tweedie"`, with `power=`) | log-linear; the offset is the logarithm of an exposure |
 #
-# Several search methods, called *rules*, propose models: a group penalty (Fiterau 2014), the lasso, and greedy search. The group penalty has one group of columns G_v for each item v: the columns of v, and those of all features that need v. The group penalty minimizes
+# Several search methods, called *rules*, propose models: a group penalty (Fiterau 2014), the lasso,
+# and greedy search. The group penalty has one group of columns G_v for each item v: the columns of
+# v, and those of all features that need v. It minimizes
 #
 # > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²).
 #

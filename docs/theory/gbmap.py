@@ -13,10 +13,9 @@
 # %% [markdown]
 # # How gbmap works
 #
-# What is one learner of `gbmap`, and how do learners form a model? A `gbmap` model is a sum of
-# functions called *learners*. The plot shows two learners (blue and orange), fitted to points along
-# a V. Each learner is constant on one side and linear on the other, with a rounded bend between the
-# sides. The black line is their sum: the prediction.
+# What is one learner of `gbmap`, and how do learners form a model? The plot shows two learners
+# (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on
+# the other, with a rounded bend between the sides. The black line is their sum: the prediction.
 
 # %%
 import matplotlib.pyplot as plt
@@ -142,8 +141,7 @@ legend = axes[0].legend(frameon=False)
 #
 # ### Joint fit
 #
-# A boost is optimal given the earlier boosts only. A joint fit (`refit="joint"`) starts from the
-# boosts and then optimizes all learners together.
+# A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together.
 #
 # - *Size.* A joint fit has 60 learners per score, or fewer if they would have more parameters than
 #   there are rows. A learner has 2 + p parameters for p columns.

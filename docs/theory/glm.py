@@ -13,7 +13,9 @@
 # %% [markdown]
 # # How glm works
 #
-# What does a coefficient look like with its uncertainty? In the plot below, each point is the change of fuel consumption per standard deviation of a feature. Each line is the 95% confidence interval of this change.
+# What does a coefficient look like with its uncertainty? In the plot below, each point is the
+# change of fuel consumption per standard deviation of a feature. Each line is its 95% confidence
+# interval.
 
 # %%
 import lodim as ld

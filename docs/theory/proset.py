@@ -86,6 +86,5 @@ ax = fit.plot("surface")
 # 4. The first iterations optimize v_d² with a smoothed L1 penalty, so that one long step cannot
 #    remove a feature forever.
 #
-# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`. The first call
-# compares 50 log-uniform pairs of penalties with `n_batches=1`. The second call has
-# `grid={"n_batches": [1, ..., 10]}`.
+# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`: first for 50
+# log-uniform pairs of penalties with `n_batches=1`, then with `grid={"n_batches": [1, ..., 10]}`.

@@ -68,19 +68,17 @@ ax = fit.plot("view")
 # ### Selection of views (`method="assignment"`)
 #
 # If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares
-# penalties from 0.03 upwards, until one view is left. It chooses the largest penalty whose
-# leave-one-out error is within `tolerance` standard errors of the lowest error. The unit of the
-# penalty is (1 − α)²; for a numeric response, it is the mean variance of the losses of a row.
+# penalties from 0.03 upwards (in units of (1 − α)²), until one view is left. It chooses the largest
+# penalty whose leave-one-out error is within `tolerance` standard errors of the lowest error.
 #
 # For classes, `ripr` also adds views one by one from the 60 best single views. The result is used
 # if its error is clearly lower. `glance()` then shows NaN for `lambda_`.
 #
 # ### Ties
 #
-# The result does not depend on the order of rows and columns or on the names of classes. Numbers
-# that differ only by rounding errors count as equal, and neighbours at the same distance share a
-# vote. Among equally good views, `ripr` uses the one with fewer features. Among equally probable
-# classes, it predicts the larger one.
+# The result does not depend on the order of rows and columns or on the names of classes. Neighbours
+# at the same distance share a vote. Among equally good views, `ripr` uses the one with fewer
+# features. Among equally probable classes, it predicts the larger one.
 #
 # ### Probabilities (`method="assignment"`)
 #
