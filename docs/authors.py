@@ -14,8 +14,8 @@
 # # Does lodim match the authors?
 #
 # Do lodim's fits match the results in the papers that introduced the models? Each table compares
-# figures of a paper with those of lodim, which the program named above the table measured. "Author"
-# or "authors" means the authors' own program, run on the same splits.
+# figures of a paper with those of lodim, measured by the program named above it. "Author" or
+# "authors" means the authors' own program, run on the same splits.
 
 # %% tags=["remove-input"]
 from pathlib import Path

@@ -185,8 +185,7 @@ print(fit.summary())
 # ## Compare features by the column per standard deviation
 #
 # Which features have the largest effect? Summaries sort features by the estimate per standard
-# deviation, which is comparable between features. The column is called `Per SD` in summaries and
-# `std_estimate` in `tidy()`.
+# deviation (`Per SD`, in `tidy()` `std_estimate`). The estimate itself depends on the model:
 #
 # | model | what an estimate is |
 # |---|---|

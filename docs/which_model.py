@@ -39,8 +39,8 @@
 # | standard errors and p-values | yes | | | | | |
 # | exports to SQL, plain Python, ONNX | yes | yes | yes | yes | unless `classifier` is given | |
 #
-# Only `glm` has p-values. After a penalty or a selection, a p-value would be wrong. If the data
-# chose a term because its effect looked large, the same data cannot test the term.
+# Only `glm` has p-values. If the data chose a term because its effect looked large, the same data
+# cannot test the term.
 
 # %%
 import lodim as ld
@@ -109,8 +109,8 @@ ax = ld.melm("cultivar ~ .", data=wine, gamma=1.0).plot()
 # ## ripr: a handful of views
 #
 # In `ripr`, a *view* is a scatter plot of one to three features. In each view the nearest training
-# rows vote, and the prediction adds the votes of all views. If a measurement of a row is missing,
-# the views without this measurement still vote. See [the vignette](vignettes/ripr).
+# rows vote, and the prediction adds these votes. If a measurement of a row is missing, the views
+# without it still vote. See [the vignette](vignettes/ripr).
 
 # %%
 ax = ld.ripr("cultivar ~ .", data=wine).plot()

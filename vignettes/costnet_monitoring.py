@@ -14,9 +14,9 @@
 # # Alerts of a bedside monitor
 #
 # Which features of bedside signals are worth computing? A bedside monitor raises many false alerts
-# (artifacts), for example because a probe slipped. The signals in the minutes before an alert show
-# whether the alert is real. Possible features of a signal are its last value, mean, slope and
-# range. Each signal needs a sensor, and each operation needs computing time.
+# (artifacts), for example because a probe slipped. The signals before an alert show whether it is
+# real. Possible features of a signal are its last value, mean, slope and range. Each signal needs a
+# sensor, and each operation needs computing time.
 #
 # The thesis of M. Fiterau (Sect. 5.3) has 812 alerts and 150 features that depend on each other.
 # Its data are not public. `ld.monitoring` generates similar data: 25 signals of 48 samples in four
@@ -42,7 +42,7 @@ print(len(costs), "features,", len(needs), "of them derived")
 train[["rr", "rr_mean", "rr_sd", "rr_density", "rr_mean_slope", "rr_per_bp", "y"]].head(3)
 
 # %% [markdown]
-# In the names of features, `rr` is the last value of the respiratory rate. `rr_density` is the
+# In the names of features, `rr` is the last value of the respiratory rate, and `rr_density` the
 # share of samples that were received. `rr_mean_slope` is the slope of the half-minute means, so it
 # needs `rr_mean`, which in turn needs `rr`. `rr_per_bp` needs two signals.
 

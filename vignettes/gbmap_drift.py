@@ -55,9 +55,9 @@ alarm.groupby(late["model_year"]).mean().rename("share of rows above the thresho
 # %% [markdown]
 # The table shows the share of late cars above the threshold. If nothing had changed, it would be
 # 5%. Was the alarm right? Here the responses of the late cars are known, so we can compute their
-# losses. In the plot each point is a late car. We call a loss large if it exceeds the 95% quantile
-# of the losses of the early cars. The ROC curve in the corner evaluates the indicator as a detector
-# of large losses.
+# losses. A loss is called large if it exceeds the 95% quantile of the losses of the early cars.
+# Each point is a late car. The ROC curve in the corner evaluates the indicator as a detector of
+# large losses.
 
 # %%
 limit = watch.augment(early)[".loss"].quantile(0.95)
@@ -82,8 +82,8 @@ pd.concat({name: watch.evaluate(rows) for name, rows in groups.items()}).droplev
 #
 # Where do two models differ, and in which features? Fit a third model: the response is the
 # prediction of the second model, and `offset=` is the prediction of the first model (Sect. 5.1).
-# The learners of the third model then describe the difference. In the example, the first model is
-# linear (`activation="identity"`, one boost), and the second is a default fit.
+# The learners of the third model then describe the difference. Here, the first model is linear
+# (`activation="identity"`, one boost), and the second is a default fit.
 
 # %%
 fit = ld.gbmap("mpg ~ .", data=cars)

@@ -14,9 +14,9 @@
 # # Prototypes for numbers: means, intervals and densities
 #
 # How can prototypes predict a number and a prediction interval? `proset` predicts from a few
-# weighted training rows, the prototypes. The methods on this page are lodim's own, because Ruf's
-# report has none for numbers. The page predicts the strength of concrete, checks the coverage of
-# the intervals on four data sets, and ends with a response that has two modes.
+# weighted training rows, the prototypes. The methods on this page are lodim's own. The page
+# predicts the strength of concrete, checks the coverage of the intervals on four data sets, and
+# ends with a response that has two modes.
 #
 # There are two losses. In the formulas, the response y is standardized. x_j and y_j are the
 # features and the response of prototype j, and w_j is its weight. G is the similarity of two rows.
@@ -94,10 +94,10 @@ ax = strength.plot("surface", features=["np.log(age)", "cement"])
 # %% [markdown]
 # ## Are the intervals right?
 #
-# An interval of level 0.9 should contain nine of ten new responses. The plots show the share of
-# held-out rows inside their intervals, for many levels. Above the diagonal the intervals are too
-# wide. The grey band is two standard errors for the smallest data set. There are only two data sets
-# for "density", because the responses of the other two are whole numbers.
+# The plots show the share of held-out rows inside their intervals, for many levels. Above the
+# diagonal the intervals are too wide. The grey band is two standard errors for the smallest data
+# set. There are only two data sets for "density", because the responses of the other two are whole
+# numbers.
 
 # %%
 levels = np.linspace(0.05, 0.95, 19)

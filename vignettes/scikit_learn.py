@@ -65,7 +65,7 @@ pd.DataFrame(search.cv_results_)[["param_lambda_", "param_formula", "mean_test_s
 # %% [markdown]
 # Two arguments control the folds on which a model chooses its settings. With `fit(X, y, groups=)`,
 # all rows of a group are held out together. With `cv=` you give the folds yourself. In the example,
-# the folds choose `lambda_`, and the groups are model years.
+# the groups are model years.
 
 # %%
 years, X = X["model_year"], X.drop(columns="model_year")

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # How gbmap works
 #
-# What is one learner of `gbmap`, and how do learners form a model? The plot shows two learners
+# What is one *learner* of `gbmap`, and how do learners form a model? The plot shows two learners
 # (blue and orange), fitted to points along a V. Each learner is constant on one side and linear on
-# the other, with a rounded bend between the sides. The black line is their sum: the prediction.
+# the other, with a rounded bend between the sides. The black line is their sum, which is the
+# prediction.
 
 # %%
 import matplotlib.pyplot as plt
@@ -87,9 +88,8 @@ high = ld.gbmap("mpg ~ .", cars, family="quantile", quantile=0.9, m=5, lambda_=0
 # feature. If this feature increases and all others are fixed, the prediction never falls
 # (`"increasing"`) or never rises (`"decreasing"`).
 #
-# The grey effects in the plot are not monotone: the learners also fit noise. The blue effects come
-# from a fit in which a larger engine never increases the miles per gallon, and a later model year
-# never decreases them.
+# The grey effects in the plot are not monotone. The blue effects come from a fit in which a larger
+# engine never increases the miles per gallon, and a later model year never decreases them.
 
 # %%
 directions = {"displacement": "decreasing", "model_year": "increasing"}
