@@ -14,8 +14,8 @@
 # # Speed
 #
 # How fast are the models, compared with other packages? The program named above each table measured
-# its times. The first table describes the machine. Times on shared machines vary by 20% and more,
-# so the ratio to another package in the same run is more reliable than the time itself.
+# its times. Times on shared machines vary by 20% and more, so the ratio to another package in the
+# same run is more reliable than the time itself. The first table describes the machine.
 
 # %% tags=["remove-input"]
 from pathlib import Path

@@ -31,9 +31,8 @@ train, test = heart.iloc[::2], heart.iloc[1::2]
 # %% [markdown]
 # ## 1. Look at the data
 #
-# The data have thirteen measurements: some are numbers, some are categories. The two classes
-# (disease present or absent) are about equally frequent. Six values are missing; `gbmap` imputes
-# them.
+# The data have thirteen measurements, numbers and categories. The two classes (disease present or
+# absent) are about equally frequent. Six values are missing; `gbmap` imputes them.
 
 # %%
 train.head(3).T
@@ -93,8 +92,7 @@ ax = fit.plot("calibration", data=test, bins=5)
 # ## 5. Interpret
 #
 # The plot of effects shows the slope of the model for each feature, on the logit scale and per
-# standard deviation. The slopes are averaged over the patients. They describe the model, not
-# causes.
+# standard deviation, averaged over the patients. Slopes describe the model, not causes.
 
 # %%
 ax = fit.plot("effects", top=10)

@@ -64,8 +64,7 @@ fit.augment(cars.head(3))[["mpg", ".fitted", ".resid"]]
 #
 # Suppose that a missed case costs c times as much as a false alarm. Then predict a case if its
 # probability is at least 1 / (1 + c). For c = 5 write `fit.predict(new, "class", threshold=1 / 6)`.
-# This rule has the lowest expected cost if the probabilities are right; the [tutorial](../tutorial)
-# has an example.
+# The [tutorial](../tutorial) has an example.
 #
 # `fit.evaluate(new)` also returns the AUC, which does not depend on a threshold. It is the share of
 # pairs of a case and a non-case in which the case has the higher probability.

@@ -69,8 +69,8 @@ len(saved)
 # ## Levels and gaps
 #
 # A level may occur only in the last file, and values may be missing in some files. Here horsepower
-# has missing values in five of the thirteen years. lodim determines the type of a column from all
-# files. If some files have integers and others decimals, the column is numeric.
+# has missing values in five of the thirteen years. If some files have integers and others decimals,
+# the column is numeric.
 
 # %%
 frame["horsepower"].isna().groupby(frame["model_year"]).sum().loc[lambda gaps: gaps > 0]
@@ -107,9 +107,9 @@ ld.ripr("mpg ~ .", data=pattern, sample=2000)
 # %% [markdown]
 # ## Cross-validation
 #
-# With files, each fold of `ld.cv` consists of whole blocks of 4,096 consecutive rows, so that no
-# row is copied. Consecutive rows are often similar, as here, where they are from the same year. So
-# the held-out loss is higher than with folds of single rows, and often more realistic.
+# With files, each fold of `ld.cv` consists of whole blocks of 4,096 consecutive rows. Consecutive
+# rows are often similar, as here, where they are from the same year. So the held-out loss is higher
+# than with folds of single rows, and often more realistic.
 
 # %%
 cv = ld.cv(ld.gbmap, "mpg ~ .", data=pattern, m=3, grid={"lambda_": [0.001, 0.1, 10]}, folds=5)
@@ -141,9 +141,9 @@ print(done.stdout)
 # %% [markdown]
 # ## A cluster
 #
-# With a Dask client, the workers read the files and keep the features in their memory. In this
-# example the two workers are threads of this process. `LocalCluster(n_workers=2)` would start
-# processes. `Client("address:8786")` connects to machines that can read the same files.
+# With a Dask client, the workers read the files and keep the features in their memory. Here the two
+# workers are threads of this process. `LocalCluster(n_workers=2)` would start processes, and
+# `Client("address:8786")` connects to machines that can read the same files.
 
 # %%
 from dask.distributed import Client, LocalCluster

@@ -221,10 +221,9 @@ curved.prices()[["cost", "df", "dev_ratio", "new"]]
 #   information at a lower price.
 # - A model on the list is the best that the search rules found at its price, and may not be the
 #   best possible model. For few features, `rules="exact"` finds that model.
-# - `dev_ratio` is for training rows, and the models were selected among many. For new rows, expect
-#   the cross-validated share (`%CV`), or slightly less.
-# - There are no standard errors and no p-values, because the same rows were used to select and to
-#   estimate the coefficients.
+# - For new rows, expect the cross-validated share (`%CV`), or slightly less, and not `dev_ratio`.
+# - There are no standard errors and no p-values, because the same rows select and estimate the
+#   coefficients.
 # - All patients get the same tests. A plan that decides after each result which test comes next may
 #   cost less on average; see [`ld.acquire`](../next_measurement).
 # - The prices are from one fee schedule of the 1990s. They do not include risks: a thallium test is

@@ -90,8 +90,6 @@
 #   features it has.
 #
 # The print of a fit counts rows with missing features, and the summary lists the imputed values.
-# Cross-validation imputes the mean of all rows, also for held-out rows; it uses no responses for
-# this.
 #
 # ## Splines beyond the training data
 #

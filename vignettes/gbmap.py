@@ -128,9 +128,9 @@ held_out.set_axis(["min", "1se"]).set_axis(["1 - mean loss / null", "standard er
 # %% [markdown]
 # ## Embedding and distance
 #
-# The values of the learners, (f₁(x), ..., f_m(x)), are an *embedding* of the row x (Eq. 5):
-# coordinates that describe the row. A feature that does not influence the predictions does not
-# influence the embedding.
+# The values of the learners, (f₁(x), ..., f_m(x)), are coordinates of the row x, called its
+# *embedding* (Eq. 5). A feature that does not influence the predictions does not influence the
+# embedding.
 
 # %%
 ax = fit.plot("embedding")
@@ -159,8 +159,8 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Which cars are nearest to a given car? The first table has the nearest cars in the embedding. The
-# second table has the nearest cars in the Euclidean distance of the standardized features.
+# Which cars are nearest to a given car? The first table is for the embedding, the second for the
+# Euclidean distance of the standardized features.
 
 # %%
 one = cars.loc[[240]]
@@ -176,8 +176,8 @@ complete.loc[plain]
 
 # %% [markdown]
 # How similar are the responses of neighbouring cars? The next table shows the standard deviation of
-# `mpg` among the ten nearest training rows of a car, averaged over cars. The comparison is not
-# fair: only the model has used the responses of these rows.
+# `mpg` among the ten nearest training rows, averaged over cars. The comparison is not fair: only
+# the model has used these responses.
 
 # %%
 embedded = fit.distance(complete).to_numpy()

@@ -56,9 +56,9 @@ print(fit)
 #
 # - `training rows`: the view (projection) that was fitted to all rows classifies each row. This
 #   figure is too high: among 33 features there is always a view in which few training rows overlap.
-# - `held out`: a view that was fitted without the row classifies the row. (With more than 250 rows,
-#   a whole fold is left out.) New rows will be classified about as well, or slightly worse, because
-#   `gamma` was chosen on the same rows.
+# - `held out`: a view that was fitted without the row (or its fold) classifies the row. New rows
+#   will be classified about as well, or slightly worse, because `gamma` was chosen on the same
+#   rows.
 #
 # ## The view
 
@@ -71,10 +71,9 @@ ax = fit.plot()
 # echoes resemble each other, and bad echoes lie around them.
 #
 # Arrows show the largest *loadings* of features. If a feature increases by one standard deviation,
-# the point of an echo moves along the arrow of this feature. (All arrows are stretched by the same
-# factor.) If two features measure almost the same, their loadings may be large and cancel each
-# other, like coefficients of a regression. `arrows="correlations"` draws correlations with the
-# coordinates instead.
+# the point of an echo moves along its arrow. (All arrows are stretched by the same factor.) If two
+# features measure almost the same, their loadings may be large and cancel each other.
+# `arrows="correlations"` draws correlations with the coordinates instead.
 
 # %%
 ax = fit.plot("loadings", of="correlations")

@@ -309,14 +309,12 @@ pd.concat({b: each.evaluate(test) for b, each in both.items()}, names=["batches"
 # ## What the numbers do not mean
 #
 # - A prototype is not a typical member of its class. It is a row that, with its weight, helps to
-#   separate the classes. With more than `n_candidates` rows, another `seed` draws other candidates
-#   and finds other prototypes. Predictions near the border between classes then change.
-# - A feature with weight zero may still contain information: another feature may contain the same
-#   information, as perimeter and radius do.
+#   separate the classes. With more than `n_candidates` rows, another `seed` draws other candidates.
+#   Predictions near the border between classes then change.
+# - A feature with weight zero may still contain information that another feature also contains, as
+#   perimeter and radius do.
 # - A large familiarity does not mean that a prediction is right: the wrong prediction above had
 #   one. A small familiarity means that the prediction is based on few similar rows.
-# - The explanation describes the *model*. Similarity in a few measurements is not a cause of a
-#   disease.
 # - Shapley values depend on the row of comparison. `reference=` chooses another row.
 # - There are no standard errors and no p-values, because the same data select the features and
 #   prototypes.

@@ -201,8 +201,7 @@ partial.evaluate(holed_test)
 
 # %% [markdown]
 # With `method="assignment"`, `ripr` also learns from rows with a missing *response*
-# (semi-supervised learning). The loss of such a row in a view is the smallest loss over the
-# classes. So `ripr` prefers views in which the row clearly belongs to one class.
+# (semi-supervised learning). It prefers views in which such a row clearly belongs to one class.
 
 # %%
 hidden = train.assign(diagnosis=train["diagnosis"].where(np.arange(len(train)) % 2 == 0))

@@ -15,7 +15,7 @@
 #
 # What is one step of a price list of models? In the plot below, each point is the best model that
 # `costnet` found at its price. A step to the right buys one more feature, with everything that it
-# needs, and increases the share of the deviance that the model explains.
+# needs, and explains more of the deviance.
 
 # %%
 import lodim as ld

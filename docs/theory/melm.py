@@ -32,8 +32,8 @@ ax = fit.plot("view")
 # The last term is called *fitting term* in the summary. The fitting term is larger if the classes overlap less. The sum of the first two terms, with opposite sign, is the *regularizing term*. It is the sum of the entropies of the two classes, and is small if each class is compact. The width of the kernels is `gamma` times that of Silverman's rule; a larger `gamma` gives smoother densities.
 #
 # The divergence has many local maxima. So `melm` starts the search from principal components, from
-# directions that separate the classes, and from random directions, and keeps the best maximum. New
-# rows are classified by the densities in the view. [The vignette](../vignettes/melm) has examples.
+# directions that separate the classes, and from random directions. New rows are classified by the
+# densities in the view. [The vignette](../vignettes/melm) has examples.
 #
 # ## Entries of `control`, and constants
 #
