@@ -155,4 +155,9 @@ fit.augment(data).head(3)
 # ```
 #
 # The package maketables accepts fits of lodim directly. One table can also contain fits of pyfixest
-# and statsmodels: `ETable([fit, other])`.
+# and statsmodels:
+
+# %%
+from maketables import ETable
+
+ETable([fit, ld.glm("mpg ~ weight", data, covariance="HC3")]).df

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import some_long
 from lodim.models.costnet.search.refit import SEPARATED
 from lodim.sklearn import CostnetRegressor
 
@@ -33,7 +34,7 @@ def df():
     return rows()
 
 
-@pytest.fixture(scope="module", params=CALLS)
+@pytest.fixture(scope="module", params=some_long(CALLS, ["gamma", "tweedie"]))
 def case(request, df):
     formula, more = CALLS[request.param]
     call = {"family": request.param, "costs": COSTS, "threads": 1} | more

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import some_long
 from lodim import family as families
 from lodim.design.batch import Batch
 from lodim.engine import tiles
@@ -207,7 +208,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", some_long(CALLS, ["class"]))
 def test_no_pair_of_rows_turns(name):
     formula, call = CALLS[name]
     fit = ld.costnet(formula, rows(250), monotone=WAYS, threads=1, **call)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
+from contract.cases import some_long
 from lodim.errors import ArgumentError
 
 pytestmark = pytest.mark.filterwarnings("ignore::lodim.errors.ExtrapolationWarning")
@@ -33,7 +34,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", some_long(CALLS, ["chosen"]))
 def test_no_pair_of_rows_turns(name):
     formula, call = CALLS[name]
     fit = ld.gbmap(formula, rows(250), monotone=WAYS, threads=1, **call)
