@@ -116,7 +116,7 @@ def held_out(search, candidate, test):
     on = search.space.columns_of(candidate.state.used)
     fit, training = search.final(on), search.final.data
     eval_batch = SearchData.from_batch(test, training.family, training.columns)
-    return eval_batch.deviance(eval_batch.scores(fit.intercept, on, fit.coef))
+    return eval_batch.deviance(fit.intercept, on, fit.coef)
 
 
 def summary(rows):

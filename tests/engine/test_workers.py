@@ -277,8 +277,9 @@ def test_traffic_of_a_penalized_path_is_the_sums_of_its_spans(held, problem):
         f = rows.scores_after(rows.offset, np.array([-1, 0]), np.array([[0.1, 0.2]]))
         rows.at_scores(f)
         rows.moments_at(f, np.array([0, 1]))
-    # Of 3 spans the loss, its bend and 1 + 3 slopes, and 2 x 2 moments; 8 bytes each. Scores stay.
-    assert sizes == [3 * 6 * 8, 3 * 4 * 8]
+    # Of 3 spans the loss, its bend and 1 + 3 slopes; then 2 slopes and 2 x 2 moments; 8 bytes each.
+    # Scores stay.
+    assert sizes == [3 * 6 * 8, 3 * 8 * 8]
 
 
 @pytest.mark.long

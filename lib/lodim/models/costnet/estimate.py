@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from lodim.engine.blocks import single_blas
+from lodim.engine import tiles
+from lodim.engine.blocks import on_host, single_blas
 from lodim.errors import ArgumentError
 from lodim.family import has_classes
 from lodim.models.costnet.frontier_models import Estimates
@@ -238,4 +239,6 @@ def _scores(eval_batch, family, models, k):
     """Return linear predictors (n, K) of the rows of a batch by model k of a path or frontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
-    return data.scores(models.intercept[k], on, models.coef[k][on])
+    step = np.vstack([models.intercept[k], models.coef[k][on]]).T
+    scores = data.scores_after(data.scores, np.append(-1, on), step)
+    return tiles.unpack(scores if on_host(data.X) else scores.gather(), eval_batch.n)

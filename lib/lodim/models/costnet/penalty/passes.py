@@ -7,10 +7,10 @@ Column -1 is the intercept."""
 import numpy as np
 
 from lodim.engine import tiles
-from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, sum_blocks, sum_rows
+from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, sum_blocks
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, of_rows
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.family.losses import tile_curvature, tile_loss_slope
@@ -36,64 +36,21 @@ def scores_after(X, columns, step, f, threads):
     return f
 
 
-def slopes(X, r, threads):
-    """Return X'r (K, 1 + p) for slopes r (n_tiles, K, 64) of the loss; the intercept comes first.
+def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
+    """Return the loss, the curvature of its dual, its slopes, and second moments, in one array.
 
-    Arrays hold blocks of 64 rows; there are p columns and K linear predictors."""
-    shape = (r.shape[1], 1 + X.shape[1])
-    return sum_blocks(_slopes, X, shape, r, threads=threads)
-
-
-def losses(f, y, weight, loss, r, h, threads):
-    """Return half the weighted mean deviance, and the curvature of its dual, (2,).
-
-    f (n_tiles, K, 64) are the linear predictors, in blocks of 64 rows. Slopes -dl/df of the loss l
-    are written to r, second derivatives to h (n_tiles, K * K, 64), but not if h has one number per
-    row and K > 1. The dual's curvature is the sum over rows of squared slope over curvature."""
-    return sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)
-
-
-def moments(X, columns, h, threads):
-    """Return X_C' h X_C of C columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64).
-
-    X holds blocks of 64 rows; K is the number of linear predictors."""
-
-    def part(rows):
-        # Each span alone, so that its sum does not depend on the number of spans.
-        own = of_rows(rows)
-        return _span_moments(X[own], columns, h[own], threads)
-
-    return sum_rows(part, len(X) * TILE)
-
-
-def at_scores(X, y, weight, f, *, loss, threads):
-    """Return the loss, the curvature of its dual, and X'r for its slopes r, in one array.
-
-    Its length is 2 + K (1 + p), for K linear predictors f, p columns and an intercept. Rows come in
-    blocks of 64."""
-    r, h = np.empty_like(f), np.empty((len(f), 1, TILE))
-    values = losses(f, y, weight, loss, r, h, threads)
-    return np.concatenate((values, slopes(X, r, threads).ravel()))
-
-
-def curved_moments(X, y, weight, f, *, loss, columns, threads):
-    """Return X_C' h X_C of C columns, (K, K, C, C), for the loss's curvatures h.
-
-    Rows come in blocks of 64; the K linear predictors f determine h."""
-    r, h = np.empty_like(f), np.empty((len(f), f.shape[1] ** 2, TILE))
-    losses(f, y, weight, loss, r, h, threads)
-    return moments(X, columns, h, threads)
-
-
-def quadratic(X, y, weight, offset, *, spread, columns, threads):
-    """Return squared loss at the offset, X'r for residuals r, and moments of columns, in one array.
-
-    X holds blocks of 64 rows. y and offset are divided by `spread` first."""
-    f = padded(offset, len(X), spread)
-    y, weight = padded(y, len(X), spread), padded(weight, len(X))
-    known = {"loss": SQUARED, "threads": threads}
-    first = at_scores(X, y, weight, f, **known)
-    return np.append(first, curved_moments(X, y, weight, f, columns=columns, **known))
+    Rows come in blocks of 64. The K linear predictors f are changed by `step` (K, C), if given, of
+    the coefficients of C columns. The loss is half the weighted mean deviance; its dual's curvature
+    is the sum over rows of squared slope over curvature. Slopes are X_C'r for r = -dl/df.
+    Moments are X_C' h X_C: for 1 mean curvature h per row, or K^2; none for 0 `curvatures`."""
+    if step is not None:
+        f = scores_after(X, columns, step, f, threads)
+    r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))
+    found = [sum_blocks(_losses, f, (2,), y, weight, loss, r, h, threads=threads)]
+    found.append(sum_blocks(_slopes, X, (f.shape[1], len(columns)), r, columns, threads=threads))
+    if curvatures:
+        found.append(_moments(X, columns, h, threads))
+    return np.concatenate([part.ravel() for part in found])
 
 
 def padded(values, n_tiles, spread=1.0):
@@ -140,7 +97,7 @@ def _any(values):
 
 
 @njit(**FAST)
-def _slopes(lo, hi, partials, X, r):
+def _slopes(lo, hi, partials, X, r, columns):
     for block in range(lo, hi):
         total = partials[block]
         total[:] = 0.0
@@ -149,16 +106,16 @@ def _slopes(lo, hi, partials, X, r):
                 continue
             for k in range(r.shape[1]):
                 row = r[t, k]
-                part = 0.0
-                for i in range(TILE):
-                    part += row[i]
-                total[k, 0] += part
-                for j in range(X.shape[1]):
-                    x = X[t, j]
+                for a in range(columns.size):
                     part = 0.0
-                    for i in range(TILE):
-                        part += row[i] * x[i]
-                    total[k, 1 + j] += part
+                    if columns[a] < 0:
+                        for i in range(TILE):
+                            part += row[i]
+                    else:
+                        x = X[t, columns[a]]
+                        for i in range(TILE):
+                            part += row[i] * x[i]
+                    total[k, a] += part
 
 
 @njit(**FAST)
@@ -233,15 +190,19 @@ def _softmax(f, y, weight, r, h):
         for k in range(K):
             p[k] /= norm
             r[k, i] = weight[i] * ((1.0 if k == int(y[i]) else 0.0) - p[k])
-        if h.shape[0] > 1:
+        if h.shape[0] == 1:  # the mean eigenvalue of the Hessian on scores that sum to zero
+            h[0, i] = 0.0
             for k in range(K):
-                for m in range(K):
-                    h[k * K + m, i] = weight[i] * p[k] * ((1.0 if k == m else 0.0) - p[m])
+                h[0, i] += weight[i] * p[k] * (1.0 - p[k]) / (K - 1)
+            continue
+        for k in range(K):
+            for m in range(K):
+                h[k * K + m, i] = weight[i] * p[k] * ((1.0 if k == m else 0.0) - p[m])
     return total, bend
 
 
 @njit(**FAST)
-def _moments(lo, hi, partials, X, columns, h, bounds):
+def _add_moments(lo, hi, partials, X, columns, h, bounds):
     J, C = partials.shape[1], columns.size
     x, hx = np.ones((C, TILE)), np.empty((C, TILE))
     for chunk in range(lo, hi):
@@ -277,11 +238,12 @@ def _moments(lo, hi, partials, X, columns, h, bounds):
                         partials[chunk, m, k, a, b] = partials[chunk, k, m, b, a]
 
 
-def _span_moments(X, columns, h, threads):
+def _moments(X, columns, h, threads):
+    """Return X_C' h X_C of C columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), MOMENTS // size))
     bounds = count_blocks(X) * np.arange(chunks + 1) // chunks
     partials = np.zeros((chunks, J, J, len(columns), len(columns)))
-    for_blocks(_moments, chunks, partials, X, columns, h, bounds, threads=threads)
+    for_blocks(_add_moments, chunks, partials, X, columns, h, bounds, threads=threads)
     return partials[0] if chunks == 1 else partials.sum(axis=0)

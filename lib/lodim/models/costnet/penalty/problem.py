@@ -1,86 +1,36 @@
-"""Data of a penalized path, in the form that solvers use, and the solvers' results.
-
-The rows of a batch may be in memory or on the workers of a cluster."""
+"""Data of a penalized path, in the form that solvers use, and the solvers' results."""
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import available_threads, on_host, sum_rows, sum_spans, sum_tiles
-from lodim.engine.tiles import TILE
+from lodim.engine.blocks import on_host, sum_rows
 from lodim.family import beyond_null
-from lodim.models.costnet.penalty import passes
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
+from lodim.models.costnet.training_rows import TrainingRows, rows_beside
 
 RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class PathProblem:
+class PathProblem(TrainingRows):
     """Data of a penalized path: rows, penalty and number of threads.
 
-    X holds blocks of 64 rows. A gaussian response is divided by `spread`, its standard deviation.
-    """
+    A gaussian response is divided by `spread`, its standard deviation."""
 
-    X: np.ndarray
-    given: tuple  # y (n,), weight (n,) of sum one, offset (n, K), in units of the data
-    loss: tuple  # in the form that compiled passes over the rows take
     groups: Groups
     layout: Layout
-    spread: float
-    threads: int
-    null: np.ndarray  # (K,) intercepts of the null model, in units of the data
-    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's intercept
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
         """Return the data of a penalized path for a batch of rows."""
         given = rows_beside(batch, family.n_scores)
-        return cls(
-            X=batch.X,
-            given=given,
-            loss=family.kernel_loss(*given[:2]) if family.n_scores == 1 else passes.SOFTMAX,
-            groups=groups,
-            layout=Layout.from_groups(groups),
-            spread=_spread(*given) if family.name == "gaussian" else 1.0,
-            threads=available_threads() if threads is None else threads,
-            null=family.null_intercept(*given),
-            absent=family.absent(*given[:2]),
-        )
-
-    @cached_property
-    def y(self):
-        """Response in blocks of 64 rows, (n_tiles, 64); a gaussian one has standard deviation 1."""
-        return self._tiles(self.given[0], self.spread)
-
-    @cached_property
-    def weight(self):
-        """Row weights in blocks of 64 rows, (n_tiles, 64)."""
-        return self._tiles(self.given[1])
-
-    @property
-    def offset(self):
-        """Offset of the scores in units of the scaled response, (n_tiles, K, 64).
-
-        Rows are in blocks of 64; each call makes a new array."""
-        return self._tiles(self.given[2], self.spread)
-
-    def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows.
-
-        If the rows are on the workers of a cluster, the result is too."""
-        if on_host(self.X):
-            return passes.padded(values, len(self.X), spread)
-        there = self.X.column(values)
-        return there if spread == 1.0 else there.map(np.divide, spread)
-
-    @property
-    def n_scores(self):
-        """Number of scores per row: K for K classes, otherwise 1."""
-        return self.given[2].shape[1]
+        spread = _spread(*given) if family.name == "gaussian" else 1.0
+        penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
+        return cls.from_given(batch.X, given, family, spread, threads, **penalty)
 
     @cached_property
     def free_columns(self):
@@ -97,50 +47,27 @@ class PathProblem:
 
         Slopes are for penalized, then for unpenalized coefficients; moments have the latter first.
         """
-        columns = np.r_[self.free_columns, self.columns]
-        work = partial(passes.quadratic, spread=self.spread, columns=columns, threads=self.threads)
-        found = sum_spans(work, self.X, len(self.given[0]), *self.given)
-        ends = 2, 3 + self.X.shape[1]
-        G = found[ends[1] :].reshape(1, 1, len(columns), len(columns))
-        return float(found[0]), *self._by_kind(found[None, ends[0] : ends[1]]), G
+        columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
+        loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
+        return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
         """Return the loss at scores f, minus its gradient, and the curvature of the dual objective.
 
         The gradient has two parts: (K, A) for penalized and (K, F) for unpenalized coefficients."""
-        work = partial(passes.at_scores, loss=self.loss, threads=self.threads)
-        found = sum_tiles(work, self.X, self.y, self.weight, f)
-        gradient = found[2:].reshape(self.n_scores, -1)
-        hold_absent(gradient, self.absent)
-        return float(found[0]), *self._by_kind(gradient), float(found[1])
+        loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
+        return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns):
         """Return second moments (K, K, C, C) of C columns, weighted by curvatures of the loss.
 
         f are the linear predictors at which the curvatures are taken."""
-        known = {"loss": self.loss, "columns": columns, "threads": self.threads}
-        work = partial(passes.curved_moments, **known)
-        G = sum_tiles(work, self.X, self.y, self.weight, f)
-        if self.absent.any():  # as if the others were all: what they share changes no probability
-            G[self.absent] = G[:, self.absent] = 0.0
-            each = np.arange(len(G))
-            G[each, each] -= G.sum(axis=1)
-        return G
-
-    def _by_kind(self, g):
-        """Split a gradient (K, 1 + p) into those of penalized and unpenalized coefficients.
-
-        The parts are (K, A) and (K, F); the intercept comes first in g."""
-        return g.take(self._at[0], axis=1), g.take(self._at[1], axis=1)
+        return self.derivatives(f, columns, self.n_scores**2)[2]
 
     @cached_property
     def _at(self):
         """Positions of penalized and of unpenalized coefficients in (1 + p,), intercept first."""
         return 1 + self.columns, 1 + self.free_columns
-
-    def scores_after(self, f, columns, step):
-        """Return the scores after a change `step` (K, C) of the coefficients of C columns."""
-        return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
     def by_column(self, w, b):
         """Return coefficients by column, (K, 1 + p), the intercept first.
@@ -291,15 +218,6 @@ class ReducedQuadratic:
         return (matrix @ v.ravel()).reshape(len(v), -1)
 
 
-def hold_absent(slopes, absent):
-    """Set slopes or a step (K, ...) to zero for classes without rows, in place; centre the others.
-
-    `absent` (K,) marks classes without rows, whose coefficients would diverge."""
-    if absent.any():
-        slopes[absent] = 0.0
-        slopes[~absent] -= slopes[~absent].mean(axis=0)
-
-
 def _spread(y, weight, offset):
     """Return the standard deviation of a numeric response minus its offset; 1 if it is 0."""
     n = len(y)
@@ -322,16 +240,6 @@ def _pseudo_inverse(M, J):
     return (vector / value[good]) @ vector.T, float(share[good].min(initial=1.0))
 
 
-def rows_beside(batch, n_scores):
-    """Return response (n,), weight (n,) of sum one, and offset (n, K) of a batch of rows.
-
-    If the features are on workers of a cluster, the workers compute these arrays from their data.
-    """
-    if on_host(batch.X):
-        return _rows(batch, n_scores)
-    return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))
-
-
 def batch_beyond_null(batch, family):
     """Return the batch of rows with offset and null model subtracted from a numeric response.
 
@@ -346,34 +254,3 @@ def batch_beyond_null(batch, family):
         X = batch.X
         X.know(y, X.column(batch.y).map(beyond_null, X.column(batch.offset), level))
     return replace(batch, y=y, offset=None), level
-
-
-def _rows(batch, n_scores):
-    return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
-
-
-def _known_rows(batch, n_scores):
-    """Return the rows of a batch, after telling a cluster's workers where weight and offset are."""
-    y, weight, offset = _rows(batch, n_scores)
-    batch.X.know(weight, _weight_tiles(batch))
-    batch.X.know(offset, _offset_tiles(batch, n_scores))
-    return y, weight, offset
-
-
-def _weight_tiles(batch):
-    """Return the batch's row weights in blocks of 64 rows on the workers, (n_tiles, 64)."""
-    X = batch.X
-    if batch.weights is None:
-        return X.constant(float(batch.weight[0]))
-    return X.column(batch.weights).map(np.divide, max(batch.weight_sum, 1e-300))
-
-
-def _offset_tiles(batch, n_scores):
-    """Return the batch's offsets in blocks of 64 rows on the workers, (n_tiles, K, 64)."""
-    return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
-
-
-def _of_scores(offset, n_scores):
-    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K linear predictors."""
-    offset = offset[:, None] if offset.ndim == 2 else offset
-    return np.zeros((len(offset), n_scores, TILE)) + offset

@@ -13,9 +13,9 @@ from lodim.models.costnet.penalty.problem import (
     PathSolution,
     PenaltyPath,
     ReducedQuadratic,
-    hold_absent,
 )
 from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
+from lodim.models.costnet.training_rows import hold_absent
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
 LEVEL = 1e-10  # slope of free coefficients that counts as zero

@@ -161,7 +161,7 @@ def _losses(recipes, results, test, family):
     A recipe is a model that can be fitted again; results are the models found with those rows."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
-    most = family.most_deviance(np.append(results.search.refits.data.y, test.y))
+    most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
     out = np.full((len(recipes), test.n), np.inf)
     for v, recipe in enumerate(recipes):
         made = recipe.fitted_to(results)

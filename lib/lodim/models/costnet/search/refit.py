@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from lodim.engine.blocks import single_blas
-from lodim.models.costnet.penalty.problem import hold_absent
 from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
 
@@ -41,24 +40,16 @@ class Quadratic:
         """Return the approximation at a model with intercept (K,) and coefficients (r, K).
 
         `on` are the model's r columns."""
-        XX, Xs, Xr, total, level = data.sum(_moments, intercept, on, coef)
-        total = max(total, 1e-300)
-        mean, level = Xs / total, level / total
-        gram = XX - np.outer(mean, Xs)
-        target = Xr - np.outer(Xs, level)
+        theta = np.zeros((1 + len(data.columns), len(intercept)))
+        theta[0], theta[1 + on] = intercept, coef
+        _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
+        total = max(G[0, 0, 0, 0], 1e-300)
+        mean, level = G[0, 0, 0, 1:] / total, slope[:, 0] / total
+        gram = G[0, 0, 1:, 1:] - np.outer(mean, G[0, 0, 0, 1:])
+        target = slope[:, 1:].T - np.outer(G[0, 0, 0, 1:], level)
         if len(on):
             target += gram[:, on] @ coef
         return cls(gram, target, mean)
-
-
-def _moments(data, intercept, on, coef):
-    """Return moments of all columns at a model, and sums of curvatures and of residuals.
-
-    Moments are products of columns weighted by curvature, their sums, and products with residuals.
-    """
-    residual, scale = data.derivatives(data.scores(intercept, on, coef))
-    found = data.moments(np.arange(len(data.columns)), scale, residual)
-    return *found, scale.sum(), residual.sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +66,10 @@ class Refits:
     @classmethod
     def from_data(cls, data, near=None):
         """Return a store of unpenalized models of the rows `data`, in which none is fitted yet."""
-        level = data.family.null_intercept(data.y, data.weight, data.offset)
-        nothing = np.empty(0, np.int64), np.zeros((0, len(level)))
+        nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
-            rounded = data.offset[0] + level - data.offset[0]  # rounded as within a row's score
-            null = Refit(rounded, nothing[1], data.deviance(level, *nothing))
-            at_null = Quadratic.from_model(data, level, *nothing)
+            null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
+            at_null = Quadratic.from_model(data, data.null, *nothing)
         return cls(data, null, at_null, {}, {}, near)
 
     def __call__(self, on):
@@ -238,43 +227,12 @@ def _derivatives_at(data, on, theta, ridge):
 
     theta (1 + r, K) has the intercepts and the coefficients of r columns `on`; ridge (1 + r, 1 +
     r)."""
-    value, slope, bend = data.sum(_derivatives, on, theta)
+    K, size = data.n_scores, theta.size
+    value, slope, G = data.at_model(theta, on, K**2)
+    np.einsum("kkab->kab", G)[:] += ridge
+    bend = G.transpose(2, 0, 3, 1).reshape(size, size)
     # A constant added to all classes' scores has no effect: give it a curvature.
-    bend += np.kron(ridge, np.eye(theta.shape[1]))
-    bend.flat[:: len(bend) + 1] += 1e-12
-    hold_absent(slope.T, data.absent)
-    slope = slope - ridge @ theta
-    if data.absent.any():  # classes without rows keep their coefficients
-        slope[:, data.absent] = 0.0
-        fixed = np.tile(data.absent, len(theta))
-        bend[fixed] = bend[:, fixed] = 0.0
-        bend[fixed, fixed] = 1.0
+    bend.flat[:: size + 1] += 1e-12
+    slope = slope.T - ridge @ theta
+    slope[:, data.absent] = 0.0  # classes without rows keep their coefficients
     return value + 0.5 * float((theta * (ridge @ theta)).sum()), slope, bend
-
-
-def _derivatives(data, on, theta):
-    """Return half the mean deviance at theta (1 + r, K), minus its gradient, and its Hessian.
-
-    theta has the intercepts and the coefficients of r columns `on` for K linear predictors."""
-    q, K = theta.shape
-    value, slope = 0.0, np.zeros((q, K))
-    bend, crossed = np.zeros((q, K, q, K)), np.zeros((q * K, q * K))
-    for rows, X in data.blocks(on, ones=1):
-        score = data.offset[rows] + (theta.T @ X).T
-        weight = data.weight[rows]
-        value += 0.5 * float(weight @ data.family.deviance(data.y[rows], score))
-        if K == 1:
-            residual, curvature = data.derivatives(score, rows)
-            slope += X @ residual
-            rooted = X * np.sqrt(curvature)
-            bend[:, 0, :, 0] += rooted @ rooted.T
-            continue
-        mean = data.family.mean(score)
-        slope += X @ data.residual(mean, rows)
-        for k, root in enumerate(np.sqrt(weight[:, None] * mean).T):
-            rooted = X * root
-            bend[:, k, :, k] += rooted @ rooted.T
-        # The covariance of two classes' indicators.
-        shared = (X[:, None] * (np.sqrt(weight)[:, None] * mean).T).reshape(q * K, -1)
-        crossed += shared @ shared.T
-    return value, slope, bend.reshape(q * K, q * K) - crossed

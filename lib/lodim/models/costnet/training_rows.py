@@ -1,0 +1,145 @@
+"""Training rows of costnet: losses, slopes and second moments of models, by passes over the rows.
+
+The rows of a batch may be in memory or on the workers of a cluster. Blocks of 64 rows are called
+tiles: X is (n_tiles, p, 64). Column -1 is the intercept."""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from lodim.engine.blocks import available_threads, on_host, sum_tiles
+from lodim.engine.tiles import TILE
+from lodim.models.costnet.penalty import passes
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows that models are fitted to; the response is divided by `spread`."""
+
+    X: np.ndarray  # in blocks of 64 rows
+    given: tuple  # y (n,), weight (n,) of sum one, offset (n, K), in units of the data
+    family: Any
+    loss: tuple  # in the form that compiled passes over the rows take
+    spread: float
+    threads: int
+    null: np.ndarray  # (K,) intercepts of the null model, in units of the data
+    absent: np.ndarray  # (K,) bool, classes without rows; they keep the null model's intercept
+
+    @classmethod
+    def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
+        """Return the rows X with response, weight and offset `given`; `fields` are a subclass's."""
+        return cls(
+            X=X,
+            given=given,
+            family=family,
+            loss=family.kernel_loss(*given[:2]) if family.n_scores == 1 else passes.SOFTMAX,
+            spread=spread,
+            threads=available_threads() if threads is None else threads,
+            null=family.null_intercept(*given),
+            absent=family.absent(*given[:2]),
+            **fields,
+        )
+
+    @cached_property
+    def y(self):
+        """Response divided by `spread`, in blocks of 64 rows, (n_tiles, 64)."""
+        return self._tiles(self.given[0], self.spread)
+
+    @cached_property
+    def weight(self):
+        """Row weights in blocks of 64 rows, (n_tiles, 64)."""
+        return self._tiles(self.given[1])
+
+    @property
+    def offset(self):
+        """Offset divided by `spread`, in blocks of 64 rows, (n_tiles, K, 64), as a new array."""
+        return self._tiles(self.given[2], self.spread)
+
+    def _tiles(self, values, spread=1.0):
+        """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows.
+
+        If the rows are on the workers of a cluster, the result is too."""
+        if on_host(self.X):
+            return passes.padded(values, len(self.X), spread)
+        there = self.X.column(values)
+        return there if spread == 1.0 else there.map(np.divide, spread)
+
+    @property
+    def n_scores(self):
+        """Number of scores per row: K for K classes, otherwise 1."""
+        return self.given[2].shape[1]
+
+    def derivatives(self, f, columns, curvatures=0, step=None):
+        """Return the loss, minus its gradient (K, C), its second moments, and the dual's curvature.
+
+        They are for the coefficients of C columns, at linear predictors f plus the columns times
+        `step` (K, C). Second moments are (K, K, C, C) for `curvatures` = K^2, (1, 1, C, C) by one
+        mean curvature per row for 1, and empty for 0. The loss is half the mean deviance."""
+        known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
+        known["step"] = None if step is None else np.ascontiguousarray(step)
+        work = partial(passes.derivatives, **known, threads=self.threads)
+        found = sum_tiles(work, self.X, self.y, self.weight, f)
+        K, C, J = self.n_scores, len(columns), round(curvatures**0.5)
+        gradient, G = found[2 : 2 + K * C].reshape(K, C), found[2 + K * C :].reshape(J, J, C, C)
+        hold_absent(gradient, self.absent)
+        if J == K and self.absent.any():  # as if the others were all, with the same probabilities
+            G[self.absent] = G[:, self.absent] = 0.0
+            each = np.arange(K)
+            G[each, each] -= G.sum(axis=1)
+        return float(found[0]), gradient, G, float(found[1])
+
+    def scores_after(self, f, columns, step):
+        """Return the scores after a change `step` (K, C) of the coefficients of C columns."""
+        return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
+
+
+def hold_absent(slopes, absent):
+    """Set slopes or a step (K, ...) to zero for classes without rows, in place; centre the others.
+
+    `absent` (K,) marks classes without rows, whose coefficients would diverge."""
+    if absent.any():
+        slopes[absent] = 0.0
+        slopes[~absent] -= slopes[~absent].mean(axis=0)
+
+
+def rows_beside(batch, n_scores):
+    """Return response (n,), weight (n,) of sum one, and offset (n, K) of a batch of rows.
+
+    If the features are on workers of a cluster, the workers compute these arrays from their data.
+    """
+    if on_host(batch.X):
+        return _rows(batch, n_scores)
+    return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))
+
+
+def _rows(batch, n_scores):
+    return np.asarray(batch.y, np.float64), batch.weight, batch.offsets(n_scores)
+
+
+def _known_rows(batch, n_scores):
+    """Return the rows of a batch, after telling a cluster's workers where weight and offset are."""
+    y, weight, offset = _rows(batch, n_scores)
+    batch.X.know(weight, _weight_tiles(batch))
+    batch.X.know(offset, _offset_tiles(batch, n_scores))
+    return y, weight, offset
+
+
+def _weight_tiles(batch):
+    """Return the batch's row weights in blocks of 64 rows on the workers, (n_tiles, 64)."""
+    X = batch.X
+    if batch.weights is None:
+        return X.constant(float(batch.weight[0]))
+    return X.column(batch.weights).map(np.divide, max(batch.weight_sum, 1e-300))
+
+
+def _offset_tiles(batch, n_scores):
+    """Return the batch's offsets in blocks of 64 rows on the workers, (n_tiles, K, 64)."""
+    return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
+
+
+def _of_scores(offset, n_scores):
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K linear predictors."""
+    offset = offset[:, None] if offset.ndim == 2 else offset
+    return np.zeros((len(offset), n_scores, TILE)) + offset
