@@ -419,12 +419,14 @@ class GbmapClassifier(
     model="gbmap",
     without=PARAMETERS,
     chooses="lambda_ (and m, if open)",
+    own={"family": None},
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
     It predicts by a sum of learners (softplus functions of linear combinations of features), up to
-    K for K classes in each of m stages. transform() gives the learners' outputs, whose L1 distance
-    ignores features irrelevant to y.
+    K for K classes in each of m stages. family="ordinal" is for classes in order: numbers, or an
+    ordered pandas category; it has one learner in each stage. transform() gives the learners'
+    outputs, whose L1 distance ignores features irrelevant to y.
     """
 
 

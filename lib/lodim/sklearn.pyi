@@ -101,6 +101,7 @@ class GbmapClassifier(_Classifier, _Transformer, BaseEstimator):
     def __init__(
         self,
         *,
+        family: Literal["ordinal"] | None = None,
         formula: str | None = None,
         new_levels: NewLevels = "error",
         cv: Any = None,

@@ -99,7 +99,7 @@ def learners(p, activation, K, M=3):
     rng = np.random.default_rng(p)
     return WeakLearners(
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
-        1 + np.arange(M) // K, 4.0, activation, 2.5, K,
+        1 + np.arange(M) // K, 4.0, activation, 2.5, K, np.zeros((M, 0)),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def directions(monotone, design, family):
     monotone : dict column name -> "increasing" or "decreasing". Raises ArgumentError if the column
         also occurs in another term.
     """
-    if family.n_scores > 1:
+    if family.n_functions > 1:
         raise ArgumentError(
             f"monotone= needs a numeric response or two classes, not {family.n_scores} classes: "
             "leave monotone= out"

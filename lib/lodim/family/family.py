@@ -41,6 +41,11 @@ class Family:
         """Return the number of linear predictors to estimate; a class may be the reference."""
         return self.n_scores
 
+    @property
+    def n_functions(self):
+        """Return the number of linear predictors that differ by more than a constant."""
+        return 1 if self.shared_slopes else self.n_scores
+
     @staticmethod
     def contains(y):
         """Return whether responses y are allowed in the family, (n,)."""

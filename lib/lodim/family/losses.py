@@ -15,6 +15,9 @@ from lodim.family.gaussian import loss_slope as squared
 from lodim.family.huber import HUBER
 from lodim.family.huber import curvature as huber_curvature
 from lodim.family.huber import loss_slope as huber
+from lodim.family.ordinal import ORDERED
+from lodim.family.ordinal import curvature as ordered_curvature
+from lodim.family.ordinal import loss_slope as ordered
 from lodim.family.power import POWER
 from lodim.family.power import curvature as power_curvature
 from lodim.family.power import loss_slope as power
@@ -26,10 +29,8 @@ _SQUARED = SQUARED[0]
 
 
 @scalar
-def loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss at the score f, and its derivative in f.
-
-    loss : tuple of the family's code and its parameters"""
+def _loss_slope(loss, y, f, weight):
+    """Return `loss_slope` of all families but ordered classes, whose logarithm is slow in loops."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -42,10 +43,16 @@ def loss_slope(loss, y, f, weight):
 
 
 @scalar
-def curvature(loss, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the score f.
+def loss_slope(loss, y, f, weight):
+    """Return a row's weighted loss at the score f, and its derivative in f.
 
     loss : tuple of the family's code and its parameters"""
+    return ordered(y, f, weight) if loss[0] == ORDERED else _loss_slope(loss, y, f, weight)
+
+
+@scalar
+def _curvature(loss, y, f, weight):
+    """Return `curvature` of all families but ordered classes."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:
@@ -57,14 +64,26 @@ def curvature(loss, y, f, weight):
     return logistic_curvature(y, f, weight)
 
 
+@scalar
+def curvature(loss, y, f, weight):
+    """Return the second derivative of a row's weighted loss in the score f.
+
+    loss : tuple of the family's code and its parameters"""
+    return ordered_curvature(y, f, weight) if loss[0] == ORDERED else _curvature(loss, y, f, weight)
+
+
 # Compilers take the choice of the loss out of these loops: each loss has its own fast loop.
 @scalar
 def tile_loss_slope(loss, y, f, weight, value, slope):
     """Write the weighted loss of each of 64 rows to `value`, and its derivative in f to `slope`.
 
     loss : tuple of the family's code and its parameters; f : linear predictors"""
-    for i in range(TILE):
-        value[i], slope[i] = loss_slope(loss, y[i], f[i], weight[i])
+    if loss[0] == ORDERED:
+        for i in range(TILE):
+            value[i], slope[i] = ordered(y[i], f[i], weight[i])
+    else:
+        for i in range(TILE):
+            value[i], slope[i] = _loss_slope(loss, y[i], f[i], weight[i])
 
 
 @scalar
@@ -72,8 +91,12 @@ def tile_curvature(loss, y, f, weight, out):
     """Write the second derivative of each of 64 rows' weighted loss in the score f to `out`.
 
     loss : tuple of the family's code and its parameters"""
-    for i in range(TILE):
-        out[i] = curvature(loss, y[i], f[i], weight[i])
+    if loss[0] == ORDERED:
+        for i in range(TILE):
+            out[i] = ordered_curvature(y[i], f[i], weight[i])
+    else:
+        for i in range(TILE):
+            out[i] = _curvature(loss, y[i], f[i], weight[i])
 
 
 def rows(loss, y, f, weight):

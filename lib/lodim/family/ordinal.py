@@ -1,15 +1,48 @@
 """Classes in an order: cumulative logit, with one score per boundary between classes."""
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit
 
-from lodim.engine.blocks import sum_rows
+from lodim.engine.blocks import single_blas, sum_rows
+from lodim.engine.compiled import scalar
+from lodim.engine.scalar_math import exp_negative, like
 from lodim.errors import DataError
 from lodim.family.binomial import Binomial
-from lodim.family.family import RAREST, Family, beside_offset
+from lodim.family.binomial import curvature as logistic_curvature
+from lodim.family.binomial import loss_slope as logistic
+from lodim.family.family import RAREST, Family, mean_deviance
 from lodim.text import first_few
+
+ORDERED = 5  # the code of the loss, which has no parameters
+STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
+
+
+@scalar
+def loss_slope(y, f, weight):
+    """Return a row's weighted loss -log P(class), and its derivative in f.
+
+    See `Ordinal.margin` for y and f. A class between two boundaries has y = 1 + h and
+    P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)); the loss of f is a sum of two log-losses."""
+    one, zero = like(1.0, f), like(0.0, f)
+    if y <= one:
+        return logistic(y, f, weight)
+    h = y - one
+    low, rise = logistic(one, f + h, weight)
+    high, fall = logistic(zero, f - h, weight)
+    share = max(one - exp_negative(-(h + h)), like(RAREST, f))
+    return low + high - weight * like(math.log(share), f), rise + fall
+
+
+@scalar
+def curvature(y, f, weight):
+    """Return the second derivative of a row's weighted loss in f; see `loss_slope`."""
+    h = max(y - like(1.0, f), like(0.0, f))
+    share = like(1.0, f) if h > like(0.0, f) else like(0.5, f)  # of an outer class: one log-loss
+    return share * (logistic_curvature(y, f + h, weight) + logistic_curvature(y, f - h, weight))
 
 
 @dataclass(frozen=True)
@@ -29,6 +62,20 @@ class Ordinal(Family):
     shared_slopes = True
 
     most_deviance = Binomial.most_deviance
+
+    def kernel_loss(self, y, weight):
+        return ORDERED, 0.05, 0.0, 0.0, 0.0
+
+    def margin(self, y, score):
+        """Return response and linear predictor f of the loss with one f per row, (n,) each.
+
+        f is the middle of the linear predictors of a class's two boundaries, and h half of their
+        difference. The response is 0 for the first class, 1 for the last one, otherwise 1 + h."""
+        code, rows = y.astype(int), np.arange(len(y))
+        above = score[rows, np.maximum(code - 1, 0)]
+        below = score[rows, np.minimum(code, self.n_scores - 1)]
+        response = np.where(code == 0, 0.0, 1.0 + 0.5 * (above - below))
+        return response, 0.5 * (above + below)
 
     def deviance(self, y, score):
         above, below = self._bounds(y, score)
@@ -90,16 +137,57 @@ class Ordinal(Family):
             return np.bincount(y[i].astype(int), weight[i], self.n_scores + 1)
 
         start = self.score(np.maximum(sum_rows(shares, len(y)), RAREST)[None])[0]
-        if not offset.any():
-            return start
-        # The first score and the logarithms of the falls to the others keep their order.
-        falls = np.log(np.maximum(-np.diff(start), RAREST))
-        return beside_offset(self, y, weight, offset, np.append(start[:1], falls), _falling)
+        return start + self.moved(y, weight, offset + start) if offset.any() else start
+
+    def tied(self, present):
+        """Return a number per boundary, equal for those that only classes without rows separate.
+
+        present : (K,) whether a class has rows; at least one boundary must have rows on both
+            sides"""
+        return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
+
+    def moved(self, y, weight, score):
+        """Return what to add to each linear predictor so that the deviance is minimal, (K - 1,).
+
+        Newton's method with step halving; weights sum to one."""
+        change, present = np.zeros(self.n_scores), ~self.absent(y, weight)
+        if present.sum() < 2:
+            return change
+        T = np.eye(present.sum() - 1)[self.tied(present)]
+
+        def sums(i):
+            mean = self.mean(score[i] + change)
+            u, above = self.slopes(y[i], mean)
+            slope = weight[i][:, None] * u
+            bend = np.diag((slope * (1.0 - 2.0 * above)).sum(axis=0))
+            return np.vstack([slope.T @ u - bend, slope.sum(axis=0)])
+
+        with single_blas():
+            loss = mean_deviance(self, y, weight, score, change)
+            for _ in range(STEPS):
+                *H, slope = sum_rows(sums, len(y))
+                step = T @ np.linalg.lstsq(T.T @ H @ T, slope @ T, rcond=None)[0]
+                for _ in range(HALVINGS):
+                    tried = mean_deviance(self, y, weight, score, change + step)
+                    if tried <= loss:
+                        break
+                    step = 0.5 * step
+                else:
+                    break
+                gain, loss, change = loss - tried, tried, change + step
+                if gain <= 1e-15 * loss:
+                    break
+        return change
 
 
 def _tails(mean):
     """Return the probabilities of the classes below and above each boundary, (n, K - 1) each."""
     return np.cumsum(mean[:, :-1], axis=1), np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+
+
+def threshold_names(levels):
+    """Return names of the thresholds between ordered classes, such as "low|high"."""
+    return [f"{a}|{b}" for a, b in pairwise(levels)]
 
 
 def check_order(name, levels, in_order):
@@ -115,8 +203,3 @@ def check_order(name, levels, in_order):
             f"family 'ordinal' needs at least three classes in order, but the response {name!r} "
             f"has {first_few(levels or ())}; use family 'binomial'"
         )
-
-
-def _falling(x):
-    """Return decreasing linear predictors: x[0] first; the falls are exp() of the next entries."""
-    return x[0] - np.append(0.0, np.cumsum(np.exp(np.clip(x[1:], -50.0, 50.0))))

@@ -218,7 +218,9 @@ def _tidy(fit, found, level):
     if pair:
         frame["value_2"] = [value[1] for value in found.values]
     if K > 1:
-        frame = pd.concat([frame.assign(**{"class": name}) for name in fit.levels])
+        of_classes = len(fit.levels) == K  # ordered classes have one linear predictor less
+        names = fit.levels if of_classes else fit.family.score_names(fit.levels)
+        frame = pd.concat([frame.assign(**{"class": name}) for name in names])
     frame["estimate"] = found.estimate.T.ravel()
     low = high = error = np.full(q * K, np.nan)
     if len(found.replicates):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from lodim.design.factors import Missing, Numeric, needs
 from lodim.engine import row_keys
@@ -130,10 +131,16 @@ class Question:
     def _gradient(self, fit, rows):
         """Return derivatives (n, K, p) of predictions with respect to features; NaN if unknown."""
         batch = rows.batch(fit.design)
-        gradient = fit._predict(batch, "local")[0].reshape(batch.n, fit.family.n_scores, -1)
+        family = fit.family
+        gradient = fit._predict(batch, "local")[0].reshape(batch.n, family.n_functions, -1)
+        gradient = np.repeat(gradient, family.n_scores // family.n_functions, axis=1)
         if self.type == "response" and fit.levels is not None:
-            p = fit.family.mean(fit._score(batch)).reshape(batch.n, -1)
-            if p.shape[1] == 1:
+            p = family.mean(fit._score(batch)).reshape(batch.n, -1)
+            if family.shared_slopes:
+                above = expit(fit._score(batch))  # probabilities of classes above a boundary
+                steep = (above * (1.0 - above))[:, :, None] * gradient
+                gradient = -np.diff(steep, axis=1, prepend=0.0, append=0.0)
+            elif p.shape[1] == 1:
                 gradient = (p * (1.0 - p))[:, :, None] * gradient
             else:
                 mean = np.einsum("nk,nkp->np", p, gradient)[:, None]

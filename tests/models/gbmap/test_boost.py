@@ -187,7 +187,7 @@ def learners(p, activation, beta, K=2, M=6, seed=0):
     rng = np.random.default_rng(seed)
     return WeakLearners(
         rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0, -1.0], M), np.arange(M) % K,
-        1 + np.arange(M) // K, beta, activation, 2.5, K,
+        1 + np.arange(M) // K, beta, activation, 2.5, K, np.zeros((M, 0)),
     )  # fmt: skip
 
 

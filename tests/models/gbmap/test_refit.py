@@ -37,7 +37,7 @@ class Case:
         M = 2 * K
         self.learners = WeakLearners(
             rng.normal(size=(M, 2 + p)), np.resize([1.0, -1.0], M), np.arange(M) % K,
-            1 + np.arange(M) // K, 4.0, 0, 1.0, K,
+            1 + np.arange(M) // K, 4.0, 0, 1.0, K, np.zeros((M, 0)),
         )  # fmt: skip
         self.ridge = np.r_[0.0, 0.0, np.full(p, 0.1)]
         rows = np.arange(n)

@@ -51,6 +51,7 @@ DAMPED = 0.1  # share of the largest curvature, added to a Hessian of few rows
 ROUND = 40  # evaluations after which the Hessian is recomputed
 MEMORY = 30  # steps that L-BFGS stores for many features
 RESOLVED = 0.25  # standard errors of the loss that ten further steps should gain
+ROUNDS, SETTLED = 100, 1e-9  # of learners and boundaries in turn; change that ends them
 LEAST_RESOLVED = 1e-6  # smallest such gain for a loss of one
 KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "grad_norm": float}
 
@@ -69,19 +70,43 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
     small_data = _SmallData(state) if state.small_data else None
-    other_signs = [None] * family.n_scores
-    for stage in count(1):
+    other_signs = [None] * family.n_functions
+
+    def fit(stage, near):
         if small_data is not None:
-            learners, log = _fit_small_data(state, small_data, stage, rng, warm_start)
+            return _fit_small_data(state, small_data, stage, rng, near)
+        return _fit_in_turn(state, stage, rng, near, other_signs, batch.X)
+
+    for stage in count(1):
+        if family.shared_slopes:
+            learners, log = _fit_ordered(state, partial(fit, stage), warm_start)
         else:
-            learners, log = _fit_in_turn(state, stage, rng, warm_start, other_signs, batch.X)
+            learners, log = fit(stage, warm_start)
         if stage == 1:  # the training score contains the null model
             learners.theta[:, 0] += state.intercept
+            learners.shift[:] += state.shift
         if eval_batch is None:
-            log["deviance"] = np.full(family.n_scores, state.deviance())
+            log["deviance"] = np.full(family.n_functions, state.deviance())
         else:
             eval_score = with_scores(eval_score, learners, eval_batch, threads)
         yield learners, log, eval_score
+
+
+def _fit_ordered(state, fit, near):
+    """Fit a learner and then the boundaries between ordered classes; return (learner, log).
+
+    With the identity they are fitted in turn until nothing changes: the model is linear. Otherwise
+    later boosts make up for it. fit(near) returns a learner and log, near is a starting point."""
+    before, total = state.score.copy(), np.zeros(state.shift.size)
+    for _ in range(ROUNDS):
+        learners, log = fit(near)
+        change = state.move_boundaries() if learners.w.any() else np.zeros_like(total)
+        total += change
+        if state.settings.softplus or np.abs(change).max() <= SETTLED:
+            break
+        near, state.score[:] = learners, before + total[:, None]
+    learners.shift[:] = total
+    return learners, log
 
 
 def with_scores(score, learners, batch, threads):
@@ -135,7 +160,7 @@ class _SmallData:
         self.start_rows = start_X, *slopes, state.starts.key
         self.way = state.loss, start_at, *self.margin, *slopes
         self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
-        self.target = np.arange(state.family.n_scores)
+        self.target = np.arange(state.family.n_functions)
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
@@ -169,7 +194,11 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
         learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
-        forward(0, 1, state.X, *learner, small_data.target[k : k + 1], small_data.score)
+        shared = state.family.shared_slopes
+        out = np.zeros((len(state.X), 1, tiles.TILE)) if shared else small_data.score
+        forward(0, 1, state.X, *learner, small_data.target[k : k + 1], out)
+        if shared:
+            small_data.score += out
         logs.append(log)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
@@ -187,7 +216,7 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     `other_signs` has per class the previous step's best learner with the sign b that lost, an
     extra starting point; it is replaced. X holds the original features.
     """
-    learners, logs = [None] * state.family.n_scores, [{}] * state.family.n_scores
+    learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
             state, stage, k, rng, warm_start, other_signs[k]
@@ -223,8 +252,9 @@ def _learners(state, theta, sign, target, stage):
 
     target (r,) are the classes to which they are added; stage is the number of the step.
     """
-    shape = *state.settings.shape, state.scale, state.family.n_scores
-    return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape)
+    shape = *state.settings.shape, state.scale, state.family.n_functions
+    shift = np.zeros((len(sign), state.shift.size))
+    return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
 
 
 def _neighbours(warm_start, stage, k, state):
@@ -410,7 +440,7 @@ def lambda_max(batch, family, settings):
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0
-    for k in range(family.n_scores):
+    for k in range(family.n_functions):
         with single_blas():
             bound = _steepest(state, k)
         largest = max(largest, np.abs(bound).max(initial=0.0))

@@ -23,7 +23,7 @@ class Reference:
     """
 
     embedding: np.ndarray = forms.real("r", "M")
-    score: np.ndarray = forms.real("r", "K")
+    score: np.ndarray = forms.real("r", "F")
     y: np.ndarray = forms.responses("r")
 
     def _check_fields(self):
@@ -71,7 +71,7 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
-    score = learners.score(*rows, threads)
+    score = learners.sums(*rows, threads)
     difference = np.abs(score - values[near].mean(axis=1)).max(axis=1)
     return {"difference": difference, "distance": distance.mean(axis=1)}
 

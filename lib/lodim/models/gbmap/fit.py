@@ -234,8 +234,8 @@ class GbmapFit(Fit):
         1  model_year     0.720         0.737         2.659             2.722
         """
         scale, e = self.design.scale, self.effects
-        frame = pd.DataFrame({"term": list(self.design.names) * self.family.n_scores})
-        if self.family.n_scores > 1:
+        frame = pd.DataFrame({"term": list(self.design.names) * self.family.n_functions})
+        if self.family.n_functions > 1:
             frame.insert(0, "level", np.repeat(np.array(self.levels, object), len(scale)))
         frame["estimate"] = (e.mean / scale).ravel()
         frame["estimate_abs"] = (e.mean_abs / scale).ravel()
@@ -267,7 +267,7 @@ class GbmapFit(Fit):
         """
         e = self.estimates
         frame = pd.DataFrame({"boost": e.stage})
-        if self.family.n_scores > 1:
+        if self.family.n_functions > 1:
             frame["level"] = np.array(self.levels, dtype=object)[e.target]
         frame["a"], frame["b"] = e.scale * e.theta[:, 0], e.sign.astype(int)
         frame["norm"] = e.scale * np.linalg.norm(e.w, axis=1)
@@ -554,12 +554,12 @@ class GbmapFit(Fit):
     def _coordinates(self):
         """Names of the learners: f1, f2, ...; with several classes f1[level], ...."""
         e = self.estimates
-        if self.family.n_scores == 1:
+        if self.family.n_functions == 1:
             return [f"f{j}" for j in e.stage]
         return [f"f{j}[{self.levels[k]}]" for j, k in zip(e.stage, e.target, strict=True)]
 
     def _by_level(self, names):
-        if self.family.n_scores == 1:
+        if self.family.n_functions == 1:
             return list(names)
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 

@@ -20,7 +20,7 @@ from lodim.export.expression import call, weighted
 from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, effects, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles per chunk; bounds the memory of predictions
-BY_LEARNER = ("theta", "sign", "target", "stage")  # fields with one entry per learner
+BY_LEARNER = ("theta", "sign", "target", "stage", "shift")  # fields with one entry per learner
 
 
 LOG = {  # fields of the log, with one entry per learner
@@ -51,17 +51,20 @@ class WeakLearners:
 
     theta (M, 2 + p) is (a, intercept, w); sign (M,) is b. target is the linear predictor (class) to
     which a learner is added, stage its boosting step from 1, scale the standard deviation of a
-    numeric response (else 1). Argument `tiles`: features (n_tiles, p, 64) in blocks of 64 rows.
+    numeric response (else 1). All T linear predictors of ordered classes are the learners' sum plus
+    the sum of shift (M, T); otherwise T = 0. Argument `tiles`: features (n_tiles, p, 64) in blocks
+    of 64 rows.
     """
 
     theta: np.ndarray = forms.real("M", "2 + p")
     sign: np.ndarray = forms.real("M", least=-1, most=1)
-    target: np.ndarray = forms.whole("M", most="K - 1")
+    target: np.ndarray = forms.whole("M", most="F - 1")
     stage: np.ndarray = forms.ascending(forms.whole("M", least=1))
     beta: float = forms.real(least=forms.TINY)
     activation: int = forms.choice(SOFTPLUS, IDENTITY)
     scale: float = forms.real(least=forms.TINY)
-    n_scores: int = forms.size("K")
+    n_scores: int = forms.size("F")
+    shift: np.ndarray = forms.real("M", "T")
 
     @classmethod
     def concatenate(cls, parts):
@@ -87,7 +90,12 @@ class WeakLearners:
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Return the K linear predictors, sums of learners, (n, K), without the offset (Eq. 1)."""
+        """Return the K linear predictors, (n, K), without the offset (Eq. 1)."""
+        total = self.sums(tiles, n, threads, engine)
+        return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
+
+    def sums(self, tiles, n, threads=1, engine="cpu"):
+        """Return the sums of the learners of each class, (n, F); F = 1 for ordered classes."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -141,12 +149,13 @@ class WeakLearners:
 class Effects:
     """Averages over the training rows, for standardized features; NaN in the fit of first(m).
 
-    mean, mean_abs : slope of each linear predictor (K) by each feature, and absolute slope
+    mean, mean_abs : slope of each linear predictor (F; one for ordered classes) by each feature,
+        and absolute slope
     active : share of rows with intercept_j + w_j'x > 0, for each learner j
     """
 
-    mean: np.ndarray = forms.real("K", "p", nan=True)
-    mean_abs: np.ndarray = forms.real("K", "p", nan=True)
+    mean: np.ndarray = forms.real("F", "p", nan=True)
+    mean_abs: np.ndarray = forms.real("F", "p", nan=True)
     active: np.ndarray = forms.real("M", least=0, most=1)
 
     @classmethod
@@ -243,4 +252,7 @@ def score_nodes(learners, features, offset):
         bias[k] += learners.scale * theta[0]
         parts[k][0].append(size)
         parts[k][1].append(learner)
+    if learners.shift.shape[1]:
+        bias = [bias[0] + shift for shift in learners.shift.sum(axis=0)]
+        parts = parts * len(bias)
     return [weighted(b, *part, "score") for b, part in zip(bias, parts, strict=True)]

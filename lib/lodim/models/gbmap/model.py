@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lodim.design.monotone import directions
+from lodim.engine.workers import WorkerTiles
+from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost, refit
@@ -33,7 +35,7 @@ class Gbmap(Model):
 
     name = "gbmap"
     reference = REFERENCE
-    families = (*Model.families, "poisson", "gamma", "tweedie", "quantile", "huber")
+    families = (*Model.families, "poisson", "gamma", "tweedie", "quantile", "huber", "ordinal")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
     stage_setting = "m"
@@ -56,13 +58,15 @@ class Gbmap(Model):
     def validate(self, problem):
         """Raise if the data do not suit the model; fill in `monotone` (a sign per column) and m."""
         problem = super().validate(problem)
+        if problem.family.shared_slopes:
+            problem = _on_cpu(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
             problem = replace(problem, settings=replace(problem.settings, monotone=way))
         settings = problem.settings
         if not (settings.joint and settings.m is None):
             return problem
-        m = refit.count_learners(problem.batch, problem.family.n_scores) or refit.ROUND[0]
+        m = refit.count_learners(problem.batch, problem.family.n_functions) or refit.ROUND[0]
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
@@ -92,13 +96,24 @@ class Gbmap(Model):
 MODEL = Gbmap()
 
 
+def _on_cpu(problem):
+    """Return the problem with engine="cpu" instead of "auto"; raise if it asks for other engines.
+
+    For ordered classes, boundaries between classes are only moved in memory."""
+    given = {"engine='cuda'": problem.settings.engine == "cuda"}
+    given["client="] = isinstance(problem.batch.X, WorkerTiles)
+    for name in [name for name, used in given.items() if used]:
+        raise ArgumentError(f"family='ordinal' does not run with {name}: leave it out")
+    return replace(problem, settings=replace(problem.settings, engine="cpu"))
+
+
 def _choose(problem):
     """Choose m, lambda_ and refit by held-out deviance; return problem, table of results and gain.
 
     The problem has the chosen settings. The gain is the relative decrease of held-out deviance by
     fitting all learners jointly instead of one by one; NaN if only one way was tried.
     """
-    settings, K, losses, found = problem.settings, problem.family.n_scores, {}, {}
+    settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
     for kind in [settings.refit] if settings.refit else kinds:
@@ -144,7 +159,7 @@ def gbmap(
     formula: str,
     data: Data,
     *,
-    family: NumberFamily | Family | None = None,
+    family: NumberFamily | Family | Literal["ordinal"] | None = None,
     power: float | None = None,
     quantile: float | None = None,
     m: int | None = None,
@@ -193,7 +208,9 @@ def gbmap(
         by the response. "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of
         which some are zero, with a log link (for counts per exposure, give the log exposure as
         offset). "quantile": a quantile of a number. "huber": a number with outliers; the loss is
-        linear in residuals above 1.345 robust standard deviations.
+        linear in residuals above 1.345 robust standard deviations. "ordinal": at least three
+        classes in order (an ordered pandas category, or numbers); the log-odds of a class above a
+        threshold are f(x) minus the threshold, and thresholds are estimated after each boost.
     power : float, optional
         For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
     quantile : float, optional

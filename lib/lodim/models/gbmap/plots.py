@@ -47,7 +47,7 @@ def local(fit, ax, *, data, row=0, top=15):
     """Draw the slopes of f at row number `row` of data, per standard deviation of each feature."""
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
-    gradient = gradient * np.tile(fit.design.scale, fit.family.n_scores)
+    gradient = gradient * np.tile(fit.design.scale, fit.family.n_functions)
     if gradient.isna().any():
         raise ArgumentError(f"row {row} has missing values: it cannot be explained")
     n_all = len(gradient)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
+from lodim.family.ordinal import threshold_names
 from lodim.page.picture import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
@@ -22,6 +23,7 @@ def listing(fit):
         f"Boosts: {s.m}, lambda: {significant(s.lambda_)}{_chosen(fit)}, {_activation(s)}",
         *_refitted(fit),
         *phrases.monotone(fit),
+        *_thresholds(fit),
     ]
     if not fit.converged:
         where = "in every boost" if fit.refit_log is None else "in the joint fit"
@@ -95,6 +97,15 @@ def _refitted(fit):
     return [f"All learners optimized together{known}"]
 
 
+def _thresholds(fit):
+    """Return a list with one line of thresholds between ordered classes, or an empty list."""
+    if not fit.family.shared_slopes:
+        return []
+    values = -fit.estimates.shift.sum(axis=0)
+    named = zip(threshold_names(fit.levels), values, strict=True)
+    return ["Thresholds of f: " + ", ".join(f"{name} {significant(v)}" for name, v in named)]
+
+
 def _effects(fit, full):
     columns = {"estimate": "Mean", "estimate_abs": "Mean |.|"}
     columns |= {"std_estimate": "Per SD", "std_estimate_abs": "|.| per SD"}
@@ -146,9 +157,13 @@ def _notes(fit):
     notes += [
         f"{line}: all weights b w have the sign that this needs." for line in phrases.monotone(fit)
     ]
+    notes += [
+        f"{line}; a higher f makes higher classes of {fit.design.response.name} more probable."
+        for line in _thresholds(fit)
+    ]
     notes += phrases.choice(fit, _range(fit))
     notes += _edges(fit)
-    left_out = fit.settings.m * fit.family.n_scores - len(fit.estimates)
+    left_out = fit.settings.m * fit.family.n_functions - len(fit.estimates)
     if left_out:
         notes.append(f"Learners dropped, because they add nothing: {left_out}.")
     notes += phrases.without_effect(fit.design)

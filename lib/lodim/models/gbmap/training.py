@@ -92,7 +92,8 @@ class BoostState:
     y: np.ndarray  # (n,), class code, or response minus offset and null model
     weight: np.ndarray  # (n,)
     score: np.ndarray  # tiles (n_tiles, K, 64) of K linear predictors, unless `device` has them
-    intercept: np.ndarray  # (K,), linear predictors of the intercept-only (null) model
+    intercept: np.ndarray  # (K,), null model's linear predictors; [0] for ordered classes
+    shift: np.ndarray  # (S,), null model's linear predictors of ordered classes, otherwise (0,)
     scale: float  # standard deviation of a numeric response minus its offset, otherwise 1
     p: int  # number of features that vary
     sample: np.ndarray | None  # positions of the sampled rows; None if all are used
@@ -132,7 +133,8 @@ class BoostState:
             from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
-        rows = X, y, weight, score, null / scale, scale, p, sample, sample_X, starts
+        level = (np.zeros(1), null) if family.shared_slopes else (null / scale, np.zeros(0))
+        rows = X, y, weight, score, *level, scale, p, sample, sample_X, starts
         is_known = rotation is None and batch.size is not None
         unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
         return cls(family, settings, loss, *rows, rotation, device, unit, batch.runs)
@@ -189,6 +191,9 @@ class BoostState:
             return self.X, *(v.astype(self.X.dtype) for v in columns)
         if self.device is not None:
             return self.X, self.device.y, self.device.score, self.device.weight
+        if self.family.shared_slopes:
+            X, y, score, weight = self.rows(0)
+            return X, y, score[:, None], weight
         y, weight = (tiles.pad(v, len(self.X), self.X.dtype) for v in (self.y, self.weight))
         return self.X, y, self.score.astype(self.X.dtype), weight
 
@@ -252,11 +257,21 @@ class BoostState:
         """Add a learner to the linear predictors, in place; X holds the original features."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
-            learner.add_to(self.score, X, learner.target, **how)
+            out = np.zeros((len(X), 1, tiles.TILE)) if self.family.shared_slopes else self.score
+            learner.add_to(out, X, learner.target, **how)
+            if self.family.shared_slopes:
+                self.score[:] += out
             return
         if self.rotation is not None:
             learner = replace(learner, theta=self.rotation.project(learner.theta))
         self.device.add(learner)
+
+    def move_boundaries(self):
+        """Minimize the deviance over constants of ordered classes' predictors; return changes."""
+        score = tiles.unpack(self.score, len(self.y))
+        change = self.family.moved(self.y, self.weight, score)
+        self.score[:] += change[:, None]
+        return change
 
     def deviance(self):
         """Return the weighted mean deviance of the rows, for the response not divided by scale."""
@@ -280,8 +295,11 @@ def _as_tiles(X, *columns):
 def _margin(family, y, score, k):
     """Return response (0 or 1) and logit of class k against all others, (n,) each.
 
-    score (n, K) holds linear predictors; if K = 1, y and score are returned unchanged.
+    score (n, K) holds linear predictors; if K = 1, y and score are returned unchanged. Ordered
+    classes have one linear predictor, see `Ordinal.margin`.
     """
+    if family.shared_slopes:
+        return family.margin(y, score)
     if family.n_scores == 1:
         return y, score[:, 0]
     return (y == k).astype(float), margin_score(score, k)
@@ -320,7 +338,7 @@ def _start_rows(batch, sample, family):
     X, weight = tiles.rows(batch.X, rows).astype(np.float64), batch.weight[rows]
     key = row_keys.keys(X, weight)
     order = np.arange(1)
-    if family.n_scores > 1:
+    if family.n_functions > 1:
         order = _class_order(X, weight, batch.y[rows].astype(int), family.n_scores)
     if sample is None and len(at) > START_ROWS:
         drawn = row_keys.drawn(key, START_ROWS, 0)

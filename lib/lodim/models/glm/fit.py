@@ -9,6 +9,7 @@ import pandas as pd
 from lodim import forms
 from lodim.checks import flag, one_of, share
 from lodim.errors import ArgumentError, DataWarning, warn
+from lodim.family.ordinal import threshold_names
 from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.models.glm import intervals, report
@@ -421,7 +422,7 @@ class GlmFit(Described, Fit):
     @property
     def _thresholds(self):
         """Names of the thresholds between ordered classes, such as "low|high"."""
-        return [f"{a}|{b}" for a, b in zip(self.levels, self.levels[1:], strict=False)]
+        return threshold_names(self.levels)
 
     def _matrix(self, data):
         """Return design matrix (N, q) of `data` in units of the data, and offsets (N, K) or None.

@@ -79,9 +79,8 @@ class Rows:
         n_groups = present.sum() - 1
         if not n_groups:
             return np.zeros((S * q, 0))
-        group = np.clip(np.cumsum(present)[:-1], 1, n_groups) - 1
         constants = np.zeros((S, q, n_groups))
-        constants[np.arange(S), 0, group] = 1.0
+        constants[np.arange(S), 0, self.family.tied(present)] = 1.0
         slopes = np.tile(np.eye(q)[:, 1:], (S, 1, 1))
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 

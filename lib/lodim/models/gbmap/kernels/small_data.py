@@ -12,6 +12,7 @@ from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 from lodim.family import losses
+from lodim.family.ordinal import ORDERED
 from lodim.models.gbmap.kernels.newton import (
     CONVERGED,
     LOG,
@@ -48,14 +49,20 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
     """Fill own and rest (n_tiles, 64) with the response and offset to which a learner is fitted.
 
     The offset is the sum of earlier learners. With several classes, own is 1 for class `target` and
-    rest its logit against the other classes. Also fills slope and curvature with loss derivatives
-    of the rows `start_at`; returns the loss without the new learner.
+    rest its logit against the other classes; for ordered classes they are as in `Ordinal.margin`.
+    Also fills slope and curvature with loss derivatives of the rows `start_at`; returns the loss
+    without the new learner.
     """
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
             response, f = y[t, i], score[t, target, i]
-            if n_scores > 1:
+            if loss[0] == ORDERED:
+                above = score[t, max(int(response) - 1, 0), i]
+                below = score[t, min(int(response), n_scores - 1), i]
+                f = 0.5 * (above + below)
+                response = 1.0 + 0.5 * (above - below) if response > 0.0 else 0.0
+            elif n_scores > 1:
                 response, largest, total = 1.0 if response == target else 0.0, -np.inf, 0.0
                 for j in range(n_scores):
                     if j != target:

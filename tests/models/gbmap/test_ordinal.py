@@ -1,0 +1,194 @@
+"""gbmap with classes in order: its loss, glm as the linear case, and what the family changes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+import lodim as ld
+from lodim.family import Ordinal, losses
+from models.glm.test_ordinal import rows
+
+CALL = {"family": "ordinal", "threads": 1}
+BENT = CALL | {"m": 4, "lambda_": 0.02}
+LINE = CALL | {"m": 1, "lambda_": 0.0, "activation": "identity"}
+FORMULA = "grade ~ a + b + g"
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def df():
+    return rows()
+
+
+@pytest.fixture(scope="module", params=["none", "joint"])
+def fit(request, df):
+    return ld.gbmap(FORMULA, df, refit=request.param, **BENT)
+
+
+def scores(n, S=3):
+    return RNG.integers(0, S + 1, n) * 1.0, np.sort(3.0 * RNG.normal(size=(n, S)))[:, ::-1]
+
+
+def test_the_loss_of_one_score_is_half_the_deviance():
+    y, score = scores(500)
+    family, ones, h = Ordinal(3), np.ones(500), 1e-5
+    loss = family.kernel_loss(y, ones)
+    response, f = family.margin(y, score)
+    value, slope, curvature = losses.rows(loss, response, f, ones)
+    np.testing.assert_allclose(2.0 * value, family.deviance(y, score), rtol=1e-12, atol=1e-12)
+    moved = [losses.rows(loss, response, f + side, ones) for side in (h, -h)]
+    np.testing.assert_allclose(slope, (moved[0][0] - moved[1][0]) / (2.0 * h), atol=1e-9)
+    np.testing.assert_allclose(curvature, (moved[0][1] - moved[1][1]) / (2.0 * h), atol=1e-9)
+    np.testing.assert_allclose(slope, -family.residual(y, score), atol=1e-14)
+    # With the linear predictors 40 above or below a boundary, probabilities are 1e-18.
+    for side in (-40.0, 40.0):
+        value = losses.rows(loss, response, f + side, ones)[0]
+        np.testing.assert_allclose(2.0 * value, family.deviance(y, score + side), atol=1e-13)
+
+
+@pytest.mark.parametrize("absent", [None, 0, 1, 2, 3])
+def test_moved_boundaries_minimize_the_deviance(absent):
+    y, score = scores(300)
+    score = score[:, :1] + np.array([1.0, 0.0, -1.5])
+    weight = np.where(y == absent, 0.0, RNG.random(300))
+    weight /= weight.sum()
+    family = Ordinal(3)
+    change = family.moved(y, weight, score)
+
+    def deviance(change):
+        return weight @ np.nan_to_num(family.deviance(y, score + change), posinf=1e3)
+
+    other = minimize(deviance, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9})
+    if absent is None:
+        np.testing.assert_allclose(change, other.x, atol=1e-5)
+    order = np.diff(score + change, axis=1)
+    assert (order < 0.0).all()
+    for k in range(3):
+        step = 1e-4 * (np.arange(3) == k)
+        if absent is None:
+            assert deviance(change) <= min(deviance(change + step), deviance(change - step))
+    together = np.full(3, 1e-4)
+    assert deviance(change) <= min(deviance(change + together), deviance(change - together))
+
+
+@pytest.mark.parametrize("more", [{}, {"offset": "known"}, {"weights": "unit"}])
+def test_a_line_is_the_glm(more, df):
+    line = ld.gbmap(FORMULA, df, **LINE | more)
+    peer = ld.glm(FORMULA, df, family="ordinal", **more)
+    np.testing.assert_allclose(line.predict(df), peer.predict(df), atol=1e-6)
+    np.testing.assert_allclose(line.predict(df, "link"), peer.predict(df, "link"), atol=1e-5)
+    assert line.null_deviance == pytest.approx(peer.evaluate(df)["deviance"].item() / (
+        1.0 - peer.evaluate(df)["dev_ratio"].item()
+    ), rel=1e-6) or more  # fmt: skip
+
+
+def test_thresholds_are_those_of_the_glm(df):
+    line, peer = ld.gbmap(FORMULA, df, **LINE), ld.glm(FORMULA, df, family="ordinal")
+    thresholds = -line.estimates.shift.sum(axis=0)
+    wanted = peer.tidy()["estimate"].to_numpy()[-3:]
+    np.testing.assert_allclose(np.diff(thresholds), np.diff(wanted), atol=1e-6)
+    assert "Thresholds of f: low|middle" in str(line) and "high|top" in str(line.summary())
+
+
+def test_a_bend_beats_the_line_on_new_rows():
+    def bent(n, seed):
+        df = rows(n, seed)
+        noise = np.random.default_rng(seed + 9).logistic(size=n)
+        code = np.digitize(3.0 * np.abs(df["a"]) - 2.5 + noise, [-1.0, 0.3, 2.0])
+        return df.assign(grade=df["grade"].cat.codes * 0 + code)
+
+    train, new = bent(400, 0), bent(2000, 1)
+    fit, peer = ld.gbmap(FORMULA, train, **BENT), ld.glm(FORMULA, train, family="ordinal")
+    loss = [one.evaluate(new)["deviance"].item() for one in (fit, peer)]
+    assert loss[0] < 0.9 * loss[1]
+
+
+def test_each_boost_and_the_joint_fit_lower_the_deviance(df):
+    boosts, joint = (ld.gbmap(FORMULA, df, refit=kind, **BENT) for kind in ("none", "joint"))
+    path = np.append(boosts.null_deviance, boosts.log["deviance"])
+    assert (np.diff(path) < 0.0).all()
+    assert joint.refit_log["deviance"] < path[-1]
+    for fit in (boosts, joint):
+        assert fit._deviance == pytest.approx(fit.evaluate(df)["deviance"].item(), rel=1e-12)
+    for m in (1, 3):
+        found = boosts.first(m).evaluate(df)["deviance"].item()
+        assert found == pytest.approx(boosts.log["deviance"][m - 1], rel=1e-12)
+
+
+def test_local_slopes_are_derivatives(fit, df):
+    slope, h = fit.predict(df, "local")["a"], 1e-5
+    for k in range(3):
+        moved = [fit.predict(df.assign(a=df["a"] + side), "link").iloc[:, k] for side in (h, -h)]
+        np.testing.assert_allclose(slope, (moved[0] - moved[1]) / (2.0 * h), atol=1e-5)
+
+
+@pytest.mark.parametrize("type", ["response", "link"])
+def test_accumulated_effects_follow_predictions(type, df):
+    """The effects of a fit with one feature are its predictions, up to a constant."""
+    fit = ld.gbmap("grade ~ a", df, **BENT)
+    found = ld.effects(fit, df, "a", kind="ale", type=type).tidy()
+    for level, part in found.groupby("class"):
+        new = pd.DataFrame({"a": part["value"].to_numpy(float)})
+        wanted = fit.predict(new, type)[level].to_numpy()
+        gap = part["estimate"].to_numpy() - wanted
+        assert np.ptp(gap) < 0.1 * np.ptp(wanted)
+
+
+def test_drift_and_neighbours(fit, df):
+    drift = fit.drift(df.assign(a=df["a"] + 9.0))
+    assert (drift >= 0.0).all() and drift.mean() > fit.drift(df).mean()
+    assert len(fit.neighbours(df[:3], k=2)) == 3
+
+
+def test_monotone_effects(df):
+    monotone = {"a": "decreasing", "b": "increasing"}  # against the data
+    for refit in ("none", "joint"):
+        fit = ld.gbmap(FORMULA, df, monotone=monotone, refit=refit, **BENT)
+        free = ld.gbmap(FORMULA, df, refit=refit, **BENT)
+        assert fit.dev_ratio < free.dev_ratio
+        new = rows(2000, seed=1)
+        for column, sign in (("a", -1.0), ("b", 1.0)):
+            moved = new.assign(**{column: new[column] + 0.5})
+            above = fit.predict(moved, "link") - fit.predict(new, "link")
+            assert (sign * above >= -1e-12).all().all()
+
+
+def test_classes_that_a_fold_lacks(df):
+    rare = df.assign(grade=df["grade"].where(np.arange(len(df)) != 7, "top"))
+    rare = rare[(rare["grade"] != "top") | (np.arange(len(df)) == 7)]
+    fold = np.arange(len(rare)) % 3
+    found = ld.cv(ld.gbmap, FORMULA, rare, folds=fold, **BENT)
+    assert np.isfinite(found.tidy()["mean"]).all()
+
+
+def test_default_call_chooses_by_the_deviance(df):
+    fit = ld.gbmap(FORMULA, df, **CALL)
+    peer = ld.glm(FORMULA, df, family="ordinal")
+    new = rows(2000, seed=1)
+    loss = [one.evaluate(new)["deviance"].item() for one in (fit, peer)]
+    assert loss[0] < 1.02 * loss[1]
+    assert {"m", "lambda_"} <= set(fit.chosen)
+
+
+def test_float32_and_order_of_rows(df):
+    fit = ld.gbmap(FORMULA, df, **BENT)
+    other = ld.gbmap(FORMULA, df[::-1], **BENT)
+    np.testing.assert_allclose(other.predict(df), fit.predict(df), atol=1e-7)
+    low = ld.gbmap(FORMULA, df, dtype="float32", **BENT)
+    assert low.dev_ratio == pytest.approx(fit.dev_ratio, rel=1e-2)
+
+
+def test_many_rows_use_a_sample_for_starts():
+    df = rows(70_000)
+    fit = ld.gbmap("grade ~ a + b", df, **CALL | {"m": 2, "lambda_": 0.01, "refit": "none"})
+    peer = ld.glm("grade ~ a + b", df, family="ordinal")
+    assert fit.dev_ratio > 0.97 * peer.dev_ratio
+
+
+def test_what_is_refused(df):
+    with pytest.raises(ld.ArgumentError, match="family='ordinal' does not run with engine='cuda'"):
+        ld.gbmap(FORMULA, df, engine="cuda", **BENT)
+    with pytest.raises(ld.DataError, match="in no order"):
+        ld.gbmap("g ~ a + b", df, **BENT)
+    assert ld.gbmap(FORMULA, df, engine="auto", **BENT).settings.engine == "cpu"
