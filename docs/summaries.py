@@ -40,7 +40,7 @@ print(fit.summary())
 # | `No. observations` | rows used by the fit |
 # | `Model` | name of the function |
 # | `Rows dropped (NA)` | rows with a missing response or weight; with `missing="drop"` also rows with a missing feature |
-# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax), poisson, gamma and tweedie (log), quantile and huber (identity) |
+# | `Family`, `Link` | distribution and scale: gaussian (squared error, identity), binomial (log-loss, logit), multinomial (log-loss, softmax), poisson, gamma and tweedie (log), quantile and huber (identity), ordinal (cumulative logit) |
 # | `Features` | columns of the design matrix: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |

@@ -56,7 +56,7 @@ ax = ax.set(xlabel="x", ylabel="y")
 #
 # [The vignette](../vignettes/gbmap) has an example of each.
 #
-# ## Counts, amounts, quantiles and outliers
+# ## Counts, amounts, quantiles, outliers and ordered classes
 #
 # Which family suits which response? `family=` chooses the loss that the learners minimize. If you omit `family=`, numbers get squared error and classes get log-loss.
 #
@@ -68,11 +68,16 @@ ax = ax.set(xlabel="x", ylabel="y")
 # | count | `"poisson"` | mean count; log link | accidents per driver |
 # | positive amount | `"gamma"` | mean amount; log link | size of a claim |
 # | amount that is often zero | `"tweedie"`, with `power=1.5` | mean amount; log link | claims per policy and year |
+# | at least three classes in order | `"ordinal"` | probability of each class | grades, ratings |
 #
 # With a log link, a slope of 0.1 means that one more unit of the feature multiplies the prediction
 # by exp(0.1), about 1.1. If counts belong to different times of observation, give the logarithm of
 # the time as `offset=`. For `"huber"`, residuals above 1.345 robust standard deviations count
 # linearly instead of squared.
+#
+# With `"ordinal"` the log-odds of a class above the threshold θₖ are f(x) − θₖ, as in `glm`. Each
+# boost fits its learner with fixed thresholds, and then the thresholds. This needs all rows in
+# memory and `engine="cpu"`.
 #
 # The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 
@@ -107,7 +112,9 @@ legend = axes[0].legend(frameon=False)
 
 # %% [markdown]
 # The column must be a number or an ordered category, and must not be part of another term of the
-# formula. `monotone=` works for numbers and for two classes, without an L1 penalty.
+# formula. `monotone=` works for numbers, two classes and ordered classes, without an L1 penalty.
+# For two classes the probability of the second class is monotone, for ordered classes the
+# probability of a class above any threshold.
 #
 # ## Entries of `control`, and constants
 #

@@ -234,8 +234,8 @@ def gbmap(
         held-out rows if m or lambda_ is omitted, else "none".
     monotone : dict, optional
         Columns with a monotone effect for every row, such as {"age": "increasing"}. A column must
-        be a number or an ordered category, and in no other term; needs l1_ratio=0 and at most two
-        classes.
+        be a number or an ordered category, and in no other term; needs l1_ratio=0, and a number,
+        two classes or ordered classes as the response.
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
