@@ -76,8 +76,8 @@ ax = ax.set(xlabel="x", ylabel="y")
 # linearly instead of squared.
 #
 # With `"ordinal"` the log-odds of a class above the threshold θₖ are f(x) − θₖ, as in `glm`. Each
-# boost fits its learner with fixed thresholds, and then the thresholds. This needs all rows in
-# memory and `engine="cpu"`.
+# boost fits its learner with fixed thresholds, and then the thresholds. It runs neither on a GPU nor on
+# the workers of a Dask cluster.
 #
 # The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 

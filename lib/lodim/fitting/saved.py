@@ -95,18 +95,15 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from a file; add its lengths to the dict `sizes`.
 
-    K : linear predictors per row; F : those that differ by more than a constant;
-    T : K for ordered classes, otherwise 0; S : those with coefficients; C : classes, 0 for numbers
+    K : linear predictors per row; functions : those that differ by more than a constant
+    boundaries : K for ordered classes, otherwise 0
+    S : linear predictors with coefficients; C : classes, 0 for numbers
     """
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
-    sizes["T"] = family.n_scores if family.shared_slopes else 0
-    sizes |= {
-        "F": family.n_functions,
-        "K": family.n_scores,
-        "S": family.n_linear,
-        "C": len(design.levels or ()),
-    }
+    sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
+    sizes["functions"] = family.n_functions
+    sizes["boundaries"] = family.n_scores if family.shared_slopes else 0
     return design
 
 

@@ -23,7 +23,7 @@ class Reference:
     """
 
     embedding: np.ndarray = forms.real("r", "M")
-    score: np.ndarray = forms.real("r", "F")
+    score: np.ndarray = forms.real("r", "functions")
     y: np.ndarray = forms.responses("r")
 
     def _check_fields(self):

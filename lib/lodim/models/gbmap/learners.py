@@ -58,13 +58,13 @@ class WeakLearners:
 
     theta: np.ndarray = forms.real("M", "2 + p")
     sign: np.ndarray = forms.real("M", least=-1, most=1)
-    target: np.ndarray = forms.whole("M", most="F - 1")
+    target: np.ndarray = forms.whole("M", most="functions - 1")
     stage: np.ndarray = forms.ascending(forms.whole("M", least=1))
     beta: float = forms.real(least=forms.TINY)
     activation: int = forms.choice(SOFTPLUS, IDENTITY)
     scale: float = forms.real(least=forms.TINY)
-    n_scores: int = forms.size("F")
-    shift: np.ndarray = forms.real("M", "T")
+    n_scores: int = forms.size("functions")
+    shift: np.ndarray = forms.real("M", "boundaries")
 
     @classmethod
     def concatenate(cls, parts):
@@ -95,7 +95,7 @@ class WeakLearners:
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sums of the learners of each class, (n, F); F = 1 for ordered classes."""
+        """Return the sums of the learners of each class, (n, F); F is 1 for ordered classes."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
@@ -154,8 +154,8 @@ class Effects:
     active : share of rows with intercept_j + w_j'x > 0, for each learner j
     """
 
-    mean: np.ndarray = forms.real("F", "p", nan=True)
-    mean_abs: np.ndarray = forms.real("F", "p", nan=True)
+    mean: np.ndarray = forms.real("functions", "p", nan=True)
+    mean_abs: np.ndarray = forms.real("functions", "p", nan=True)
     active: np.ndarray = forms.real("M", least=0, most=1)
 
     @classmethod

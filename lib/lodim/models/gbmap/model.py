@@ -99,7 +99,8 @@ MODEL = Gbmap()
 def _on_cpu(problem):
     """Return the problem with engine="cpu" instead of "auto"; raise if it asks for other engines.
 
-    For ordered classes, boundaries between classes are only moved in memory."""
+    Thresholds between ordered classes are only estimated where the linear predictors are in memory.
+    """
     given = {"engine='cuda'": problem.settings.engine == "cuda"}
     given["client="] = isinstance(problem.batch.X, WorkerTiles)
     for name in [name for name, used in given.items() if used]:
