@@ -53,7 +53,8 @@
 # - `r`: bytes of features that a worker processes per second.
 # - `c`: fixed time per pass.
 # - `m`: time that each worker adds to a pass, for its task and its messages.
-# - `k`: number of learners fitted at the same time. Each part returns `k (p + 3)` sums.
+# - `k`: number of learners fitted at the same time. Each chunk of 65,536 rows returns `k (p + 3)`
+#   sums.
 # - `v`: bytes per second of the network.
 #
 # `benchmarks/workers.py` measured the constants with single-threaded processes on one machine. `k`

@@ -109,14 +109,15 @@ ax = learner.plot()
 # `score=` chooses how rows of the pool are ranked:
 #
 # - `"uncertainty"`: rows whose classes are most evenly probable (Eq. 3.2).
-# - `"committee"`: rows on which the views of `ripr`, or for other models fits to bootstrap samples,
-#   disagree (Eq. 3.3).
+# - `"committee"`: rows on which the members of a committee disagree (Eq. 3.3). Members are the views
+#   of `ripr`; for other models, fits to bootstrap samples.
 # - `"diverse"`, the default: rows with a high committee score that are also far from each other and
 #   from labelled rows.
 # - `"infogain"`: rows whose label is expected to reduce most the uncertainty (entropy) of the
 #   predictions for all other rows.
 # - `"margin"`: rows whose two most probable classes have the most similar probabilities.
-# - `"entropy"`: rows whose predicted class is most probable, the opposite of uncertainty.
+# - `"entropy"`: rows with the lowest entropy of the class probabilities, so the opposite of
+#   uncertainty.
 # - `"random"`: random rows.
 # - Your own function of the fit and the rows of the pool, which returns a number for each row.
 #

@@ -147,9 +147,8 @@ ax = tumour.plot("weights")
 # %% [markdown]
 # ## What a prototype is
 #
-# A prototype is a patient in the training data. The table lists the prototypes of a batch, those
-# with the largest weights first. `row` is the row label in the data, and `members` the number of
-# identical rows.
+# A prototype is a patient in the training data. The table shows the prototypes with the largest
+# weights. `row` is the row label in the data, and `members` the number of identical rows.
 
 # %%
 tumour.export().head(8)

@@ -28,7 +28,7 @@
 # adds the view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric
-# responses, clusters, and the method of the thesis.
+# responses, clusters, and the method of the thesis that introduced `ripr` (Fiterau 2014).
 
 # %%
 import numpy as np
@@ -57,8 +57,8 @@ print(fit.summary())
 # In the summary, `%Weight` is the mean share of a view in the votes. The notes show how much the
 # views reduce the leave-one-out loss, and the chosen settings.
 #
-# The rows for `Error` also selected the views, so errors on new rows may be larger. Held-out rows
-# or cross-validation (below) estimate them.
+# `Error` is computed on the rows that also served to select the views, so errors on new rows may be
+# larger. Estimate those with held-out rows or by cross-validation (below).
 #
 # ## The pictures
 #

@@ -112,9 +112,9 @@ legend = axes[0].legend(frameon=False)
 
 # %% [markdown]
 # The column must be a number or an ordered category, and must not be part of another term of the
-# formula. `monotone=` works for numbers, two classes and ordered classes, without an L1 penalty.
-# For two classes the probability of the second class is monotone, for ordered classes the
-# probability of a class above any threshold.
+# formula. The response must be a number, or have two classes or ordered classes, and there must be
+# no L1 penalty. For two classes the probability of the second class is monotone, for ordered
+# classes the probability of a class above any threshold.
 #
 # ## Entries of `control`, and constants
 #
@@ -163,7 +163,7 @@ legend = axes[0].legend(frameon=False)
 # Newton's method is used up to 4,096 rows, with fewer than 64 columns and without an L1 penalty.
 # L-BFGS is used otherwise. With 64 or more columns, starting points are combinations of the
 # principal Hessian directions. A learner is dropped if it lowers the objective by less than a
-# relative 1e-5, except in the first boost.
+# relative 1e-5, except the learner of the first boost.
 #
 # The table has the default tolerances of a boost, `tol` and `ftol` of `control=`:
 #

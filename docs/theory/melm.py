@@ -74,8 +74,9 @@ ax = fit.plot("view")
 # ### Shrinkage, sums and classification
 #
 # - *Shrinkage factor.* 1 is the rule of Ledoit and Wolf, and 0 is no shrinkage of the covariance
-#   within classes. If you give neither `gamma` nor `covariance`, `melm` compares both by
-#   cross-validation. The factor is below 1 only if 0 is better by more than two standard errors.
+#   within classes. If you give neither `gamma` nor `covariance`, `melm` compares the factors 1 and 0
+#   by cross-validation. The factor is 0 if 0 is better by at least four standard errors, and 1 if by
+#   at most two. Otherwise it is between 0.01 and 1.
 # - *Sums.* The divergence is a sum over pairs of rows. It is exact up to 5,000 rows. With more rows
 #   it is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
 #   `summary()` says which sum was used.

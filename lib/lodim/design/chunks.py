@@ -86,7 +86,9 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk (Span) of a table; columns : those in the chunk's row range."""
+    """Return the Table of one chunk (Span) of a table.
+
+    columns : dict name -> Column, already cut to the range of rows that contains the chunk"""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)

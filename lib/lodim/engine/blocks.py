@@ -28,7 +28,7 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 
 
 def place(X, engine, large=None):
-    """Return X, stored in tiles of 64 rows, on the device where kernels will read it: CPU or GPU.
+    """Return X, in tiles of 64 rows, on the device where kernels will read it: CPU or GPU.
 
     large : whether engine="auto" may use a GPU; by default if X has at least 256 MiB
     """
@@ -143,14 +143,14 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run a kernel over those of the row blocks lo to hi - 1 that are in the ranges `runs`."""
+    """Run kernel(first, end, *args) for the blocks lo to hi - 1 that are in the ranges `runs`."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
 
 
 def runs_of(some):
-    """Return ranges (first, end) of consecutive True in `some` (n_blocks,); None if all is True."""
+    """Return ranges (first, end) of blocks where `some` (n_blocks,) is True; None if all are."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -158,9 +158,11 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item), ...]; threads are used if `numbers`, the count of values, is large.
+    """Return [work(item) for each item]; threads are used if there are many `numbers`.
 
-    Only work that releases the GIL gains from threads. Errors are raised in the order of the items.
+    numbers : count of values that all calls process
+
+    Threads help only work that releases the GIL. Errors are raised in the order of the items.
     """
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
@@ -184,11 +186,11 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return a sum over all rows, such as a gradient, of which a kernel writes the partial sums.
+    """Return a sum over all rows, such as a gradient; a kernel computes it per 4,096 rows.
 
-    kernel : called as kernel(lo, hi, partials, tiles, *args); it writes the sum over the rows of
-        block b to partials[b] for blocks lo to hi - 1 of 4,096 rows
-    tiles : X in tiles of 64 rows; shape : of partials[b]
+    kernel : called as kernel(lo, hi, partials, tiles, *args); for each block b = lo, ..., hi - 1 of
+        4,096 rows, it writes the sum over these rows to partials[b]
+    tiles : X in tiles of 64 rows; shape : of the sum
     runs : ranges (lo, hi) of blocks to process; None means all
     """
     if not on_host(tiles):
@@ -216,7 +218,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows), called with slices of 65,536 of the n rows, in order.
+    """Return the sum of part(rows) over slices `rows` of 65,536 rows that cover n rows, in order.
 
     The result has the same bits on any processor. `add` joins two partial sums.
     """
@@ -257,10 +259,12 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) per 65,536 consecutive rows, in order; computed by workers that hold X.
+    """Yield work(X, *rows) for each 65,536 consecutive rows, in order.
 
-    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None; `work` gets their
-        parts with the 65,536 rows
+    If Dask workers hold X, they compute it.
+
+    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None. `work` gets only the
+        65,536 rows of each
     threads : number of calls in parallel for X in memory; None means all threads
     """
 
@@ -277,18 +281,18 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of the results of `over_spans`: of work(X, *rows) per 65,536 of the n rows."""
+    """Return the sum of work(X, *rows), called for each 65,536 of the n rows by `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return the values per row, (n, ...), that work(X, *rows) gives per 65,536 of the n rows."""
+    """Return values per row, (n, ...): those of work(X, *rows) for each 65,536 of the n rows."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) per 65,536 rows; all arguments are in tiles, (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) for each 65,536 rows; arguments are in tiles, (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -303,5 +307,5 @@ def each_tile(work, tiles, *args):
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of the results of `over_tiles`: of work(X, *arrays) per 65,536 rows."""
+    """Return the sum of work(X, *arrays), called for each 65,536 rows by `over_tiles`."""
     return reduce(np.add, over_tiles(work, X, *arrays))

@@ -104,7 +104,7 @@ class DeviceTiles:
 
 @cache
 def device(function):
-    """Return the CUDA version of a compiled scalar function: its Python code compiled for CUDA."""
+    """Return the Python code of a compiled function of scalars, compiled again for CUDA."""
     python = function.py_func
     twins = {
         "exp_negative": math.exp,
@@ -138,7 +138,7 @@ def zeros(shape):
 
 
 def limit_registers(count):
-    """Return options to compile a CUDA kernel with at most `count` registers per thread."""
+    """Return compile options for a CUDA kernel with at most `count` registers per thread."""
     return {} if config.ENABLE_CUDASIM else {"max_registers": count}
 
 

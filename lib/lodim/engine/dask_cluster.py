@@ -65,7 +65,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return [work(shared, *args) for args in each], computed by workers; sends `shared` once."""
+    """Return [work(shared, *args) for args in each], computed by workers; `shared` is sent once."""
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
@@ -135,9 +135,11 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """Start work(group, *arrays of the group, *sent) on the workers; return a future per group.
+        """Start a call of `work` per group of rows, on the workers; return a future per group.
 
-        held : list of WorkerTiles (arrays on workers), of which each call gets its group's rows
+        A Group is the rows that one worker holds. The call is work(group, *arrays, *sent).
+
+        held : list of WorkerTiles (arrays on workers); `arrays` are their rows of the group
         sent : other arguments; a `PerTask` has one value per group
         """
         name = name or work.__name__
@@ -155,7 +157,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class PerTask:
-    """Values of an argument that differ between the groups of rows, one per group."""
+    """Argument of a task whose value differs between groups of rows: a list, one per group."""
 
     each: list
 
@@ -237,9 +239,9 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Return the time since when the cluster has no worker; DeviceError after 30 seconds.
+    """Return the clock time since when the cluster has no worker; None if it has a worker.
 
-    before : result of the previous call; None if the cluster has a worker
+    before : result of the previous call. DeviceError is raised after about 30 seconds
     """
     if _in_words(client, client.nthreads):
         return None
@@ -277,7 +279,7 @@ def _threads():
 
 
 def _in_words(client, call):
-    """Return the result of a call of Dask; raise a clear DeviceError if the cluster failed."""
+    """Return the result of call(), which uses Dask; raise a DeviceError if the cluster failed."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError

@@ -19,8 +19,8 @@ WAVES = 30.0  # radians per standard deviation of the keys
 def keys(X, weight, y=None, n_classes=0):
     """Return a number (key) per row, (n,), computed from standardized features X (n, p).
 
-    Random draws by keys do not depend on the order of rows. Equal rows have equal keys. In
-    symmetric designs, such as all combinations of levels, only the response y (n,) differs.
+    Random draws by keys do not depend on the order of rows. Equal rows have equal keys. The
+    response y (n,) distinguishes the rows of symmetric designs, such as all combinations of levels.
 
     weight : (n,) weights of the rows
     y : numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown
@@ -48,7 +48,7 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return numbers (n,) that distinguish rows with equal features by their response y.
+    """Return numbers (n,) computed from features and response y, to distinguish the rows.
 
     u : (n, p) standardized features; share : (n,) weights with sum one
     most : mean squared length of rows; much smaller differences count as rounding errors
@@ -86,7 +86,7 @@ def of_batch(batch, n_classes):
 
 
 def _spread(values):
-    """Return standardized values, or zeros if they vary only by rounding errors."""
+    """Return the values scaled to mean 0 and SD 1; zeros if they vary only by rounding errors."""
     return _standard(values, np.full(len(values), 1.0 / len(values)), np.abs(values).max(initial=0))
 
 
@@ -118,9 +118,9 @@ def shuffled(key, seed):
 
 
 def _digest(key):
-    """Return an integer that depends on the set of keys (numbers per row), not on their order.
+    """Return an integer computed from all keys (n,), one number per row, in any order.
 
-    Keys of float32 and of float64 features agree in the digest of at least 98 of 100 data sets.
+    It is nearly always (98 of 100 data sets) the same for float32 and float64 features.
     """
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32
@@ -139,10 +139,10 @@ def lengths(X, n, threads=1):
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions (count,) of rows of a Batch, evenly spread over their lengths; cached.
+    """Return positions (count,) of a sample of a Batch's rows; cached.
 
-    The length of a row is its sum of squared features. Rows are sorted by length, and every k-th is
-    taken from a random first one on.
+    Rows are sorted by their sums of squared features. Every k-th one is taken, from a random first
+    one on.
     """
     rows = batch.X, batch.weight
     return batch.once(
@@ -151,9 +151,10 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions (count,) of rows of positive weight, evenly spread over their lengths.
+    """Return positions (count,) of a sample of the rows of positive weight.
 
-    The length of a row is the sum of its squared features. The order of rows does not matter.
+    Rows are sorted by their sums of squared features, and taken at even distances. So the order of
+    rows in the data does not matter.
     """
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))

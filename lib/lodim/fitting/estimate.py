@@ -258,7 +258,7 @@ class _Looked:
             return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"
 
     def _need(self, names):
-        """Store in `names` which columns the call reads."""
+        """Set self.names to the columns, out of all `names` of the data, that the call reads."""
         named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 

@@ -321,7 +321,9 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return the result of `scored_rows` for one chunk, whose rows may all have weight zero."""
+    """Return (Batch, linear predictors (n, K), dict of losses (n,)) of a Frame's scored rows.
+
+    These rows have a response and a prediction; all may have weight zero."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -197,7 +197,7 @@ def _needed(graph, name):
 
 
 def _in_order(graph):
-    """Return the names of nodes and series (sets of alternatives), each after its needs.
+    """Return the names of nodes and of sets of alternatives, each after the names it needs.
 
     Raise ArgumentError if needs are circular."""
     needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}

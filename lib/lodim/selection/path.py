@@ -49,13 +49,13 @@ def path(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. If a number of stages (such as `m`, learners of gbmap) is not given,
-        all fits use the model's setting `path_stages`.
+        Arguments of the model. If the model is built in stages and you do not give their number
+        (such as `m`, the learners of gbmap), its setting `path_stages` has the number for all fits.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
-        Smallest penalty divided by lambda_max, which gives (nearly) the null model. (1e-9 for
-        lambda_w of proset.)
+        Smallest penalty divided by the largest. The largest, lambda_max, gives (nearly) the null
+        model. (1e-9 for lambda_w of proset.)
     lambdas : array, optional
         Penalties to use instead of the default sequence.
     penalty : str, optional
@@ -129,7 +129,7 @@ def _check_others(problem, varied):
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return the problem's settings with each value of `penalty`, the largest first.
+    """Return a list of the problem's settings, one for each value of `penalty`, largest first.
 
     Values that are given twice are used once. Raises ArgumentError if a value is not valid.
     """
