@@ -147,11 +147,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows of leverage one, then sums for HC covariances, (1 + (S q)^2,).
+    """Return [number of rows of leverage one, *M.ravel()], with M (S q, S q) for HC covariances.
 
-    The sums are X' diag(u^2 / (1 - h)^power) X over the given rows: u are derivatives of their
-    log-likelihoods in the linear predictors, h leverages. B is the nonrobust covariance divided by
-    the dispersion."""
+    M = X' diag(u^2 / (1 - h)^power) X over the given rows, for S linear predictors and q columns
+    `kept`: u are derivatives of their log-likelihoods in the linear predictors, h leverages. B is
+    the nonrobust covariance divided by the dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):

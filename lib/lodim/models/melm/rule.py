@@ -52,7 +52,7 @@ class Rows:
 
     @property
     def share(self):
-        """Weights (m,) of the rows, scaled so that each class has the weight of all its rows."""
+        """Weights (m,) of the rows, scaled so that they sum to `size` in each class."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):

@@ -65,7 +65,8 @@ class View:
     def turned_to(self, other):
         """Return directions V (p, k), rotated or reflected to be close to another projection.
 
-        Orthogonal Procrustes: for coordinates Z and Z' of the rows, minimizes |Z Q - Z'|."""
+        Orthogonal Procrustes: the orthogonal Q with the smallest |Z Q - Z'|, for coordinates Z and
+        Z' of the rows, gives V Q."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)
         left, _, right = np.linalg.svd(covariance.T @ other.V)

@@ -16,8 +16,9 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 class ScoringRows(NamedTuple):
     """Rows whose loss a set of prototypes minimizes, in blocks of 64 rows.
 
-    a / b is the estimate by earlier prototypes. weight sums to one and is zero on padding. own is
-    the row's position among the candidates (possible prototypes), -1 if it is none.
+    y is the response; a / b is the estimate by earlier prototypes. weight sums to one and is zero
+    on padding. own is the row's position among the candidates (possible prototypes), -1 if it is
+    none.
     """
 
     X: np.ndarray
@@ -29,12 +30,12 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return ScoringRows from rows X (n, p) and y, a, b, weight, own (n,)."""
+        """Return ScoringRows from n rows X (n, p) and the other fields, (n,) each."""
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from X in blocks of 64 rows and y, a, b, weight, own (n,)."""
+        """Return ScoringRows from `packed` (X in blocks of 64 rows) and the other fields, (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -45,7 +46,7 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net penalty of theta = (v, w, u) >= 0: sum of square theta^2 + size theta."""
+    """Elastic net penalty of theta = (v, w, u) >= 0: sum_i square_i theta_i^2 + size_i theta_i."""
 
     square: np.ndarray
     size: np.ndarray

@@ -85,7 +85,7 @@ class BatchState:
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the Split for set c: rows that may become prototypes, and rows in the loss."""
+        """Return the Split for batch c: rows that may become prototypes, and rows in the loss."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -112,9 +112,9 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerator a and denominator b, (n,) each, of estimates with `part` added.
+        """Return numerator a and denominator b, (n,) each, of the estimates with more prototypes.
 
-        `part` are further Prototypes; the state is not changed.
+        `part` holds the additional Prototypes; the state is not changed.
         """
         if not len(part):
             return self.a, self.b
@@ -125,9 +125,10 @@ class BatchState:
     def _with_sums(self, part, loss, start):
         """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row i, (n,) each.
 
-        Sums are over the prototypes j of `part` except row i itself. w_j are weights, G_ij
-        similarities; h_ij is 1 for equal classes (else 0), prototype j's response, or its normal
-        density at y_i. Sums are in float64, since the row itself is subtracted.
+        b are the present denominators; the sums are over the prototypes j of `part` (Prototypes).
+        w_j are weights, G_ij similarities; h_ij is 1 for equal classes (else 0), prototype j's
+        response, or its normal density at y_i. If row i is a prototype, its own term is subtracted,
+        hence float64.
         """
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
@@ -146,15 +147,15 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return the positions of the rows that are prototypes of `part`, and their weights, (r,).
+        """Return positions (r,) of the rows that are prototypes in `part`, and their weights (r,).
 
-        Rows that were merged into one prototype share its weight.
+        `part` are Prototypes. Rows that were merged into one prototype share its weight equally.
         """
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add the prototypes `part` to the rows' estimates a / b, in place."""
+        """Add more prototypes, `part` (Prototypes), to the rows' estimates a / b, in place."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

@@ -63,8 +63,9 @@ def cluster_names(e):
 def _n_clusters(X, weight, rng):
     """Return the largest number of clusters of rows X (n, d) with sufficient prediction strength.
 
-    Prediction strength (Tibshirani and Walther 2005) is the share of pairs of rows of a cluster
-    that the clusters of another random half of the data keep together, for the weakest cluster."""
+    Two random halves of the rows are clustered. For a cluster of one half, take the share of its
+    pairs of rows that the clusters of the other half also put together. Prediction strength is the
+    smallest of these shares (Tibshirani and Walther 2005)."""
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
     for each in strength:

@@ -28,9 +28,12 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows' features in them, and the view of each row.
     log : dict
-        objective, one value per round of the search (with voting, the leave-one-out loss with no
-        view, with one view, ...); converged; compared and possible, numbers of views; sampled,
-        number of rows on which views were chosen; flat, positions of features with outliers.
+        objective : one value per round of the search; if views vote, the leave-one-out loss with
+            no view, with one view, ...
+        converged : whether the search reached its tolerance
+        compared, possible, sampled : numbers of views compared, of possible views, and of rows on
+            which views were chosen
+        flat : positions of features whose standard deviation is determined by a few outliers
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple
@@ -47,7 +50,7 @@ class RiprFit(Fit):
     the fit reports are leave-one-out, in views that were chosen with the rows. For errors on new
     rows use `lodim.cv`, or evaluate() on rows that were kept out.
 
-    With assignment, evaluate() ignores rows that miss a feature in every view.
+    With method="assignment", evaluate() ignores rows that miss a feature in every view.
 
     Examples
     --------

@@ -305,10 +305,10 @@ def tie_bounds(nu, x, dim):
 
 @njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row tied at the k-th distance: tied rows share the places left.
+    """Return the weight of each row tied at the k-th distance: (k - rows nearer) / (rows tied).
 
-    d[:m] are squared distances from x to m rows, `bounds` those between which rows are tied. member
-    is 1 if x is itself among the rows."""
+    It is at most 1. d[:m] are squared distances from x to m rows, `bounds` those between which rows
+    are tied. member is 1 if x is itself among the rows; it is not counted."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:

@@ -161,7 +161,7 @@ def _probabilities(e, j, local, X):
 def _share_right(e, j, local):
     """Return the accuracy on its training rows of the estimator of feature set j.
 
-    One row is added per class, so that it is neither 0 nor 1."""
+    It is (right + 1) / (rows + number of classes), so that it is neither 0 nor 1."""
     of = _rows(e, j)
     hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)

@@ -77,7 +77,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups: `rows` of n data rows, and the sampled points after them."""
+        """Return one pair of groups of positions: the data rows `rows`, and as many sampled points.
+
+        The points are stored after the n data rows."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -93,8 +95,8 @@ def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES
 
     L_ij = ((nu_k(other rows) / nu_k(uniform sample))^|view j| / v_j)^(1 - alpha) for row i and view
     (feature set) j (Fiterau 2014, Sect. 2.2.2). nu_k is the distance to the k-th nearest row or
-    point. v_j is the volume of the rows' box along principal components, relative to the box along
-    the features. Losses are geometric means over `n_samples` samples."""
+    point. v_j is the volume of the box around the rows along principal components, divided by that
+    of the box along the features. Losses are geometric means over `n_samples` samples."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -123,10 +125,11 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
 
-    A ratio compares the distances from a row of X to its k-th neighbours in two groups of the rows
-    `references`, in a view (feature set). member (n, G) says which groups contain the row itself.
-    If pair (n,) is given, row i compares only the groups of pair[i], or all if that is -1, and the
-    smallest ratio is returned, (n, d*, 1)."""
+    A ratio is (nu_own / nu_other)^dim, times the pair's prior: in a view (set of dim features), nu
+    is the distance from a row of X to its k-th neighbour in one of the pair's two groups. The
+    groups are rows of `references`; member (n, G) is 1 if they contain the row itself. With pair
+    (n,), row i uses only pair number pair[i] (all if -1), and the smallest ratio is returned, (n,
+    d*, 1)."""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -146,11 +149,11 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape) for d* views, filled in parts by fill(out, views, sizes, base).
+    """Return an array (d*, *shape), filled by fill(out, views, sizes, base).
 
-    A part has the views (feature sets) of one base, their feature with most values; rows sorted by
-    it leave the fewest candidate neighbours. refs (p, n) are the candidates. Equal features are
-    ordered by their values, so that permuted features give identical bits."""
+    The d* views (feature sets) are filled in groups of equal base: the feature of a view with most
+    values. Rows sorted by it leave the fewest candidate neighbours. refs (p, n) are the candidates.
+    Equal features are ordered by their values, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -170,11 +173,12 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X (n, p), then one random point per row of X[rows], uniform over their box.
+    """Return rows X (n, p), then one random point per row of X[rows], uniform over the rows' box.
 
-    Clustering compares distances to the rows with distances to the points. Rows with equal values
-    would look infinitely dense, so repeated values are spread at random, up to half the way to the
-    next values. `draw` numbers the sample. The order of rows and columns has no effect."""
+    Clustering compares distances to the rows with distances to the points. The box extends from the
+    smallest to the largest value of each feature. Rows with equal values would look infinitely
+    dense, so repeated values are spread at random, up to half the way to the next values. `draw`
+    numbers the sample. The order of rows and columns has no effect."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]

@@ -140,10 +140,10 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return the merit of each view (feature set), (d*,), from losses L (n, d*).
+    """Return the merit of each view (feature set) j, (d*,), from losses L (n, d*).
 
-    It is the mean decrease of a row's loss below the row's mean. Only decreases count, since a view
-    may be good for some rows and bad for others."""
+    It is sum_i w_i max(0, m_i - L_ij) / sum_i w_i, where m_i is the mean loss of row i. Increases
+    do not count, since a view may be good for some rows and bad for others."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -249,7 +249,8 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return values A (n, q) on axes, with the codes of levels spread so that no two are close.
+    """Return A (n, q) with the codes of levels spread, so that no two levels are close.
 
-    Successive codes are then twice as far apart as two levels; numbers do not change."""
+    Successive codes are then 2 sqrt(category_distance) apart. category_distance (q,) is the squared
+    distance of two levels of a factor; it is zero for numbers, which do not change."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

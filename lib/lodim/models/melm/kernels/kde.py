@@ -133,9 +133,11 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Return rows u (n, k) and weights w (n,) as T tiles of 64 rows, with boxes low and high.
+    """Return rows u (n, k) and weights w (n,) in T tiles of 64 rows: U, w, low, high.
 
-    The tiles are U (T, k, 64) and w (T, 64). The last one is padded by rows of weight zero."""
+    U : (T, k, 64) rows; the last tile is padded
+    w : (T, 64) weights, zero for padding
+    low, high : (T, k) smallest and largest coordinates of each tile"""
     n, k = u.shape
     count = -(-n // TILE)
     filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])

@@ -163,11 +163,13 @@ class Approximation(SpanObjective):
         return partial(fft.fftn, **options), lambda x: fft.ifftn(x, **options).real
 
     def _potentials(self, grid, phi):
-        """Return log integrals (C, C) of products of class densities, and two derivatives.
+        """Return log integrals of products of class densities, and derivatives of the divergence.
 
-        phi are the Fourier transforms of the C classes. The second result is the derivative of the
-        divergence by the rows of each class (as Fourier transforms like phi), the third that by the
-        classes' covariances V' cov V, (C, k, k)."""
+        phi are the Fourier transforms of the C classes. The three results are:
+        potential : (C, C) the log integrals
+        pull : like phi, transforms of a function per class; its slope at a row, times the row's
+            weight, is d divergence / d row
+        K : (C, k, k) twice d divergence / d (V' cov V), for each class covariance cov"""
         C, w = len(self._h2), grid.frequency
         potential, pull = np.zeros((C, C)), np.zeros_like(phi)
         K, self_sum = np.zeros((C, self.k, self.k)), np.zeros(C)

@@ -285,10 +285,11 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q] for the rows i of each tile t (block of 64 rows).
+    """Add sum_j values_qj G_ij to out[t, q, i], for the 64 rows i of each tile t.
 
-    G_ij are similarities with the J prototypes V by features `active` with weights v. values (Q',
-    J') is padded to multiples of four and includes the prototypes' weights.
+    G_ij are similarities with J prototypes. v are weights of the features `active`; V holds the
+    prototypes as `scaled` returns them. values includes the prototypes' weights, and is padded with
+    zeros so that its sides are multiples of four.
     """
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
@@ -303,10 +304,10 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add sum_j w_j h_ij G_ij to A and sum_j w_j G_ij to B, (n_tiles, 64) each.
+    """Add sum_j w_j h_ij G_ij to A[t, i] and sum_j w_j G_ij to B[t, i], for each row i of tile t.
 
-    A / B is the estimate of row i, w_j the weights of prototypes j, G_ij similarities, h_ij
-    agreements with the responses y, as in `agreement`.
+    A / B is the estimate of a row, w_j the weights of prototypes j, G_ij similarities, h_ij
+    agreements with the responses y, as in `agreement`. A tile has 64 rows.
     """
     active, v, V, w, target = points
     kind = X.dtype
@@ -321,7 +322,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j] (64,) with weight times similarity of prototype j for the rows of tile t."""
+    """Fill out[t, j, i]: weight times similarity of prototype j, for the 64 rows i of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

@@ -41,6 +41,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,), as (2 + D + J,).
 
     The GPU version of `cpu.loss_gradient`, which explains the symbols.
+    u, v, w : inverse width, weights of the D features `active`, weights of the J points
     rows : (n_tiles, 4, 64) response y, numerator a and denominator b of the estimate by earlier
         prototypes, and weight
     own : (n_tiles, 64) the candidate that is the row itself, or -1
@@ -246,7 +247,10 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Compute a thread block's partial sums of the loss and of its derivatives by u, v and w."""
+    """Fill a thread block's row of `partials` with sums over its rows, for `loss_gradient`.
+
+    They are the loss and its derivatives by u (inverse width), v (features) and w (prototypes).
+    """
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)

@@ -89,9 +89,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return the objective as a CVXPY expression of the assignment B (n, d*).
+    """Return the objective as a CVXPY expression of the assignment B (n, d*); cp is cvxpy.
 
-    It sums squared losses above each row's smallest loss, and cost * B; cost (n, d*) are penalties.
+    It is sum_i weight_i (u_i - min_j L_ij)^2 + sum_ij cost_ij B_ij, where u_i = sum_j L_ij B_ij and
+    cost (n, d*) are penalties. If `hard` (one view per row), it is written as a linear function.
     """
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
@@ -107,7 +108,8 @@ def _objective(cp, B, L, cost, weight, hard):
 def _cvxpy_constraints(B, constraints, served):
     """Return the CVXPY constraints on the assignment B of rows to views (feature sets).
 
-    served (n,) says which rows have a finite loss; rows of a group are equal only among these."""
+    Rows of a group must get the same views. This does not apply to rows without a finite loss, for
+    which served (n,) is False."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -125,8 +127,8 @@ def _cvxpy_constraints(B, constraints, served):
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
     """Return the Mixture of rows and views (feature sets) by Algorithm 2.1.1 under constraints.
 
-    It alternates between the assignment of rows with losses L (n, d*), and the penalties, which are
-    lower for views with more rows, until no penalty changes by more than `tol`."""
+    Each round assigns the rows with losses L (n, d*), then sets the penalty of each view to lambda_
+    (1 - its share of the rows), until no share changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False

@@ -106,9 +106,9 @@ class Recovery:
     """Selected views (feature sets), and the rows assigned to each.
 
     views : (A, D) features of the selected views, padded with -1; largest share of rows first
-    assignment : Assignment of the rows to the selected views; its log is that of the search
+    assignment : Assignment of the rows to the selected views, with the objective of the search
     k : number of neighbours
-    lambda_, unit : the penalty of the losses is lambda_ times unit, their squared scale
+    lambda_, unit : the penalty is lambda_ * unit, where unit is the squared scale of the losses
     path : LambdaPath of several penalties, or None
     forward : whether forward selection found the views"""
 

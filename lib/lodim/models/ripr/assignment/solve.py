@@ -39,7 +39,7 @@ class Assignment:
     share : (n,) weight of `second` in the row; `first` has the remaining weight
     mass : (A,) share of the rows' weight that is assigned to each view
     lambda_ : penalty
-    objective : F of the module's text, after each round"""
+    objective : squared excess losses plus penalty, after each round of the algorithm"""
 
     views: np.ndarray
     first: np.ndarray
@@ -51,7 +51,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return the shares (n, A) of A views (feature sets) in each of n rows."""
+        """Return B (n, A), where B[i, j] is the weight of view (feature set) j in row i."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -59,12 +59,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return the columns of the loss matrix (feature sets) with a share above `least`."""
+        """Return the columns (feature sets) whose share of the rows' weight exceeds `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to those of the `views` (feature sets) that have rows.
+    """Return the Assignment of rows to `views` (feature sets), without those that have no rows.
 
     `log` is the objective after each round."""
     used = np.flatnonzero(mass > 0.0)
@@ -74,9 +74,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own` with the objective of the earlier Assignment `search`.
+    """Return the Assignment `own` with the recorded objective of an earlier Assignment, `search`.
 
-    It counts as converged if both converged."""
+    The result counts as converged if both assignments converged."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -86,10 +86,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return the next vertex of the lower left convex hull after the point (u, v), and the slope.
+    """Return (j, slope): the next vertex of the lower left convex hull after the point (u, v).
 
-    The points are (row[j], delta[j]): loss and penalty of feature set j. The vertex is a position
-    j, or -1 after the last one."""
+    The points are (row[j], delta[j]): loss and penalty of feature set j. j is -1 after the last
+    vertex. The slope is the decrease of the penalty per increase of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -132,7 +132,8 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 def solve_rows(L, delta, lambda_, threads=1):
     """Return each row's best one or two feature sets: first, second, share of second, each (n,).
 
-    Each row minimizes its squared excess loss plus lambda_ times the penalty delta (A,)."""
+    Row i minimizes (u_i - min_j L_ij)^2 + lambda_ sum_j b_j delta_j, where L (n, A) are losses, b_j
+    >= 0 the weights of the sets in the row, which sum to one, and u_i = sum_j b_j L_ij."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -148,9 +149,10 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns of L (n, d*) that have the smallest loss of some row.
+    """Return the columns (feature sets) of the losses L (n, d*) that are smallest in some row.
 
-    Only these feature sets can get rows, because all penalties are equal at the start."""
+    Only these feature sets can get rows, because all penalties are equal at the start. The penalty
+    lambda_ determines which losses are tied."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -171,10 +173,11 @@ def _level_least(L, lambda_):
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Return the Assignment of rows to views (feature sets) by Algorithm 2.1.1.
+    """Return the Assignment of rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
 
-    L (n, d*) are losses, and larger penalties lambda_ leave fewer views. mass (d*,) holds shares of
-    the views for a warm start. Rounds stop if no penalty changes by more than `tol`."""
+    L (n, d*) holds the loss of each row in each view. Each round assigns the rows, then sets the
+    penalty of each view to lambda_ (1 - its share of the rows). Rounds stop if no share changes by
+    more than `tol`, or the objective no longer falls. mass (d*,) holds shares for a warm start."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)
@@ -202,9 +205,10 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to some views (feature sets) only, with the penalties at the end of a search.
+    """Assign rows to only A views (feature sets), with fixed penalties lambda_ (1 - mass).
 
-    L (n, A) are losses in these views, mass (A,) their shares in `search`, an Assignment."""
+    L (n, A) are losses in these views. `search` is an earlier Assignment, which has lambda_; mass
+    (A,) are the views' shares of the rows in it."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -220,9 +224,10 @@ def _masses(first, second, share, weight, n_views):
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective of an assignment: squared excess losses plus penalty.
+    """Return sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), the objective.
 
-    best (n,) holds the smallest loss of each row, c (A,) the total weight of each feature set."""
+    w are row weights with sum W, u_i is the loss of row i in its one or two feature sets, best (n,)
+    are the rows' smallest losses, c (A,) is the total weight of the rows of each feature set."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]

@@ -165,10 +165,10 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected feature sets (columns of L), and their shares in the rows (Mixture).
+        """Return the selected feature sets (columns of L), and their shares in each row (Mixture).
 
-        The shares satisfy the user's constraints. L (m, d*) are losses; `recovery`, found without
-        constraints, gives the penalty."""
+        The assignment satisfies the user's constraints. L (m, d*) are losses of m rows in d* sets.
+        The penalty is that of `recovery`, the result without constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -183,10 +183,11 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected feature sets (columns of L), and the Assignment of rows to these.
+        """Return the selected feature sets (columns of L), and the Assignment of rows to the sets.
 
-        Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses;
-        `recovery`, found without regard to time, gives the penalty on the number of sets."""
+        Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses.
+        The penalty on the number of sets is that of `recovery`, the result without regard to time.
+        """
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
@@ -206,7 +207,7 @@ def most_neighbours(batch):
 
 
 def flat_features(batch):
-    """Return positions of features whose standard deviation is determined by a few values."""
+    """Return positions of features whose standard deviation is determined by a few outliers."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -218,7 +219,7 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Return views, given as positions in the list `on` of features, as positions of features."""
+    """Replace each entry i of the views (feature sets) by on[i]; sort each view, -1 last."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
