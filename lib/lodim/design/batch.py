@@ -43,7 +43,7 @@ class Batch:
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):
-        """Return make(), called once per Batch and key, whose result is cached."""
+        """Return the result of make(), which is called once per Batch and key, then cached."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
@@ -69,7 +69,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of the groups, else of the clusters, which are held out together; or None."""
+        """Codes (n,) of the groups, or else clusters, of rows held out together; or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -158,8 +158,8 @@ def _moments(X, weight):
 class SplitsInPlace(Sequence):
     """Pairs of training rows and held-out rows, one pair per fold, without copies of the features.
 
-    Both batches of a pair have all rows, with weight zero for rows that do not belong. fold : (n,)
-    number of each row's fold from 0 on, or -1 for rows that are never held out.
+    Both batches of a pair have all rows; those that do not belong to the batch have weight zero.
+    fold : (n,) number of each row's fold from 0 on, or -1 for rows that are never held out.
     """
 
     def __init__(self, batch, fold):

@@ -282,7 +282,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return the rows of a Source (data not in memory) at given positions, as a Frame.
+    """Return the `rows` (positions) of a Source (data not in memory), as a Frame.
 
     n : number of rows of the source
     """
@@ -421,9 +421,9 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return a dict of columns with those rows of a chunk that are at the given positions.
+    """Return a dict name -> column with the `rows` that are in this chunk (Span and Table).
 
-    rows : positions among all complete rows; None means all rows of the chunk
+    rows : increasing positions among all complete rows; None means all rows of the chunk
     """
     if rows is None:
         at = np.arange(table.n)
@@ -449,7 +449,9 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return the chunks `read` (SourceChunks) for a client's workers; one chunk stays here."""
+        """Return the SourceChunks `read` as chunks for a client's workers.
+
+        Data of one chunk are processed in this process."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

@@ -26,7 +26,7 @@ def read_only(x):
 
 
 def weight_unit(weights):
-    """Return a divisor of weights (n,), usually 1; after division, sums of squares are finite."""
+    """Return a divisor of weights (n,), usually 1, so that their sums of squares are finite."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
@@ -46,7 +46,9 @@ def kernel_weights(weights, unit=1.0):
 
 @njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
 def scan(x, bad):
-    """Set bad (n,) to True where x is NaN; return how many, and the first infinite row or -1."""
+    """Set bad (n,) to True where x is NaN.
+
+    Return the number of NaN, and the position of the first infinite value or -1."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):

@@ -329,7 +329,7 @@ def _check_alike(one, other):
 
 
 def _sort(column):
-    """Return the kind of a column, or the type of its levels; chunks must agree in it."""
+    """Return the kind of a column, or the type of its levels, which all chunks must share."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -421,7 +421,7 @@ class Table:
         return replace(self, rows=rows, n=len(at), **self.weights_of(at))
 
     def weights_of(self, at):
-        """Return a dict of `weights` and `positive_weight` of the rows at the given positions."""
+        """Return a dict of the fields `weights` and `positive_weight` of rows at positions `at`."""
         given = {"weights": self.weights, "positive_weight": self.positive_weight}
         return {key: None if x is None else x[at] for key, x in given.items()}
 

@@ -67,7 +67,7 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and what its splines, means etc. learn, a tuple."""
+    """Return an expression's number of columns, and a tuple of what its splines etc. learn."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)

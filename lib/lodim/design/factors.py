@@ -345,7 +345,7 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with one column per level, without the first level if `reduced`."""
+    """Return a Levels factor with a 0/1 column per level, except the first if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
@@ -395,7 +395,7 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels factor of C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
+    """Return the Levels factor of `code`: C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
 
     name : of the column, for messages; used : levels that occur
     """
@@ -417,7 +417,7 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that also codes missing values and unused categories."""
+    """Return the Levels factor with what new rows need: missing values and unused categories."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

@@ -65,9 +65,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (array of values, positions of the rows to use in it) per feature of a term.
+    """Yield (values, rows) per feature of a term: an array, and positions of the rows to use in it.
 
-    The array is the user's own column if possible. Empty positions mean all rows.
+    The array is the user's own column if possible. Empty `rows` mean all.
     """
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
@@ -82,7 +82,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield (values, row positions) per feature of a term without missing values in the table."""
+    """Yield (values, positions of the rows to use) per feature of a term without missing values."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -129,8 +129,9 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments (p, 5) of the features: weights, mean, squared deviations, range.
+    """Return the moments (p, 5) of the features.
 
+    They are sum of weights, mean, sum of squared deviations, minimum and maximum.
     known : (p,) bool, features to skip because their moments are known; zeros in the result
     limits : dict feature position -> (lower, upper, middle); values outside become the middle
     """
@@ -239,7 +240,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments (p, 5) of the features: weights, mean, squared deviations, range.
+        """Return the moments (p, 5) of the features, as `learn_moments` does.
 
         Moments of plain columns of numbers are taken from the summaries.
         """
@@ -279,7 +280,7 @@ class Features:
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5) of features, those marked in `known` (p,) from `found`."""
+        """Return the moments (p, 5) of features: from `found` if `known` (p,), else computed."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -309,7 +310,7 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def _with(self, at):
-        """Return the terms that make the features at the given positions."""
+        """Return the terms that make the features at positions `at`."""
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def write(self, X, mean, scale, flat, limits):

@@ -79,11 +79,10 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows, and the RowInputs to call it with.
+        """Return a function RowInputs -> Rows that reads the complete rows, and its first argument.
 
-        The function returns Rows for RowInputs (weights, offset and the like). If there is a
-        sample, both are only for the sampled rows. The caller calls the function again if the
-        weights depend on the response.
+        RowInputs are weights, offset and the like. With a sample, both are for the sampled rows
+        only. The caller calls the function again if the weights depend on the response.
 
         request, answers : columns to summarize, and columns of the response
         """

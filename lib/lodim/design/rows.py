@@ -200,7 +200,7 @@ def _codes(frame, values, what):
 
 
 def _check_groups(frame, groups, codes):
-    """Raise DataError if a row has no group, because it could belong to any group."""
+    """Raise DataError if a row has no group, because the row could belong to any group."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -269,10 +269,11 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return a Table of the complete rows of a frame, their positions, and two numbers of rows.
+    """Return four results about the complete rows of a frame.
 
-    They are the numbers of dropped rows, and of rows that miss only features. A complete row has a
-    response, weight and offset, and all features if `missing` is "drop".
+    They are the Table, the rows' positions in the frame, the number of dropped rows, and the number
+    of rows that miss only features. A complete row has a response, weight and offset, and all
+    features if `missing` is "drop".
 
     features, answers : columns of the right and the left side of the formula
     learning : whether to raise DataError if no row is complete

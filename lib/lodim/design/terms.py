@@ -53,7 +53,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Return the Summary of each column that seems to identify rows, as names do, and warn of it.
+    """Warn of columns that seem to identify rows, as names do; return their Summaries.
 
     Only columns that come from a dot in the formula are checked, not those `written` in it.
     """
@@ -158,10 +158,10 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return, per term, which of its factors R codes against a reference level.
+    """Return a dict term -> factors of the term that R codes without the first level.
 
-    A factor is coded by contrasts if the other factors of the term are none or an earlier term;
-    else each level has a column (Chambers & Hastie 1992, page 38).
+    R omits this level if the product of the term's other factors (or the intercept, if there are
+    none) is already in the model; else each level has a column (Chambers & Hastie 1992, page 38).
     """
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):

@@ -38,7 +38,7 @@ class Minimum:
 
 
 class Stops(NamedTuple):
-    """Penalty and stopping rules of `lbfgs`, for compiled kernels."""
+    """L1 penalty and stopping rules of `lbfgs`, as compiled loops read them."""
 
     l1: np.ndarray  # (d,) weights of absolute values
     precision: float  # relative error of a value
@@ -143,10 +143,10 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step from theta to `trial` in S and Y if it shows positive curvature.
+    """Store the step from theta to `trial` if the function has positive curvature along it.
 
-    It overwrites the oldest step. `at` and `gradient` are the gradients at `trial` and at theta.
-    Return the number of stored steps, and the row of the newest."""
+    The step replaces the oldest row of S, the change of the gradient that of Y. `at` and `gradient`
+    are the gradients at `trial` and at theta. Return the number of steps, and the newest's row."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -218,8 +218,8 @@ def _shorter(step, gain, rise):
 def _outlook(falls, n_iter):
     """Return the predicted gain of the next ten steps: the total gain of the last ten steps.
 
-    If gains decrease quickly, it is the sum of a geometric series. The gain of step i is falls[i %
-    10]."""
+    If gains decrease quickly, the prediction is the sum of a geometric series. falls[i % 10] is the
+    gain of step i."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -299,9 +299,9 @@ def lbfgs(
 
     tol, ftol : a problem stops if its largest (pseudo-)gradient is at most tol, or if two steps in
         a row lower the value by at most ftol times its size. A scaled objective (Hessian near the
-        identity) also stops if the quadratic model predicts no larger gain
+        identity) also stops if the quadratic model predicts a gain of at most this size
     resolution : a problem also stops if the next ten steps are predicted to gain at most this much
-    best_only : stop problems whose predicted gain would not bring them below the lowest value
+    best_only : stop problems that, after their predicted gain, would not have the lowest value
     spacing : if positive, trial points are rounded to its multiples, so that runs that differ by
         rounding errors end in the same minimum"""
     compiled = getattr(objective, "compiled_loop", None)
@@ -344,9 +344,9 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy the steps `part` of the parameters at positions `at`.
+        """Copy the Steps `part`, which has only the parameters at positions `at`, into this object.
 
-        In new steps, the other parameters do not move."""
+        In steps that are new, the other parameters do not move."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -395,9 +395,9 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
 
-    The direction uses the free parameters in the previous steps S, Y, if these show positive
-    curvature. Return the largest slope, and whether any step did. The last three arrays are work
-    space."""
+    The direction uses the free parameters in those previous steps S, Y that have positive
+    curvature. Return the largest slope, and whether there is such a step. free_S, free_Y and alpha
+    are work arrays."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):

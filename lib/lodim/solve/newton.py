@@ -10,7 +10,7 @@ from lodim.solve.lbfgs import Minimum
 def polish(objective, end, max_iter=10):
     """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors.
 
-    About half of the digits of a quasi-Newton result depend on its starting point; a few Newton
+    About half of the digits of a quasi-Newton result depend on the starting point; a few Newton
     steps fix this. `objective` returns value and gradient at theta (d,), and has `hessian` and
     `precision` (relative error of a value)."""
     theta = end.theta[0]

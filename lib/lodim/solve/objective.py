@@ -67,8 +67,8 @@ def add_ridge(active, theta, ridge, value, gradient):
 class Preconditioned:
     """Objective in parameters u = L' theta, in which its Hessian is near the identity.
 
-    L is a Cholesky factor of the approximate Hessian (q, d, d). `damping` times the largest
-    diagonal element is added to its diagonal first."""
+    L L' = H + damping max(diag H) I is a Cholesky factorization, with H (q, d, d) approximately the
+    Hessian of each of q functions."""
 
     scaled = True
 
