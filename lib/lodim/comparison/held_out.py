@@ -137,7 +137,7 @@ def _part(candidate, task, train, test):
 
     train, test : positions of training and held-out rows
     scores : (m, K) predictions of the held-out rows on the scale of the link
-    size : numbers of features and parts of the fit; converged : whether it converged
+    size : dict of numbers, such as features and learners in the fit; converged : whether it did
     strict : function of data that raises an error for levels that training rows lack"""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)

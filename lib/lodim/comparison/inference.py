@@ -38,7 +38,7 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics, sums over rows of `parts` (n, q)."""
+        """Return the covariance (q, q) of q statistics, the sums over rows of `parts` (n, q)."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -82,9 +82,10 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). Again and again, the
-    model that is farthest behind another one is removed. Its p-value comes from simulated mean
-    losses of equally good models, and is at least that of any model removed before."""
+    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). One by one, the
+    model that is farthest behind another one is removed. The removed model's p-value comes from
+    simulated mean losses of equally good models, and is at least that of any model removed before.
+    mean (q,), covariance (q, q) : of the mean losses"""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -100,16 +101,17 @@ def confidence_set(mean, covariance, degrees, seed=0):
 def joint_quantile(mean, covariance, degrees, seed=0):
     """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
 
-    All differences of mean losses (q,) are within their intervals with probability 0.95.
-    degrees : degrees of freedom of the t distribution"""
+    All differences are within their intervals with probability 0.95. mean (q,), covariance (q, q) :
+    of the mean losses; degrees : degrees of freedom of the t distribution"""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return the largest absolute difference of a pair of models `left` in each draw, in SE.
+    """Return, for each draw, the largest absolute difference between two models, in its SE.
 
-    draws : (20000, q) simulated mean losses of q models; spread : (q, q) standard errors"""
+    draws : (20000, q) simulated mean losses of q models; spread : (q, q) SEs of their differences
+    left : positions of the models to compare"""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:

@@ -51,10 +51,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences (n,) are drawn; others are written as numbers.
+    """Return which of the increasing differences `center` (n,) are drawn, (n,) bool.
 
-    A difference is written if it is over twice the largest interval end of all smaller differences.
-    At most half of them are written. high (n,) : upper ends of the intervals"""
+    A difference is written as a number instead if it is more than twice the largest upper interval
+    end, in `high` (n,), of all smaller differences. At most half of them are written."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

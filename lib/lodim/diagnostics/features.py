@@ -121,7 +121,7 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return per feature the set of data columns it is computed from; None if it marks gaps."""
+    """Return per feature the set of its data columns; None if it marks missing values."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -355,9 +355,10 @@ def names_rows(name, x):
 
 
 def repeats(rows, X):
-    """Return the positions of rows that equal an earlier row; none if chance explains them.
+    """Return the positions of `rows` that equal an earlier row; none if chance explains them.
 
-    The three columns of X (n, p) that agree least often are taken as independent."""
+    The expected number of equal pairs is n^2 / 2 times the product of the chances that two rows
+    agree in a column, for the three columns of X (n, p) with the smallest chances."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):

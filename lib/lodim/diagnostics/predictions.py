@@ -41,7 +41,9 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the explained share of null deviance in held-out rows, and its SE; None if unknown."""
+    """Return the explained share of null deviance in held-out rows, and its SE; None if unknown.
+
+    row : dict of the measures of a fit's glance()"""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -54,8 +56,9 @@ def _held_out(fit, row):
 def _explained(subject, before):
     """Return the explained share of null deviance in the checked rows, and a standard error.
 
-    The error is that of the difference from `before`, the share in the training rows. The standard
-    error of `before` is taken as proportional to its unexplained share and 1 / sqrt(rows)."""
+    The standard error is that of the difference from `before`, the share in the training rows. The
+    standard error of `before` is taken as proportional to (1 - before) / sqrt(number of rows).
+    None if there are too few rows."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -202,12 +205,12 @@ def recalibration(residual, predictor, n_training, variance=None):
     """Return a score test of whether an intercept and a slope would improve predictions.
 
     The result is the statistic, chi-square with two degrees of freedom, and its p-value. The
-    statistic is about the gain in deviance. It uses squared residuals as variances, so that
-    outliers do not matter (Davidson and MacKinnon 1993, Sect. 13.7), or `variance` if that gives
-    less.
+    statistic is about the gain in deviance. The variances are squared residuals, so that outliers
+    do not matter (Davidson and MacKinnon 1993, Sect. 13.7), or `variance` (n,) if the statistic is
+    then smaller.
 
     residual (n,) : response minus predicted mean; predictor (n,) : mean, or logit of the
-        probability"""
+        probability; n_training : number of training rows"""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -220,9 +223,10 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Return mean prediction, mean response and name of the worst fifth of ordered predictions.
+    """Return mean prediction, mean response and name of the worst fifth of the rows.
 
-    In it, both means differ by most standard errors; variance (n,) is that of the responses."""
+    Rows are cut into fifths by prediction. In the worst fifth, the two means differ by most
+    standard errors. variance (n,) : of the responses"""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))

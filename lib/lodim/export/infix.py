@@ -24,7 +24,7 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of expressions as text; parts used twice or with a label get a name.
+    """Writer of expressions as text; an expression used twice or with a label gets a name.
 
     A subclass provides `functions`: a dict from names of functions to (text with {} for the
     arguments, precedence of the text, least precedence of arguments without brackets).
@@ -47,7 +47,7 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the parts of an expression that occur more than once in its text, to name them."""
+        """Return the arguments of an expression that its text repeats, so that they get a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]

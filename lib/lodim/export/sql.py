@@ -52,7 +52,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an entry of `functions`: a function that is NULL unless a condition holds."""
+    """Return the entry of `_SQL.functions` for a function that is NULL unless a condition holds."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 

@@ -78,7 +78,7 @@ class Inputs:
     def _known_levels(self, forgiven):
         """Return a dict column -> (known levels, new levels that count as missing).
 
-        `forgiven` has the pairs of columns with such new levels; None stands for all new levels.
+        forgiven : this dict for columns with new levels that count as missing; None means all
         """
         found = {}
         for part in self.parts:

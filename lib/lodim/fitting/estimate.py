@@ -315,7 +315,9 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Return the bytes per Dask worker: its part of X, the model's arrays, a chunk of rows."""
+    """Return the bytes per Dask worker: its rows of X, the model's arrays, and a chunk of data.
+
+    rows : number of rows; tiles : bytes of X; names : columns to read"""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

@@ -46,7 +46,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return the result of an operator such as * on two sets of terms; `left` may change."""
+        """Return the result of an operator such as * on two sets of terms; may modify `left`."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:

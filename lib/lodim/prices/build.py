@@ -192,7 +192,7 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """Return the direct needs of a node, or all sources of a series (a set of alternatives)."""
+    """Return the names that a node needs directly, or the members of a set of alternatives."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
@@ -209,7 +209,7 @@ def _in_order(graph):
 
 
 def _check_series(graph):
-    """Raise ArgumentError if nothing in the graph needs a series (a set of alternative sources)."""
+    """Raise ArgumentError if a set of alternatives is needed by nothing in the graph."""
     needed = {name for needs in graph.needs.values() for name in needs}
     for series in graph.sources:
         if series not in needed:
@@ -222,7 +222,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the part of a graph that the names of the formula need.
 
-    All series (sets of alternatives) are kept, but one that is not needed has no sources."""
+    A set of alternatives that is not needed is kept, but without alternatives."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
@@ -258,9 +258,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each node, and a cost function of sets of names.
+    """Return a list with the price of each node, and the user's cost function of sets of names.
 
-    The function is None if prices are added up; `names` finds the node of a name in `costs`."""
+    The function is None if prices are added up. `names` (_NameFinder) finds the node that a name
+    in `costs` means."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

@@ -120,11 +120,11 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return which source of each series a copy of node v uses, as a dict, by its parents.
+    """Return a dict series -> source that a copy of node v uses; None if it would use two sources.
 
-    A series is a set of alternative sources, of which a model buys one. `serving` has such a dict
-    for each copy of a node; those of the parents are merged. None if they use two sources of one
-    series.
+    A series is a set of alternative sources, of which a model buys one. `serving` has this dict
+    for each earlier copy; the dicts of the `parents` (positions of copies) are merged.
+    `source_of` maps a source to its series.
     """
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
@@ -138,7 +138,7 @@ def _choices(v, parents, uses, sources, copies):
     """Yield (dict series -> source, parents of the copy) for each consistent choice of sources.
 
     The choice is for a copy of node v. `uses` are the series (sets of alternatives) that each node
-    needs, `copies` the copies of the nodes so far."""
+    needs; `copies` has, for each earlier node, pairs (choice, position) of its copies."""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

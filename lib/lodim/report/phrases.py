@@ -70,7 +70,7 @@ def held_out(fit):
 
 
 def with_held_out(fit, header):
-    """Return the header with the share explained in held-out rows, and a list with a note on it."""
+    """Return the header with a row on held-out rows (share explained), and a list with a note."""
     ratio = _held_out_ratio(fit)
     if ratio is None:
         return header, []

@@ -143,9 +143,9 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return the fold (n,) of each row; all rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class so far.
-    key : (n,) numbers made from the rows' content, so that their order does not matter
-    of_class : (n_classes,) such a number for each class"""
+    Each group goes to the fold that so far has the fewest rows of the group's most frequent class.
+    key : (n,) numbers computed from the rows' content, so that their order does not matter
+    of_class : (n_classes,) mean of these numbers for each class"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

@@ -115,10 +115,10 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with mean loss and standard error per grid point (combination of settings).
+    """Return a frame with mean loss and standard error per grid point, and a list of its settings.
 
     losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    stage : per point the number of stages (such as learners) to report, unless its settings fix it
+    stage : per point the number of stages (such as learners) to use if its settings leave it open
     """
     stages = problem.model.stage_setting
     rows, chosen = [], []

@@ -61,10 +61,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def paired_losses(problem, splits, points, loss, n_jobs):
-    """Return held-out losses of settings minus those of the first: (mean, weight, SE) per fold.
+    """Return, for each grid point, its held-out losses minus those of the first point.
 
-    Differences have smaller standard errors (SE) than losses if some rows are hard for all
-    settings."""
+    These are lists of (mean, weight, standard error), one per fold. Differences have smaller
+    standard errors than losses if some rows are hard for all settings."""
     model, runs = problem.model, []
     for point in points:
         key, value = _without(point, _shared_by(model, point))
@@ -118,9 +118,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of the setting for whose values one fit gives all results; None without.
+    """Return the name of a setting such that one fit gives the results for all its values, or None.
 
-    Usually it is the number of stages: a fit with m stages includes all smaller numbers."""
+    Usually this is the number of stages: a fit with m stages includes all smaller numbers."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -138,9 +138,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of fits that cover all `values` of the shared setting, and their stages.
+    """Return settings of a fit that gives the results for all `values`, and its number of stages.
 
-    key : the other settings. The number of stages is None if the losses choose it."""
+    values : of the setting that `_shared_by` names; key : the other settings. The number of stages
+        is None if the losses choose it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -150,8 +151,8 @@ class StageLosses:
     """Held-out losses after each stage (such as a learner added) of fits with the same settings.
 
     There is one fit per fold. Without `n_stages`, fits end after `max_stages` of the settings, or
-    after `patience` stages without gain. `rows` has mean loss, weight and standard error per stage
-    and fold; `of_rows` has the losses of the rows of each fold after the last stage."""
+    after `patience` stages without gain. rows[stage][fold] is (mean loss, weight, standard error).
+    of_rows[fold] has the losses of the held-out rows after the last stage."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -174,9 +175,9 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage of the given folds.
+        """Fit the next stage of the given folds; `bar` is the progress bar.
 
-        For a model without stages, the progress bar advances with each fold."""
+        For a model without stages, the bar advances with each fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -237,9 +238,9 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean loss, total weight and standard error of held-out rows with losses `each` (n,).
+    """Return mean loss, total weight and standard error for the held-out rows `test` of a fold.
 
-    Groups (or clusters), if given, are the sampling units of the standard error."""
+    each : (n,) losses of these rows. Groups (or clusters), if given, are the sampling units."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:

@@ -25,9 +25,9 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Compare the checksums of a further pass through the data, and store those of new columns.
+        """Raise DataError if another pass over the data gave other values or another order.
 
-        A DataError is raised if values or their order have changed. place : name for messages"""
+        other : Fingerprint of that pass, whose new columns are added; place : name for messages"""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(

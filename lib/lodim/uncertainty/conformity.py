@@ -39,11 +39,11 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return the predictions of a fit that scores are computed from; NaN for unpredicted rows.
+        """Return a fit's predictions from which scores are computed; NaN for unpredicted rows.
 
-        For a numeric response these are low, high and step of bands, (3, n): a band is from low - t
-        step to high + t step. C classes have one score each, (C, n). u (n,) are random numbers for
-        "aps", else None."""
+        For a numeric response these are low, high and step, (3, n): the band for the score t is
+        from low - t step to high + t step. For classes, the score of each of C classes, (C, n).
+        u (n,) are random numbers for "aps", else None."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -125,7 +125,7 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the scores and an infinite one for a new row."""
+        """Return the weighted `level` quantile of the held-out scores and infinity (weight one)."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
@@ -145,7 +145,8 @@ class HeldOut:
     def below(self, scores):
         """Return the weight of held-out rows with lower scores than each class of new rows, (m, C).
 
-        scores (K, m, C) : scores of C classes for m new rows, by each of K fits"""
+        scores (K, m, C) : scores of C classes for m new rows by K fits. Each held-out row is
+        compared with the score by the fit without that row."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -165,10 +166,11 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of new rows that are in fact held-out training rows, by scores (K, m).
+        """Return the share of m new rows that are in fact held-out training rows.
 
-        For these rows the measured coverage would be too optimistic. The share is zero if scores
-        cannot identify rows, because of ties or few rows per fold."""
+        They are recognized by equal scores; scores (K, m) are by each of K fits. For these rows the
+        measured coverage would be too optimistic. The share is zero if scores cannot identify rows,
+        because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -200,9 +202,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows with mean one; a new row has weight one.
+    """Return weights (n,) of held-out rows, relative to weight one for a new row.
 
-    With groups, the weights of each group's rows sum to one (Lee, Barber and Willett 2023)."""
+    Their mean is one. With groups (codes `units`), the weights of each group's rows sum to one
+    instead (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -518,7 +518,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predict() for rows with known response and a prediction, and the responses."""
+        """Return predict(data, level) and the responses, for rows that have both."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)

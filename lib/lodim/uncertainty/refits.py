@@ -60,7 +60,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """Issue one warning per category of the warnings `said` that n_fits fits raised."""
+    """Issue one warning for all warnings `said` of a category, which n_fits fits have raised."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)

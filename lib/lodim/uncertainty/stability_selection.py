@@ -32,9 +32,9 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
-    It assumes that a term's share of pairs of halves in which both select it has a unimodal
-    distribution (Shah and Samworth 2013, Theorem 2). q : mean number of terms that a half selects,
-    of p"""
+    Both halves of a pair select a term in a share of the n_pairs pairs. The bound assumes that this
+    share has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
+    q : mean number of terms, of p, that a half selects"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -47,9 +47,9 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
 
-    It assumes that a term's share of selecting pairs of halves has a -1/2-concave distribution, and
-    its share of selecting halves a -1/4-concave one (Shah and Samworth 2013, Eq. 8). q : mean
-    number of terms that a half selects, of p"""
+    The bound assumes that the share of pairs in which both halves select a term has a
+    (-1/2)-concave distribution, and the share of halves that select it a (-1/4)-concave one (Shah
+    and Samworth 2013, Eq. 8). q : mean number of terms, of p, that a half selects"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -59,9 +59,9 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over (-r)-concave distributions of X with a given mean.
 
-    X has values 0, 1 / B, ..., 1. A mixture of distributions on 0..k and 0..k + 1 with
-    probabilities proportional to (a + j)^(-1 / r) has the largest one (Shah and Samworth 2013, App.
-    A.4)."""
+    X has values 0, 1 / B, ..., 1. The largest probability has, for some a and k, a mixture of two
+    distributions of j = B X, on 0..k and on 0..k + 1, with probabilities proportional to
+    (a + j)^(-1 / r) (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
