@@ -1,7 +1,8 @@
 """Policies of acquire() next to costnet, a myopic policy, and fixed and random orders.
 
     python benchmarks/acquire.py FOLDER [--sets NAME ...] [--seeds 0 1 2] [--out FILE]
-    python benchmarks/acquire.py --table FILE ... | --online | --speed
+    python benchmarks/acquire.py --table FILE ...
+    python benchmarks/acquire.py --online | --speed [--out FILE]
 
 FOLDER has CSV files of public sets, of which the last column is the response. Each set is split at
 random once per seed: at most 600 rows for training (CUBE-NM: 2,000) and 300 for the test (100 of
@@ -197,7 +198,10 @@ def gates(results):
 
 
 def online(seed=0):
-    """Print loss, accuracy and price of a policy with rows added one by one, and of a new one."""
+    """Return loss, accuracy and price of a policy with rows added one by one, and of a new one.
+
+    Seconds are of processor time, per row: of an update, or of a new policy for each row.
+    """
     rows, test = cube(STREAM + 100, seed), cube(TEST, 1000 + seed)
     rows, test = (frame.assign(y=frame["y"].astype(str)) for frame in (rows, test))
     policy = ld.acquire("y ~ .", rows[:100])
@@ -214,29 +218,32 @@ def online(seed=0):
                 run = by_rule(one, *standardized(one, test), ["policy"], [trade_off])
                 line = summary(run).assign(policy=kind, rows=100 + k, seconds_per_row=seconds)
                 lines.append(line.drop(columns="trade_off"))
-    print(pd.concat(lines).round(4).to_string(index=False))
+    return pd.concat(lines)
 
 
 def speed():
-    """Print the time of decisions, and of 1,000 rows, at 10,000 training rows and 50 features."""
+    """Return seconds of decisions, and of 1,000 rows, at 10,000 training rows and 50 features."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(11_000, 50))
     y = np.where(X[:, :8].sum(axis=1) + rng.normal(size=len(X)) > 0, "a", "b")
     frame = pd.DataFrame(X).rename(columns=lambda j: f"x{j}").assign(y=y)
-    clock, wall = time.process_time(), time.perf_counter()
-    policy = ld.acquire("y ~ .", frame[:10_000])
-    print(f"learned in {time.process_time() - clock:.1f} s of processor time")
+    lines = []
+
+    def timed(what, work, times=1):
+        clock, wall = time.process_time(), time.perf_counter()
+        out = [work(k) for k in range(times)][-1]
+        used = time.process_time() - clock, time.perf_counter() - wall
+        lines.append([what, *(seconds / times for seconds in used)])
+        return out
+
+    policy = timed("learn", lambda k: ld.acquire("y ~ .", frame[:10_000]))
     policy.run(frame[-2:])
-    step = frame[10_000:10_001].drop(columns="y")
-    clock = time.process_time()
-    for k in range(50):
-        policy.next({f"x{j}": step.iloc[0, j] for j in range(k % 10)})
-    print(f"next: {1000 * (time.process_time() - clock) / 50:.1f} ms of processor time")
-    clock, wall = time.process_time(), time.perf_counter()
-    run = policy.run(frame[10_000:])
-    used, passed = time.process_time() - clock, time.perf_counter() - wall
-    print(f"run, {len(run)} rows: {used:.1f} s of processor time, {passed:.1f} s", end="")
-    print(f"; mean price {run['.price'].mean():.1f}")
+    row = frame.drop(columns="y").iloc[10_000]
+    policy.next(row[:5].to_dict())
+    timed("next", lambda k: policy.next(row[: k % 10].to_dict()), 50)
+    run = timed("run, 1,000 rows", lambda k: policy.run(frame[10_000:]))
+    out = pd.DataFrame(lines, columns=["what", "processor_seconds", "seconds"])
+    return out.assign(mean_price=[np.nan, np.nan, run[".price"].mean()])
 
 
 def main():
@@ -251,10 +258,11 @@ def main():
     parser.add_argument("--speed", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if options.speed:
-        speed()
-    elif options.online:
-        online()
+    if options.speed or options.online:
+        table = speed() if options.speed else online()
+        print(table.round(4).to_string(index=False))
+        if options.out:
+            table.round(6).to_csv(options.out, index=False)
     elif options.table:
         table = gates(pd.concat(map(pd.read_csv, options.table)))
         print(table.round(3).to_string())
