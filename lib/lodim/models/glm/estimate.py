@@ -101,9 +101,9 @@ def _level(rows):
 
 
 def _both_sides(basis, cov):
-    """Return the covariance of the coefficients of columns x from that of the coefficients of z.
+    """Convert a covariance of coefficients of z = T'x to one of coefficients of the columns x.
 
-    z = T'x are nearly orthogonal columns; `basis` holds T."""
+    The columns z are nearly orthogonal; `basis` holds T."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 

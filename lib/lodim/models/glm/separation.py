@@ -54,7 +54,7 @@ def _rows(family, X, y):
 
 
 def _rises(family):
-    """Return pairs (class, direction of the S linear predictors) in which its likelihood rises.
+    """Return pairs (class, direction (S,)): along it the likelihood of the class rises.
 
     With ordered classes it rises with the linear predictor of the lower boundary, and falls with
     that of the upper one; otherwise it rises with the difference to that of each other class."""

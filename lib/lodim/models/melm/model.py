@@ -151,12 +151,12 @@ def melm(
     """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
     The view is the k-dimensional linear projection V'x in which the densities of the classes
-    overlap least: it maximizes the Cauchy-Schwarz divergence between kernel density estimates f,
-    D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels of a class are
-    normal with covariance h^2 cov, where cov is the covariance of the class and h = gamma (4 / (k +
-    2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a response, "~ .", it
-    is the view of largest or smallest entropy: the first or last principal components (Theorems 1
-    and 2).
+    overlap least: it maximizes the Cauchy-Schwarz divergence D(V) = log int f_+^2 + log int f_-^2 -
+    2 log int f_+ f_- of kernel density estimates f_+ and f_- of two classes (Section 3). The
+    kernels of a class of n rows are normal with covariance h^2 cov, where cov is the covariance of
+    the class and h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section
+    4). Without a response, "~ .", it is the view of largest or smallest entropy: the first or last
+    principal components (Theorems 1 and 2).
 
     Parameters
     ----------

@@ -222,6 +222,7 @@ def null_sums(null, base):
     """Return the null model's part of sums over prototypes, (n, n_classes) or (n, 2).
 
     It is the class probabilities for the rows' offsets `base`, or columns 1 and 0 for a number.
+    `null` has the null model: Prototypes or a BatchState.
     """
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
@@ -231,7 +232,7 @@ def null_sums(null, base):
 def link_scores(null, sums, base):
     """Return linear predictors (n, n_scores) from sums over prototypes and null model (Eq. 2.6).
 
-    base (n, n_scores) are the rows' offsets.
+    base (n, n_scores) are the rows' offsets; `null` has the null model: Prototypes or a BatchState.
     """
     if null.loss != CLASSES:
         return base + null.level + null.scale * (sums[:, 1:] / sums[:, :1])

@@ -133,7 +133,7 @@ class Ensemble:
 
     @property
     def mass(self):
-        """Mean share of each feature set in the training rows, (r,), from `assignment`."""
+        """Mean over the training rows of each feature set's share in `assignment`, (r,)."""
         weight = self.weight @ self.assignment
         return weight / max(weight.sum(), 1e-300)
 
@@ -170,7 +170,7 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return weights (r, m) of a further neighbour of m rows in r feature sets: all are one.
+        """Return the weights (r, m) of one more neighbour of m rows in r feature sets: all are one.
 
         distance (r, m) is its distance, reach (r, m) that of the k-th neighbour."""
         return np.ones(distance.shape)

@@ -286,8 +286,9 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 def calibrate(evidence, y, weight):
     """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
 
-    `evidence` has a log distance ratio and a log share of votes per row and class; y (n,) are class
-    codes. As in Platt (1999), targets are not exactly 0 and 1, so that t is finite."""
+    ratio and vote are those of the `evidence` (Evidence) in the feature set that predicts a row:
+    log distance ratio, and log share of votes, per class. y (n,) are class codes. As in Platt
+    (1999), targets are not exactly 0 and 1, so that t is finite."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 

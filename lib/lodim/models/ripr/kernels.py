@@ -87,9 +87,9 @@ def count_below(d, m, t):
 def next_above(d, bits, m, t):
     """Return the smallest of d[:m] that is above t.
 
-    bits is the memory of d read as integers, which have the same order. Minus those of t, as
-    unsigned integers, they are largest for values up to t. So a vectorized minimum finds the
-    result. The last elements of d and bits are scratch."""
+    bits is the memory of d read as integers, which have the same order. bits - bits(t) - 1, read as
+    unsigned, is huge for values up to t, so a vectorized minimum finds the result. The last
+    elements of d and bits are scratch."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -171,12 +171,13 @@ def window(refs, start, stop, view, apart, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
-    """Return the squared distance from x to its k-th nearest row among refs[:, start:stop].
+    """Return (nu, lo, m): the squared distance nu from x to its k-th nearest row, and a window.
 
-    Also returns start and length of the window searched, for which d holds squared distances.
-    member is 1 if x itself is one of the rows; it is then not counted. `guess` is a squared
-    distance with which the search starts, bits is d read as integers. If fewer than k rows have no
-    missing feature, the farthest of them counts; the distance is 1e30 without any."""
+    The rows are refs[:, start:stop]. The window of m rows from `lo` on has the k nearest, and d is
+    filled with their squared distances. member is 1 if x itself is one of the rows; it is then not
+    counted. The search starts with the squared distance `guess`; bits is d read as integers. If
+    fewer than k rows have no missing feature, the farthest of them counts; nu is 1e30 without any.
+    """
     k = k + member
     reach = max(guess, LEAST)
     while True:

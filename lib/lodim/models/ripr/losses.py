@@ -125,11 +125,10 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
 
-    A ratio is (nu_own / nu_other)^dim, times the pair's prior: in a view (set of dim features), nu
-    is the distance from a row of X to its k-th neighbour in one of the pair's two groups. The
-    groups are rows of `references`; member (n, G) is 1 if they contain the row itself. With pair
-    (n,), row i uses only pair number pair[i] (all if -1), and the smallest ratio is returned, (n,
-    d*, 1)."""
+    A log ratio is dim log(nu_own / nu_other) + prior: in a view (set of dim features), nu is the
+    distance from a row of X to its k-th neighbour in one of the pair's two groups. Groups consist
+    of rows of `references`; member (n, G) is 1 if a group contains the row itself. With pair (n,),
+    row i uses only pair number pair[i] (all if -1), and the smallest is returned, (n, d*, 1)."""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])

@@ -131,10 +131,11 @@ def ripr(
 
     A view is a set of features in which the nearest training rows predict. By default
     (`method="vote"`) all views predict together: a row's score is prior + t sum_j s_j, where s_j is
-    the contribution of view j. This is log(p_jc / prior_c) for class c, or a difference from the
-    mean. Views are added one by one, by leave-one-out log-loss (squared error).
+    the contribution of view j and t a factor. For class c, s_j = log(p_jc / prior_c), with p_jc the
+    share of c among the neighbours; for a number, s_j is their difference from the mean. Views are
+    added one by one, by leave-one-out log-loss (squared error).
 
-    With `method="assignment"`, the method of the thesis, one view predicts each row. It is used
+    With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has
     (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`).
 
@@ -143,7 +144,8 @@ def ripr(
     B_ij with u_i = sum_j L_ij B_ij (Algorithm 2.1.1). The penalty delta_j = 1 - sum_i B_ij / n is
     smaller for views that predict more rows. Views with more than 5% of the rows are kept.
 
-    The losses depend on the response, where nu_k is the distance to the k-th nearest row:
+    The losses depend on the response. nu_k is the distance to the k-th nearest row, dim the number
+    of features of the view, volume the relative size of the box around the rows:
 
     - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)). A new row gets
       the view of the smallest ratio (2.11) and its most probable class. Rows without a class are

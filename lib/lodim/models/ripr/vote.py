@@ -239,10 +239,10 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor t and its loss for each of V further feature sets, both (V,).
+    """Return the best factor t of the evidence, and its loss, for V further feature sets, (V,) each.
 
-    Scores are prior + t (total + new[j]): total (n, C) is the evidence so far, new (V, n, C) that
-    of each further feature set."""
+    Linear predictors are prior + t (total + new[j]): total (n, C) is the evidence so far, new (V,
+    n, C) that of each further feature set."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -259,10 +259,11 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of the selected views (feature sets) in order, and the losses, one more.
+    """Return positions of the selected views (feature sets) in order, and the loss after each step.
 
-    A further view must lower the loss by 1% of the loss and by 0.1% of the null loss; a view with
-    more features must be better by 0.5%."""
+    The first loss is that of no view. Each step adds the best view; among those within 0.5% of the
+    loss, one with the fewest features. The selection ends if the loss would not fall by more than
+    1% plus 0.1% of the first loss."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -130,7 +130,8 @@ def calibrated(e, threads=1):
 def scores(e, voters, evidence):
     """Return linear predictors (m, K), such as log-odds, from evidence (r, m, C) of r feature sets.
 
-    For numbers they are the predictions."""
+    For numbers they are the predictions. `voters` are the training rows of the ensemble e that
+    vote."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -141,7 +142,8 @@ def scores(e, voters, evidence):
 def shares(e, voters, evidence, known):
     """Return each feature set's share of the evidence for the prediction, (m, r).
 
-    known (m, r) says which feature sets are complete; rows without any have zeros."""
+    known (m, r) says which sets have no missing feature; rows without such a set have zeros.
+    `voters` are the training rows of the ensemble e that vote."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -167,7 +169,8 @@ def best_class(e, z):
 def says(e, voters, evidence, known):
     """Return the prediction of each feature set alone, (m, r): a class code, a number, or NaN.
 
-    known (m, r) says which feature sets have no missing feature in a row."""
+    known (m, r) says which feature sets have no missing feature in a row. `voters` are the training
+    rows of the ensemble e that vote."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

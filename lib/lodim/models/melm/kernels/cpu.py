@@ -50,11 +50,14 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
-    """Compute projections and kernel matrices of the problems (projections) active[lo:hi] of V.
+    """Compute projections and kernel matrices of the projections active[lo:hi] of V (q, r, k).
 
-    The kernel between classes A and B has covariance Sigma_AB = h2_A cov_A + h2_B cov_B. Filled, by
-    position in active: P (., k, n) = V'Z; spread (., C, r, k) = cov_c V; root (., C, C, k, k) and
-    log_det (., C, C), the inverse Cholesky factors and determinants of V' Sigma_AB V, for A <= B.
+    The kernel between classes A <= B has covariance S_AB = h2_A cov_A + h2_B cov_B. The first index
+    of the arrays filled is the position in `active`, q' in number:
+    P : (q', k, n) projections V'Z
+    spread : (q', C, r, k) cov_c V
+    root, log_det : (q', C, C, k, k) inverse Cholesky factor of V' S_AB V; (q', C, C) its
+        determinant's log
     """
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -228,10 +231,10 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum the kernels over all pairs of rows, in parallel tasks lo to hi - 1.
 
-    Task t has a share of the rows, number t % stripes, of projection t // stripes. Fills totals
-    (tasks, C, C) by pair of classes A <= B, and forces (tasks, C, k, n) with sum_b w_i w_b psi_ib
-    (u_i - u_b) over the rows b of each class. psi is the kernel times exp(shift), which prevents
-    underflow."""
+    Task t takes projection t // stripes, and of the first rows of pairs every stripes-th block,
+    from block t % stripes on. Fills totals (tasks, C, C) by pair of classes A <= B, and forces
+    (tasks, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each class. psi is the
+    kernel times exp(shift), which prevents underflow."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))

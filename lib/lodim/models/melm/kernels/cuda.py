@@ -46,9 +46,10 @@ def together(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of the kernels over all pairs of rows, and of forces times features.
 
-    A force is a kernel times the difference of its two rows. X, weight, owner and begin are tiles
-    of rows on the GPU; V (q, r, k) are projections. Returns totals (q, C, C) and moments (q, C, k,
-    C r): entry [b, :, a r + d] sums feature d times the force of class b over the rows of class a.
+    A force is a kernel times the difference of its two rows. X are the rows in tiles on the GPU;
+    weight, owner, begin are from `upload_classes`; V (q, r, k) are projections. Returns totals (q,
+    C, C) and moments (q, C, k, C r): entry [b, :, a r + d] sums feature d times the force of class
+    b over the rows of class a.
     """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
@@ -76,7 +77,9 @@ def closest(X, weight, owner, begin, V, root):
 
 
 def _project(X, owner, V, root):
-    """Return U (., C, k, n_tiles, 64), the rows' coordinates in units of each pair of classes."""
+    """Return the rows' coordinates in units of the kernels, (at least q, C, k, n_tiles, 64).
+
+    The kernel is that between the class of the row and each of the C classes."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)

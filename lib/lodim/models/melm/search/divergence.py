@@ -40,9 +40,9 @@ def shares(size, average=False):
 class SpanObjective:
     """Base class of objectives that depend only on the span of a projection V (r, k).
 
-    A call returns the negative value, for minimization, of an orthonormal basis of the span. The
-    value of V M is lower than that of V by `degree` log |det M|, which is corrected. With
-    `penalty`, |V'V - I|^2 is subtracted (Eq. 2). There are q projections at a time."""
+    A call returns -f, for minimization, where f is the value of an orthonormal basis of the span;
+    it follows from f(V M) = f(V) - degree log |det M|. With `penalty`, |V'V - I|^2 is subtracted
+    from f (Eq. 2). There are q projections at a time."""
 
     precision, scaled = 1e-14, False
 
@@ -51,7 +51,7 @@ class SpanObjective:
         self._degree, self._penalty = degree, penalty
 
     def __call__(self, theta, active):
-        """Return value (q,) and gradient (q, r k) of q projections, computed where `active`."""
+        """Return -f (q,) and its gradient (q, r k) at theta, q projections, only where `active`."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         self._fill(V, active, value, gradient)
@@ -106,8 +106,8 @@ class Divergence(SpanObjective):
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU sums forces over rows by feature. So the r rows of the identity replace the rows
-        here."""
+        The GPU returns forces (kernels times differences of rows) already summed over rows by
+        feature. So the r rows of the identity replace the data rows in later products."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
@@ -180,7 +180,8 @@ def _vanished(totals, stripes):
 def terms(potential, share):
     """Return fitting and regularizing term of the divergence: -2 log ip_+-, log ip_++ + log ip_--.
 
-    potential (C, C) holds log ip_AB, integrals of products of class densities."""
+    potential (C, C) holds log ip_AB, integrals of products of class densities; share (C, C) holds
+    their coefficients in the divergence."""
     regularizing = np.diag(potential) @ np.diag(share)
     return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 

@@ -223,7 +223,8 @@ def _arguments(sample, plan):
 def _grid_nodes(n, n_exact):
     """Return the largest number of grid points that is worthwhile for n rows.
 
-    Their cost is that of exact sums over pairs of n_exact rows, or a multiple of the rows."""
+    They cost as much as exact sums over pairs of n_exact rows, or a fixed multiple of n if larger.
+    """
     return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
 
 

@@ -187,7 +187,8 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 def _intensity(mean, square, fourth, n, p):
     """Return Ledoit and Wolf's intensity s, from moments of n rows with p features.
 
-    mean variance, sum of squares of all covariances, and mean fourth power of the rows' lengths"""
+    mean : mean variance; square : sum of squares of all covariances
+    fourth : mean fourth power of the rows' lengths"""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0

@@ -99,7 +99,7 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy some features, times v, of 64 rows and of 64 points (from j on) to shared memory."""
+    """Copy `size` features, from `first` on, of 64 rows (times v) and 64 points to shared memory."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
