@@ -96,7 +96,7 @@ def glm(
 ) -> GlmFit:
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
-    The model is g(E y) = offset + b_0 + x'b, without a penalty: least squares, logistic,
+    With link g, the model is g(E y) = offset + b_0 + x'b, unpenalized: least squares, logistic,
     multinomial and ordinal logistic, Poisson, gamma and Tweedie regression. statsmodels fits most
     of them, up to 65,536 rows; formulas are those of lodim.
 
@@ -130,7 +130,7 @@ def glm(
         1), the weights are the numbers of trials, as in R.
         "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
     offset : column name or array (n,), optional
-        Known part of the score (an array (n, K) for K classes).
+        Known part of the linear predictor (an array (n, K) for K classes).
     missing : {"drop", "indicator"}, default="drop"
         Treatment of missing features. "indicator": a missing number becomes the training mean, with
         an indicator column such as `age[missing]` if training had missing values; a missing

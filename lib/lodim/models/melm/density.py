@@ -145,7 +145,8 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return the log densities (m, C) of the C classes at points with coordinates Z (m, k).
 
-    For training rows, `place` says which row to leave out of its class density."""
+    For training rows, `place` has tile and position of each row (from `fit_densities`), which is
+    then left out of its class density."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale

@@ -49,7 +49,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return linear predictors (n, K), such as log-odds, of the rows of `test`, a list by gamma.
+    """Return a list with linear predictors (n, K), such as log-odds, of the rows `test`, per gamma.
 
     They are by fits to `train` with kernel widths `gammas`. The first search has width first_gamma,
     with many starts or from the projection warm_start (p, k). If no fit to `train` is possible, the
@@ -341,10 +341,10 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs of batches (train, test), the number of divisions, and search arguments.
+    """Return pairs of batches (train, test), the number of divisions, and search arguments (dict).
 
-    A division splits all rows into folds. A few rows are held out one by one, so that the result
-    does not depend on random folds."""
+    A division splits all rows into folds. With few rows, each is held out by itself, so that the
+    result does not depend on random folds."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -375,10 +375,11 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the fold of each held-out row and the number of its cross-validation, both (n,).
+    """Return the part of each held-out row and the number of its cross-validation, both (n,).
 
-    Cross-validation is repeated `draws` times, with other random folds. If there is a single fold,
-    its rows are divided into a few parts, and each part is calibrated by the other parts."""
+    A part is a fold: each is calibrated by the other parts. Cross-validation is repeated `draws`
+    times, with other random folds. If there is a single fold, its rows are divided into a few
+    parts."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -88,10 +88,10 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return variances of M prototypes, (M,), and of the null model, and scaled residuals (n,).
+    """Return variances of M prototypes (M,), variance of the null model, and scaled residuals (n,).
 
-    A prototype's variance is its mean squared residual, the null model's that of all rows. Scaled
-    residuals of the training rows are divided by the standard deviations that these give.
+    A prototype's variance is its mean squared residual, the null model's that of all rows. A row's
+    residual is divided by its SD, from the weighted mean of these variances.
     """
     residual = state.y - state.a / state.b
     square = residual**2

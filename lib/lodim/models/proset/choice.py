@@ -98,9 +98,10 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v chosen by these repetitions of cross-validation.
+    """Return the lambda_v among `values` that the repetitions of cross-validation choose.
 
     If it does not beat the null model, it is at least `null`, a value that gives the null model.
+    losses and gains have an array per repetition, from `_held_out`.
     """
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
@@ -109,7 +110,7 @@ def _choice(losses, gains, values, null):
 def _weights(losses):
     """Return weights (n_values,) of the values tried, sum 1: values of similar loss share weight.
 
-    losses is a list of arrays (n_values, n_folds, 3), one per repetition.
+    losses is a list of arrays (n_values, n_folds, 3), one per repetition, from `_held_out`.
     """
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
@@ -132,9 +133,9 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    The mean position of the best values must be far from half-way between two values. The lead over
-    the null model must be far from zero. Both are relative to their standard errors. `most` is the
-    largest number of repetitions.
+    The mean position of the best values must be far from half-way between two values, and the lead
+    over the null model far from zero, relative to their standard errors. `most` is the largest
+    number of repetitions.
     """
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)

@@ -68,7 +68,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join the (prototypes, log) pairs of several batches of prototypes into one pair."""
+    """Join several pairs (prototypes, log), one per batch, into one pair; skip empty batches."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -76,9 +76,9 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit set c of prototypes, given the earlier ones; return the set and a log entry.
+    """Fit batch c of prototypes, given the earlier ones; return Prototypes and log entry (dict).
 
-    `used` (p,) bool says which features earlier sets use. New features are allowed only if they
+    `used` (p,) bool says which features earlier batches use. New features are allowed only if they
     lower the loss by `worth` (a setting) standard errors; otherwise noise features would enter.
     """
     split = state.split(c)
@@ -130,7 +130,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss from prototypes `before` to `after`, and its SE."""
+    """Return the decrease of the loss from `before` to `after` (both Prototypes), and its SE."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -138,7 +138,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return set c of an earlier fit's prototypes with all p features.
+    """Return batch c of an earlier fit's prototypes, extended to all p features.
 
     Raises a DataError if the training rows or their responses differ from those of that fit.
     """

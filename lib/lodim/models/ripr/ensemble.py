@@ -170,9 +170,10 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return the weights (r, m) of one more neighbour of m rows in r feature sets: all are one.
+        """Return the weights (r, m) that one more neighbour has for m rows in r feature sets: ones.
 
-        distance (r, m) is its distance, reach (r, m) that of the k-th neighbour."""
+        distance (r, m) is its distance, reach (r, m) that of the k-th neighbour; subclasses may use
+        them."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -210,7 +211,7 @@ class Record:
     errors.
 
     share : share of all rows that each view predicts
-    mass : share of each view in the assignment
+    mass : mean share of each view in the rows' assignment
     error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
         to the cluster centre; NaN without clusters
     n, unlabelled, blind : numbers of rows with positive weight, of those without a response, and of

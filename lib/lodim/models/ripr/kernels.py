@@ -244,8 +244,9 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
     """Return the log ratio of the distances from x to the k-th rows of the two groups of pair g.
 
     Infinite if a group has no row. If a k-th row equals x, the numbers of rows equal to x are
-    compared instead. member (G,) is 1 if x belongs to a group. guess (G,) holds squared distances
-    with which the searches start, and is updated for the next row."""
+    compared instead. groups and pairs are as in `log_ratios`; member (G,) is 1 if x belongs to a
+    group. guess (G,) holds squared distances with which the searches start, and is updated for the
+    next row."""
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]

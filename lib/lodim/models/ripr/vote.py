@@ -99,7 +99,7 @@ class Voters:
         """Return the evidence (..., C) from sums (..., C + 1) of targets and weights of neighbours.
 
         It is the log ratio of the mean target to the prior, or their difference for numbers. The
-        prior is added as two rows."""
+        mean includes two additional rows whose target is the prior."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -239,7 +239,7 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor t of the evidence, and its loss, for V further feature sets, (V,) each.
+    """Return the best factor t of the evidence and its loss, for V further feature sets, (V,) each.
 
     Linear predictors are prior + t (total + new[j]): total (n, C) is the evidence so far, new (V,
     n, C) that of each further feature set."""

@@ -38,9 +38,11 @@ def project(lo, hi, stripes, Z, V, P, ends):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def spline(x, nodes, at, value, slope):
-    """Compute the cubic B-splines at x, and derivatives, of the nearest grid points on one axis.
+    """Compute the cubic B-splines of the grid points near x on one axis, and derivatives at x.
 
-    Fills at (numbers of grid points), value and slope; returns how many grid points there are."""
+    Fills `at` (numbers of the grid points), value and slope, and returns how many entries it fills.
+    x is in steps of the grid, which has `nodes` points.
+    """
     if nodes == 1:
         at[0], value[0], slope[0] = 0, 1.0, 0.0
         return 1
@@ -98,7 +100,7 @@ def scatter(lo, hi, stripes, P, w, start, low, step, grids):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def field_slopes(field, shape, at, value, slope, out):
-    """Fill out (3,) with the derivatives along the axes of a function interpolated on a grid.
+    """Fill out (3,) with the slopes along the axes of `field`, a function interpolated on a grid.
 
     at, value and slope are grid points, splines and their derivatives at one row."""
     out[:] = 0.0
@@ -127,9 +129,10 @@ def add_products(Z, first, g, size, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
-    """Fill partials (stripes, r, k) with sums over rows z_i of z_i times a gradient at the row.
+    """Fill partials (stripes, r, k) with sum_i w_i z_i g_i' over the rows z_i of each stripe.
 
-    The gradient is that of a function on a grid, one per class. A stripe is a fixed range of rows.
+    g_i (k,) is the gradient at the row of the function `fields` of its class, given on a grid. A
+    stripe is a fixed range of rows.
     """
     k, n = P.shape
     shape = np.array(fields.shape[1:])
@@ -152,9 +155,9 @@ def gather(lo, hi, stripes, P, Z, w, start, low, step, fields, partials):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def interpolate(P, rows, low, step, field):
-    """Return a function on a grid, interpolated at the rows with positions `rows`, (m,).
+    """Return `field`, a function on a grid, interpolated at the rows with positions `rows`, (m,).
 
-    P (k, n) holds the projections of all rows."""
+    P (k, n) holds the projections of all rows; low and step define the grid."""
     out = np.zeros(rows.size)
     shape = np.array(field.shape)
     at = np.empty((3, SUPPORT), np.int64)

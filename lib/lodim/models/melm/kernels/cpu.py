@@ -300,7 +300,7 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, from sums over pairs of rows.
 
     The potential ip_AB is the integral of the product of the densities of classes A and B. Fills
-    potential (., C, C) and gradient (q, r, k) of the problems (projections) active[lo:hi].
+    potential (q', C, C) and gradient (q, r, k), for q' projections active[lo:hi] of q.
 
     rows : Z, P, start, size, h2, share; size (C,) are total weights, share (C, C) weights of log ip
     sums : spread, root, log_det from `prepare`; shift, totals, forces from `pair_sums`"""

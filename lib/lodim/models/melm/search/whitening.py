@@ -221,7 +221,7 @@ class Sample:
     Z, weight : (r, n) coordinates, sorted by class, and (n,) weights
     start : (C + 1,) first row of each class
     size, cov : (C,) total weights and (C, r, r) covariances of the classes
-    key : (n,) number of each row, computed from its content"""
+    key : (n,) number computed from each row's content, for random draws"""
 
     Z: np.ndarray
     weight: np.ndarray
@@ -277,5 +277,7 @@ class Sample:
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Return squared bandwidths (C,): gamma times Silverman's rule in k dimensions, per class."""
+    """Return squared bandwidths (C,), (gamma h)^2, with h by Silverman's rule in k dimensions.
+
+    size (C,) holds the classes' total weights, which are their numbers of rows in the rule."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2

@@ -99,7 +99,10 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features, from `first` on, of 64 rows (times v) and 64 points to shared memory."""
+    """Copy `size` features, `first` and later ones, of 64 rows and points to shared memory.
+
+    Row values are multiplied by v; those of points, which start at j, already are.
+    """
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
