@@ -58,7 +58,7 @@ class Task:
 class Record:
     """Predictions of one compared model for all held-out rows, and how well the fits went."""
 
-    scores: np.ndarray | None = None  # (n, K) link scores, or means of numbers; None: failed
+    scores: np.ndarray | None = None  # (n, K) linear predictors; None: the model failed
     reason: str = ""  # error message of the failed fit
     # per fold a dict of the fit's size: "features", "parts", "price", "part"
     # per fold a dict of the fit's size: "features", "parts", "price", "part"

@@ -199,8 +199,8 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
 
-        response : whether to read the response; known : result of `known_levels`
-        part : whether these are some of the training rows
+        inputs : RowInputs (weights, offset etc.); response : whether to read the response
+        known : result of `known_levels`; part : whether the rows are some of the training rows
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)

@@ -299,7 +299,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the table of all rows and its evaluated factors, kept for later calls."""
+        """Return the table with missing values replaced, and its Prepared; both are kept."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)

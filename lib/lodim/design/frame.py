@@ -410,6 +410,7 @@ def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column mostly holds numbers or dates, but is no category.
 
     Declared categories, up to 20 distinct numbers, and up to 10 dates pass.
+    n : number of rows with a value; answer : whether the column is the response
     """
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -430,7 +431,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others`, levels without a number (or date), are over 10% or almost all."""
+    """Return whether over 10%, or all but one, of the levels are `others`: no number (or date)."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -460,7 +461,7 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return advice for messages: how to convert a text column to numbers or declare its levels."""
+    """Return advice: how to convert a text column (the response, if `answer`) to numbers."""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)

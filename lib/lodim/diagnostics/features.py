@@ -403,9 +403,10 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well numbers x (n,) separate the classes `code`: smallest AUC of two classes.
+    """Return the smallest AUC, over all pairs of classes, with which x (n,) separates the pair.
 
-    It is 0 if a pair has so few rows that chance could separate them in one of 1,000 columns."""
+    code : (n,) class of each row. The result is 0 if a pair has so few rows that chance could
+    separate it in one of 1,000 columns."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -420,7 +421,7 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Return the share of rows in the most frequent class of their level."""
+    """Return the share of rows whose class (code) is the most frequent one of their level."""
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)

@@ -241,7 +241,9 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether in other rows over half of the explained share of deviance is lost.
+    """Return whether the explained share of deviance is less than half in other rows.
+
+    The difference must also be significant, and the share before not near zero.
 
     explained_before, explained_now : shares in training rows and in other rows
     error : standard error of `explained_now`, or of the difference of both shares"""

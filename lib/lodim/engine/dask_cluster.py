@@ -104,8 +104,8 @@ class Group:
 class Cluster:
     """The workers of a Dask client, and the groups of rows that each worker holds.
 
-    There are as many groups as workers. No task names its worker, since it would wait forever if
-    all workers were replaced.
+    There are as many groups as workers. No task names its worker, since the task would wait forever
+    if all workers were replaced.
     """
 
     def __init__(self, client, n):

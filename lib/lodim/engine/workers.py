@@ -179,9 +179,10 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return (self, *WorkerTiles in args), and (function, their positions in args, other args).
+        """Split the arguments of a call into arrays that workers hold, and others to send.
 
-        The other args are a tuple with None at the positions of WorkerTiles.
+        Return (self, *WorkerTiles in args), and (function, positions of the WorkerTiles in args,
+        args with None instead of them).
         """
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
@@ -282,7 +283,10 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return what a kernel sums over each 65,536 of a worker's rows, (n_spans, *shape)."""
+    """Return a kernel's sums over each 65,536 of a worker's rows, (n_spans, *shape).
+
+    rest : (*arrays, kernel name, positions of the arrays in its arguments, other arguments, shape)
+    """
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -305,7 +309,9 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *rows) for 65,536 rows, with the columns in `rest` as arrays (n, ...)."""
+    """Return work(X, *arrays) for 65,536 rows.
+
+    rest : (*tiles, work, given); the tiles become arrays (n, ...), None where `given` is false"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

@@ -79,7 +79,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """The value of the first condition that is true, the default if none is."""
+    """The entry of `values` for the first true condition; the default if none is true."""
 
     conditions: tuple
     values: tuple
@@ -214,7 +214,7 @@ def within(x, lower, upper, middle, label=""):
 
 
 def in_order(roots):
-    """Return all nodes needed to compute the expressions `roots`, each once, after its parts."""
+    """Return all nodes needed to compute the expressions `roots`, each after its own arguments."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()

@@ -26,7 +26,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return linear predictors as expressions of scaled features, and when they are NaN."""
+        """Return linear predictors as expressions of scaled features, and conditions of NaN."""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:

@@ -91,7 +91,8 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 def _tables(open_writer):
     """Yield a function that appends frames as pyarrow tables with a common schema.
 
-    The first tables are kept in memory while a column has no value, since its type is unknown.
+    open_writer : function of the schema that returns a writer. The first tables are kept in memory
+        while a column has no value, since its type is unknown
     """
     pa = arrow()
     waiting, opened, schema = [], None, None

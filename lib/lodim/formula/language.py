@@ -233,7 +233,9 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless a call and everything in it is allowed in formulas."""
+    """Raise Refused unless a call and everything in it is allowed in formulas.
+
+    outermost : whether the call is not inside another one, so that it may be C()"""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))

@@ -56,7 +56,7 @@ class Network:
         return tuple(tuple(sorted(set(nodes))) for nodes in out)
 
     def closed(self, on):
-        """Return which nodes (columns or purchases) are in `on` (V,) or needed by it, (V,) bool."""
+        """Return which nodes are marked in `on` (V,) or needed by a marked one, (V,) bool."""
         on = np.array(on, dtype=bool)
         for v in range(len(self) - 1, -1, -1):
             if on[v] and self.parents[v]:

@@ -41,7 +41,7 @@ class Table:
     # by column: a specification such as ".3f", or a function
     formats: Mapping[Hashable, Format] = field(default_factory=dict)
     notes: Sequence[str] = ()  # texts below the table
-    index: bool = True
+    index: bool = True  # whether to print the row labels
     # rows to show if the table is shortened; default: the first 10 and last 5
     keep: Sequence[bool] | None = None
 

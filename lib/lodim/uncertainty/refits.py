@@ -85,8 +85,8 @@ class RandomWeights:
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero
     unit: np.ndarray
-    n_units: int
-    seeds: list[np.random.SeedSequence]
+    n_units: int  # number of groups, or of rows without groups
+    seeds: list[np.random.SeedSequence]  # one per replicate
 
     @classmethod
     def from_batch(cls, batch, n_classes, n, seed):
