@@ -35,7 +35,7 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise DataError if a pool row equals a labelled row in its index label and its features."""
+    """Raise DataError if a row of the pool has the index label and features of a labelled row."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:

@@ -149,7 +149,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return linear predictors (n, K) of the null model: mean or class shares of other folds."""
+    """Return linear predictors (n, K) of the null model: mean or class shares of training rows."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))

@@ -192,7 +192,7 @@ def frame_of(read, labels):
 
 
 class Cutter:
-    """Buffer that takes ranges of rows in order, as files give them, and returns rows of chunks."""
+    """Buffer of rows: `put` appends ranges of rows as files give them, `take` returns a chunk's."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop

@@ -420,7 +420,9 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return the parsed Formula and its response; raise FormulaError if the family forbids it."""
+    """Return the parsed Formula and its response; FormulaError if the family needs another one.
+
+    which : index of the response, if the formula has several"""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):

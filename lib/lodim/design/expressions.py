@@ -86,7 +86,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of an expression; removes from `states` what it has learned."""
+    """Return the number of columns of an expression; remove its learned entries from `states`."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)

@@ -47,7 +47,7 @@ class Response:
 
     @property
     def key(self):
-        """Key of the response: (column name, None), or (None, code) if it is an expression."""
+        """The response as a pair: (column name, None), or (None, code) if it is an expression."""
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
@@ -346,7 +346,9 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True in rows where a column is missing; return how many rows these are."""
+    """Set bad (n,) to True in rows where a column is missing; return the number of these rows.
+
+    index : row labels, for an error about infinite values"""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows

@@ -275,7 +275,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds (low, high) beyond which numbers are outliers: 10 ranges below and above."""
+        """Bounds beyond which numbers are outliers: least - 10 d, greatest + 10 d with range d."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -334,8 +334,8 @@ class Tails:
     def limits(self, feature):
         """Return the range (Limits) of the feature without extreme outliers; None if it has none.
 
-        The range starts without the outermost values. It is extended to the next value while that
-        is within 10 times the current range. The remaining values are outliers.
+        The range starts without the outermost values. The next value is added while its distance
+        from the range is at most 10 times the range. The remaining values are outliers.
         """
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)

@@ -103,7 +103,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return the Summary of the expression's values in each C() for one chunk of rows."""
+    """Return a list with a Summary of the values of each C(expression) in `codes`, for a chunk."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -129,9 +129,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def _sample(parts, ends):
-    """Return positions of rows of positive weight, and whether they are a random sample.
+    """Return positions of rows of positive weight: all, or a random sample; and whether a sample.
 
-    A sample includes the rows `ends`, which have extreme values.
+    A sample includes the rows `ends`, which have the smallest or largest value of a column.
     """
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:

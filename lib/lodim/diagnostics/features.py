@@ -437,7 +437,7 @@ def moved(X, n_training):
     """Return the means of the columns of X (m, p), and which differ from zero, both (p,).
 
     A mean differs if it is at least 0.25 away and significant by a t test. X are new rows,
-    standardized by the training rows. The larger standard deviation of both sets of rows is used,
+    standardized by the training rows. The larger of the two sets' standard deviations is used,
     because few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))

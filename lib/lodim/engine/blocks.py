@@ -174,7 +174,7 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, tiles, *args) over all rows; it writes values to its last argument.
+    """Run kernel(lo, hi, tiles, *args) over all rows; the kernel writes to its last argument.
 
     tiles : X in tiles of 64 rows; lo, hi : range of blocks of 4,096 rows
     runs : ranges (lo, hi) of blocks to process; None means all
@@ -263,7 +263,7 @@ def over_spans(work, X, n, *rows, threads=1):
 
     If Dask workers hold X, they compute it.
 
-    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None. `work` gets only the
+    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None. `work` gets the same
         65,536 rows of each
     threads : number of calls in parallel for X in memory; None means all threads
     """
@@ -286,7 +286,7 @@ def sum_spans(work, X, n, *rows):
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return values per row, (n, ...): those of work(X, *rows) for each 65,536 of the n rows."""
+    """Return values per row, (n, ...): the joined results of work(X, *rows) per 65,536 rows."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 

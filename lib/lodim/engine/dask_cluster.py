@@ -315,7 +315,7 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if workers have other versions; warn if their processors differ.
+    """Raise DeviceError if workers have other package versions; warn if processors differ.
 
     hosts : dict worker address -> versions and processor, as `host` returns them
     """

@@ -106,7 +106,7 @@ class WorkerTiles:
     def map_tiles(self, work, *arrays):
         """Return a list of work(X, *arrays) per 65,536 rows, called on the workers.
 
-        X, arrays : WorkerTiles (n_tiles, ..., 64); `work` gets their parts with these rows
+        X, arrays : WorkerTiles (n_tiles, ..., 64), cut to these rows for `work`
         """
         return self.spans(_tilewise, *arrays, work)
 

@@ -160,7 +160,7 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield the lines, not written before, that compute named parts needed for `roots`."""
+        """Yield the lines, not written before, for the named expressions that `roots` need."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))

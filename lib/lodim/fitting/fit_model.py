@@ -68,7 +68,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return a call's options (a dict), with those of `others` that are settings of the model."""
+    """Return a call's options (a dict), and of `others` those that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 

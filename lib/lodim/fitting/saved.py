@@ -95,7 +95,7 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from a file; add its lengths to the dict `sizes`.
 
-    K : linear predictors per row; functions : those that differ by more than a constant
+    K : linear predictors per row; functions : linear predictors that differ by more than a constant
     boundaries : K for ordered classes, otherwise 0
     S : linear predictors with coefficients; C : classes, 0 for numbers
     """

@@ -125,7 +125,9 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if only one row or group has weight; `names` are settings to give instead."""
+    """Raise DataError if only one row or group has positive weight, so that none can be held out.
+
+    names : settings that CV would choose, which the message asks for"""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(

@@ -79,7 +79,8 @@ class ConformityScore:
     def sizes(self, answers, held, level):
         """Return the width of the interval, or size of the set of classes, of each held-out row.
 
-        `answers` are predictions from `of_rows`, by the fit without the row's fold."""
+        `answers` are predictions from `of_rows`, by the fit without the row's fold. `held`
+        (HeldOut) has the scores of these rows."""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
