@@ -213,7 +213,7 @@ def _positions(fit, estimates, terms, columns=None):
 
 
 def _quadratic(estimates, positions, n_scores=1):
-    """Return Wald's quadratic form b'V^-1 b of some coefficients b, and how many they are.
+    """Return Wald's quadratic form b'V^-1 b of some coefficients b, and their number.
 
     V is the covariance of b. `positions` are those of b in each of the first `n_scores` linear
     predictors."""

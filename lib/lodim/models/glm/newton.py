@@ -17,7 +17,7 @@ HALVINGS = 30
 
 
 def maximize(rows, basis, start, at_null, max_iter):
-    """Maximize the likelihood; return its Sums there, whether it converged, and the step count.
+    """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
 
     Sums hold coefficients, deviance, gradient and information. The search starts at the Sums
     `start` or `at_null` (intercept-only model), whichever has the lower deviance. It ends with one

@@ -56,7 +56,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """First arguments of the kernels: X, used columns, T, and which rows have weight (bool)."""
+        """First arguments of the kernels: X, used columns, T, bool of rows with positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 

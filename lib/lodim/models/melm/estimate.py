@@ -109,7 +109,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the data with weights that count rows; if their sum is below n, it becomes n."""
+    """Return the coded data; weights with a sum below the number n of rows are scaled to n."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)

@@ -124,7 +124,7 @@ def _dimensions(fit, dimensions):
 
 
 def _longest_arrows(fit, what, top, which):
-    """Return the `top` longest Arrows of loadings or correlations along some dimensions."""
+    """Return Arrows: the `top` longest loadings or correlations (`what`) in dimensions `which`."""
     v = fit.estimates
     to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, which]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]
@@ -136,7 +136,7 @@ def _longest_arrows(fit, what, top, which):
 
 
 def _axis_labels(fit, which):
-    """Return labels of the axes to draw; without a response with their share of the variance."""
+    """Return labels of the dimensions `which`; without a response with share of the variance."""
     v = fit.estimates
     if fit.levels is not None:
         return [fit.axes[j] for j in which]
@@ -145,7 +145,7 @@ def _axis_labels(fit, which):
 
 
 def _rule_of_dimensions(fit, which):
-    """Return a Rule for some of the dimensions only, with densities in these dimensions."""
+    """Return a Rule for the dimensions `which` only, with densities in these dimensions."""
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule
@@ -155,7 +155,9 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the background of a plot (biplot.Ground): densities and classes on a grid."""
+    """Return the background of a plot (biplot.Ground): densities and classes on a grid.
+
+    `ends` (2, 2) are the lower and the upper ends of the two axes."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -179,7 +181,7 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x along a line, densities there, and the most probable class (-1 if none).
+    """Return a dict: points x on a line, `density` there, `best` (most probable class, -1 if none).
 
     near (m, 1) are the training rows' coordinates, which are included in x."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]

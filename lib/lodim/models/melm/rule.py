@@ -175,7 +175,7 @@ class Rule:
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Return the log probabilities (n, n_classes) at coordinates Z, up to a row constant."""
+        """Return log probabilities (n, n_classes) at coordinates Z, up to a constant per row."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)

@@ -98,9 +98,9 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v among `values` that the repetitions of cross-validation choose.
+    """Return the lambda_v that the repetitions of cross-validation choose among `values`.
 
-    If it does not beat the null model, it is at least `null`, a value that gives the null model.
+    If it does not beat the null model, it is raised to `null`, a value that gives the null model.
     losses and gains have an array per repetition, from `_held_out`.
     """
     value = values[int(_mean_position(losses) + 0.5)]

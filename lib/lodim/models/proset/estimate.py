@@ -162,8 +162,8 @@ def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one set of prototypes; return theta = (v (p,), w (J,), u), a Minimum.
 
     v are feature weights (zero outside `features`), w candidates' weights, u an inverse width. The
-    loss has derivative zero by v_d at v_d = 0, so a feature set to zero by a long step would never
-    return. Therefore the first minimization is over v_d^2, and only the second over v_d.
+    derivative of the loss by v_d is zero at v_d = 0, so a weight that a long step sets to zero
+    would stay zero. Therefore the first minimization is over v_d^2, and only the second over v_d.
     """
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)

@@ -91,7 +91,7 @@ class BatchObjective:
         """Return value and gradient of the objective at theta = (v (p,), w (J,), u).
 
         `among` (J,) bool marks the candidates for which the loss gradient is computed (None: all).
-        It must include all with positive weight.
+        It must include all candidates of positive weight.
         """
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]

@@ -105,8 +105,8 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
     """Draw the prototypes at positions `of`, rows of data and one row in a plane.
 
-    `to_plane` maps features (n, A) to coordinates (n, 2), called `names`; `named` prototypes get
-    their row labels.
+    `to_plane` maps features (n, A) to coordinates (n, 2), whose labels are `names`. The `named`
+    prototypes of largest weight, or impact on the row, get their row labels.
     """
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None

@@ -176,10 +176,10 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return what compiled kernels need for the prototypes at positions `of`, all in batch c.
+    """Return (active, v, V), arguments of the kernels, for the prototypes at positions `of`.
 
-    These are the batch's D features with positive weight, their weights v (D,), and the prototypes'
-    features as `scaled` returns them.
+    They all belong to batch c. active (D,) are positions of the batch's features with positive
+    weight v (D,), V the prototypes' features as `scaled` returns them.
     """
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)

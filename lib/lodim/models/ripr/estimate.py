@@ -118,7 +118,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares, {"lambda_": list}, and None: no fit is known yet.
+    """Return {"lambda_": list of penalties that cv() compares}, and None: no fit is known yet.
 
     The entry None in the list means the automatic choice. n is the number of penalties."""
     lambda_ = problem.arguments["lambda_"]
@@ -149,7 +149,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all feature sets vote together; by default, if no penalty is given."""
+    """Return whether all feature sets vote together; by default, if the penalty lambda_ is None."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -261,7 +261,7 @@ def _number_views(common, t, s):
 def _cluster_views(common, t, s):
     """Return the ClusterViews of a fit without a response; arguments as in _class_views.
 
-    Feature sets that predict no row are dropped; the rows of each other set are clustered."""
+    Feature sets that predict no row are dropped. For each remaining set, its rows are clustered."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -302,10 +302,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the evidence in the feature set that predicts each row, weights (m,), classes (m,).
+    """Return evidence (2, m, K) in the set that predicts each row, weights (m,) and classes (m,).
 
-    The evidence (2, m, K) for K classes is minus the log distance ratio, and the log share of
-    votes. Rows without a feature set, weight or class are left out."""
+    For each of K classes, the evidence is minus the log distance ratio, then the log share of
+    votes, in the feature set. Rows without a feature set, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

@@ -195,9 +195,10 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of the rows' bounding box in each view (feature set), (d*,).
 
-    It is the volume along principal components, divided by that along the features; at most one. So
-    the uniform sample fills the box along principal components, as in the gap statistic
-    (Tibshirani, Walther and Hastie 2001). Otherwise correlated features would always look dense."""
+    It is the volume of the box along principal components, divided by that of the box along the
+    features; at most one. So the uniform sample fills the box along principal components, as in the
+    gap statistic (Tibshirani, Walther and Hastie 2001). Otherwise correlated features would always
+    look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -264,9 +265,9 @@ def cluster_ratios(
 ):
     """Return log ratios of distances (q, d*, 1), small where rows X are dense around a row of Q.
 
-    The ratio in a view (feature set) is (nu_k(X) / nu_k(uniform sample))^dim / volume, averaged
-    over samples, where nu_k is the distance to the k-th nearest row or point. With `leave_out`, Q
-    is X."""
+    The ratio in a view (feature set) is (nu_k(X) / nu_k(uniform sample))^dim / volume, where nu_k
+    is the distance to the k-th nearest row or point; its log is averaged over samples. With
+    `leave_out`, Q is X."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:

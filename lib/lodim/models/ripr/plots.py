@@ -54,7 +54,9 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return features (n, a), colour values (n,) and predicting feature sets (n,) of rows."""
+    """Return features (n, a), colour values (n,) and predicting feature sets (n,) of rows.
+
+    They are the rows of `data`, or the training rows if it is None."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -73,7 +75,7 @@ def _rows(fit, data):
 
 
 def _query(fit, row):
-    """Return features (a,) of one row, the position of the set that predicts it, and its label."""
+    """Return features (a,) of one row, the number of the set that predicts it, and row label."""
     batch = one_row(fit, row)
     return fit.estimates.rows(batch)[0], int(fit._answers(batch).view[0]), batch.index[0]
 
@@ -81,7 +83,7 @@ def _query(fit, row):
 def _view(fit, j, X, served, star, training):
     """Return the panel of feature set j with rows X; `served` says which rows it predicts.
 
-    star : features and label of a query row; its neighbours are ringed among training rows."""
+    star : features and label of a query row; its neighbours are ringed if X is `training` rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

@@ -95,7 +95,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root P[:, first:first + size]; root is a kernel's inverse factor."""
+    """Fill U[:, :size] with root P[:, first:first + size]; root is from `invert_root`."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -120,7 +120,7 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """Replace e by scale w exp(shift - e / 2), in place; return its sum."""
+    """Replace squared distances e by scale w exp(shift - e / 2), in place; return the sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -231,10 +231,10 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum the kernels over all pairs of rows, in parallel tasks lo to hi - 1.
 
-    Task t takes projection t // stripes, and of the first rows of pairs every stripes-th block,
-    from block t % stripes on. Fills totals (tasks, C, C) by pair of classes A <= B, and forces
-    (tasks, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each class. psi is the
-    kernel times exp(shift), which prevents underflow."""
+    Task t is for projection t // stripes, and for pairs whose first row is in block t % stripes of
+    its class, or in every stripes-th block after. Fills totals (tasks, C, C) by pair of classes A
+    <= B, and forces (tasks, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each
+    class. psi is the kernel times exp(shift), which prevents underflow."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))

@@ -149,7 +149,7 @@ class Approximation(SpanObjective):
         return self._transforms(grid)[0](grids.sum(axis=0)) / grid.splines
 
     def _fields(self, grid, spectra):
-        """Return functions on the grid from Fourier transforms (C, ...), corrected for splines."""
+        """Return C functions on the grid, given their Fourier transforms, corrected for splines."""
         inverse = self._transforms(grid)[1]
         return inverse(spectra / grid.splines) * (np.prod(grid.nodes) / grid.volume)
 

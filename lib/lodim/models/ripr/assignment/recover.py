@@ -84,9 +84,10 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log ratios of distances to each of K classes and to all other rows, (n, A, K).
+        """Return log ratios of the distances to a class and to all other rows, (n, A, K).
 
-        `columns` are the positions of A feature sets among `views`."""
+        K is the number of classes, `columns` are the positions of A feature sets among `views`. A
+        distance to rows is that to the k-th nearest of them."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
@@ -201,10 +202,10 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of L of the largest feature sets, and the Assignment of all rows to these.
+    """Return the columns of L of the largest feature sets, and the Assignment of all rows to them.
 
-    In the Assignment `search`, they have more than the share `control.least` of the rows. At least
-    one and at most `control.most` are returned, largest first."""
+    Sets are large if their share of the rows in the Assignment `search` exceeds `control.least`. At
+    least one and at most `control.most` are returned, largest first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -221,8 +222,8 @@ def largest(mass, control):
 def refit(L, columns, lambda_, weight=None):
     """Assign rows again, to the feature sets `columns` only; return columns and Assignment.
 
-    The search concentrates rows in the largest sets, so lambda_ is now at most that of the search,
-    like a refit after a lasso. Columns are sorted by share, largest first."""
+    The penalty lambda_ should be at most that of the search, which concentrates rows in the largest
+    sets, as in a refit after a lasso. Columns are sorted by share, largest first."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass

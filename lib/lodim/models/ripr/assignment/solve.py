@@ -103,8 +103,9 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Fill first, second and share with the best feature sets of rows lo to hi - 1.
 
-    A row has weight 1 - share in `first` and `share` in `second`. L (n, A) holds losses, delta (A,)
-    penalties. Ties are won by the smaller delta, then by the earlier feature set."""
+    They minimize squared excess loss plus lambda_ times penalty. A row has weight 1 - share in
+    `first` and `share` in `second`. L (n, A) holds losses, delta (A,) penalties. Ties are won by
+    the smaller delta, then by the earlier feature set."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -273,8 +274,8 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     """Return the Assignment of rows in order of time to one feature set each.
 
-    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2: L (n, d*) are losses, and
-    `switch` is added if consecutive rows have different feature sets."""
+    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2: L (n, d*) are losses; each
+    change of the feature set between consecutive rows adds `switch` to the objective."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)
