@@ -199,7 +199,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K) of the rows `test` (positions); NaN if unknown."""
+    """Return a fit's linear predictors (m, K) of the rows at positions `test`; NaN if missing."""
     data = take_rows(task.data, task.batch.rows[test])
     numbers = task.levels is None
     with warnings.catch_warnings():

@@ -71,7 +71,7 @@ def draw_positions(n, size, seed):
 
 
 def summarize_part(_, table, request):
-    """Return a list of summaries of the requested columns of one chunk of rows."""
+    """Return a list with a Summary of each requested column, for one chunk of rows (a Table)."""
     return summarize(table, request)
 
 
@@ -435,7 +435,7 @@ def _pick(span, table, rows):
 
 
 def flags_of(positions, n):
-    """Return (n,) bool that is True at the given positions."""
+    """Return an array (n,) bool that is True at the given positions."""
     flags = np.zeros(n, bool)
     flags[positions] = True
     return flags

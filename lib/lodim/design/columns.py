@@ -443,7 +443,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return `known_rows` (the rows without missing values); raise if none has positive weight."""
+    """Return the result of `known_rows`; DataError if none of its rows has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where

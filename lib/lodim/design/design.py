@@ -364,7 +364,7 @@ class _Read:
 
 
 def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response, and summarize the columns, for `Design.learn`."""
+    """Read the rows, code the response and summarize the columns; return them as a _Read."""
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)

@@ -343,7 +343,7 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term is numeric: parts other than levels are single columns of numbers."""
+    """Return whether a term has factors other than levels, each of them one column of numbers."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 

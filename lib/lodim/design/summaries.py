@@ -378,10 +378,10 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers among the numbers x[rows]; return the new numbers and their positions.
+    """Return (x[rows] with outliers replaced, empty positions); without limits (x, rows).
 
-    limits : (lower, upper, middle); numbers outside lower and upper become the middle. The new
-        positions are empty, which means all. With None, x and rows stay unchanged.
+    Empty positions mean all numbers.
+    limits : (lower, upper, middle) or None; numbers outside lower and upper become the middle
     """
     if limits is None:
         return x, rows

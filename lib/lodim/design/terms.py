@@ -34,7 +34,7 @@ def columns_of(keys):
 
 
 def column_request(keys, missing):
-    """Return which columns must be summarized, and how, before terms are learned.
+    """Return the ColumnRequest: which columns to summarize, and how, before terms are learned.
 
     keys : terms as tuples of (column name, None) or (None, code)
     """

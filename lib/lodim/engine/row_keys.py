@@ -102,7 +102,7 @@ def draw_waves(k, rng):
 
 
 def waves(key, k, rng):
-    """Return k random numbers per row, (n, k), smooth functions of the rows' keys (n,)."""
+    """Return k random waves cos(speed * key + phase) of the rows' keys (n,), as (n, k)."""
     phase, speed = draw_waves(k, rng)
     return np.cos(key[:, None] * speed + phase)
 

@@ -57,7 +57,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A function of other expressions, by its name in the function table of every writer."""
+    """A call of a function with expressions as arguments; every writer has the named function."""
 
     function: str
     args: tuple

@@ -98,7 +98,7 @@ class _Graph:
         return self.values[id(node)]
 
     def compute(self, node):
-        """Return the tensor of an expression, from the tensors of its parts."""
+        """Return the tensor of an expression, computed from the tensors of its arguments."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):

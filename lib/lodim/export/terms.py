@@ -78,7 +78,7 @@ class Inputs:
     def _known_levels(self, forgiven):
         """Return a dict column -> (known levels, new levels that count as missing).
 
-        forgiven : this dict for columns with new levels that count as missing; None means all
+        forgiven : entries of this dict for columns with such new levels; None means all new levels
         """
         found = {}
         for part in self.parts:
@@ -126,7 +126,7 @@ class Inputs:
         return either([missing, call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Add to refusals and unknown the conditions of rows with bad values in a column."""
+        """Add conditions to `refusals` and `unknown` for rows with bad values in a column."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]

@@ -143,7 +143,7 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the columns that predictions need; as_fitted : only those of the fitted model."""
+    """Return the columns of the formula; if `as_fitted`, only those that predictions need."""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 

@@ -158,7 +158,7 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add the alternatives to the graph: pairs of a series and its interchangeable sources."""
+    """Add sets of alternatives to the graph: pairs (name of a set, its interchangeable members)."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 

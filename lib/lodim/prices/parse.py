@@ -49,9 +49,9 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """Return the user's alternatives as ((series, (source, ...)), ...).
+    """Return the user's sets of alternatives as ((series, (source, ...)), ...).
 
-    A series is the name that stands for any one of its sources."""
+    A series is the name of a set; it stands for any one of its members, the sources."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value

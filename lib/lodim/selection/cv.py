@@ -371,7 +371,7 @@ def _check_grid(grid, problem):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if a setting has a given value and other values in the default grid."""
+    """Raise ArgumentError if the call gives one value of a setting that the default grid varies."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):

@@ -66,7 +66,9 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses against a setting, with one line per combination of the others."""
+    """Draw held-out losses against a setting, with one line per combination of the others.
+
+    place : position of each row of `frame` on the x axis; numeric : whether these are numbers"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

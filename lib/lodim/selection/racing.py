@@ -203,7 +203,7 @@ class StageLosses:
         return fold_row(test, self.of_rows[k])
 
     def complete(self, bar):
-        """Fit all stages of the run: fold by fold, or stage by stage if losses end it."""
+        """Fit all stages: fold by fold, or stage by stage if the losses decide when to stop."""
         while self.patient and not self.finished:
             self.advance(range(len(self.splits)), bar)
             self.close_stage()

@@ -190,7 +190,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile of each column of values (n, m) of held-out rows."""
+        """Return the weighted `level` quantile of each column of values (n, m) and infinity."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
