@@ -70,14 +70,13 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients by column, (K, 1 + p), the intercept first.
+        """Return coefficients by column, (..., K, 1 + p), the intercept first.
 
-        w (K, A) are penalized and b (K, F) unpenalized coefficients; copies of a column are added
-        up."""
-        out = np.zeros((self.n_scores, 1 + self.X.shape[1]))
-        for k in range(self.n_scores):
-            for at, own in zip(self._at, (w[k], b[k]), strict=True):
-                out[k] += np.bincount(at, own, out.shape[1])
+        w (..., K, A) are penalized and b (..., K, F) unpenalized coefficients; copies of a column
+        are added up."""
+        out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
+        for at, own in zip(self._at, (w, b), strict=True):
+            np.add.at(out, (..., at), own)
         return out
 
     def penalty(self, w, lam):
@@ -134,7 +133,7 @@ class PenaltyPath:
         """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
-        coef = np.stack([problem.by_column(*both) for both in zip(w, b, strict=True)])
+        coef = problem.by_column(w, b)
         latent = np.zeros((L, groups.q, problem.n_scores))
         latent[:, problem.layout.at] = w.transpose(0, 2, 1)
         _, first = np.unique(groups.feature[groups.free], return_index=True)

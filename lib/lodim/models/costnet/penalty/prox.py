@@ -169,78 +169,23 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
     keep_signs(u, sign, FIRST, A)
     for b in range(first.size - 1):
         _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol)
-    return slack, dual_norm_bound(u, FIRST, A, cost, owner)
+    return slack, dual_norm_bound(u, cost, owner)
 
 
 @njit(**INNER)
-def dual_norm_bound(u, lo, hi, cost, owner):
-    """Return an upper bound of the group penalty's dual norm of u over the coefficients [lo, hi).
+def dual_norm_bound(u, cost, owner):
+    """Return an upper bound of the group penalty's dual norm of u.
 
     Each coefficient counts only in its most expensive group, `owner`."""
     square = np.empty(cost.size)
     square[:] = 0.0
     for k in range(u.shape[0]):
-        for j in range(lo, hi):
+        for j in range(u.shape[1]):
             square[owner[j]] += u[k, j] ** 2
     largest = 0.0
     for g in range(cost.size):
         largest = max(largest, np.sqrt(square[g]) / cost[g])
     return largest
-
-
-@njit(**FAST)
-def dual_norm(layout, c):
-    """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
-
-    It is the smallest lam whose proximal map of c is 0. The iteration lam <- c'w / Omega(w), with w
-    the proximal map at lam, converges in few steps (Dinkelbach 1967)."""
-    block, first, nested, start, member, cost, owner, sign = layout
-    K = c.shape[0]
-    u, dual, largest = np.empty(c.shape), np.empty((K, member.size)), 0.0
-    dual[:] = 0.0
-    for b in range(first.size - 1):
-        g0, g1, lam = first[b], first[b + 1], 0.0
-        for _ in range(100):
-            for k in range(K):
-                for j in range(block[b], block[b + 1]):
-                    u[k, j] = c[k, j]
-            keep_signs(u, sign, block[b], block[b + 1])
-            prox_block(u, dual, 1.0, lam, b, nested, first, start, member, cost, 1e-13 * lam)
-            along, norms = 0.0, penalty(u, 1.0, g0, g1, start, member, cost)
-            for k in range(K):
-                for j in range(block[b], block[b + 1]):
-                    along += c[k, j] * u[k, j]
-            if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
-                break
-            lam = along / norms
-        largest = max(largest, lam * (1.0 + 1e-12))
-        left = _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block)
-        largest = max(largest, lam + left)
-    return largest, dual
-
-
-@njit(**INNER)
-def _end_ascent(c, u, dual, b, nested, first, start, member, cost, owner, sign, block):
-    """Make the dual vectors of block b sum to c; return the dual norm of what was missing.
-
-    What the dual vectors leave of a coefficient's entry in c is added to the vector of one group,
-    its `owner`."""
-    if nested[b]:
-        return -np.inf
-    for k in range(c.shape[0]):
-        for j in range(c.shape[1]):
-            u[k, j] = c[k, j]
-    keep_signs(u, sign, block[b], block[b + 1])
-    for g in range(first[b], first[b + 1]):
-        for i in range(start[g], start[g + 1]):
-            for k in range(c.shape[0]):
-                u[k, member[i]] -= dual[k, i]
-    for g in range(first[b], first[b + 1]):
-        for i in range(start[g], start[g + 1]):
-            if owner[member[i]] == g:
-                for k in range(c.shape[0]):
-                    dual[k, i] += u[k, member[i]]
-    return dual_norm_bound(u, block[b], block[b + 1], cost, owner)
 
 
 @njit(**INNER)

@@ -14,7 +14,7 @@ from lodim.models.costnet.penalty.problem import (
     PenaltyPath,
     ReducedQuadratic,
 )
-from lodim.models.costnet.penalty.prox import dual_norm, duality_gap
+from lodim.models.costnet.penalty.prox import duality_gap, penalty
 from lodim.models.costnet.training_rows import hold_absent
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
@@ -24,7 +24,45 @@ SWEEPS_PER_MODEL = 5  # sweeps of a quadratic loss per allowed quadratic model
 HALVINGS = 30
 MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
 SHARP = 1e-8  # relative eigenvalue of free columns' moments that is accurate to 1e-8
+ROUNDED = 1.0 + 1e-13  # factor of a penalty that equals lambda_max up to rounding
 LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
+
+
+@dataclass(eq=False)
+class QuadraticModel:
+    """Quadratic model of the loss in some of the penalized coefficients.
+
+    keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
+    reduced : the quadratic after minimizing over the unpenalized coefficients
+    lipschitz : (B,) largest eigenvalue of the Hessian per block of groups, including `ridge`"""
+
+    keep: np.ndarray
+    member: np.ndarray
+    layout: Layout
+    reduced: ReducedQuadratic
+    lipschitz: np.ndarray
+    ridge: float = 0.0
+
+    @classmethod
+    def from_moments(cls, G, problem, keep, layout):
+        """Return the model of the coefficients `keep` (A,), whose groups are in `layout`.
+
+        G has the second moments of the unpenalized and these columns."""
+        reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
+        ends = zip(layout.block[:-1], layout.block[1:], strict=True)
+        bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
+        return cls(keep, keep[problem.layout.member], layout, reduced, bound)
+
+    def set_ridge(self, ridge):
+        """Replace the ridge on the diagonal of the Hessian by another one."""
+        H, change = self.reduced.H, ridge - self.ridge
+        if change == 0.0:
+            return
+        at = np.arange(H.shape[2])
+        for k in range(H.shape[0]):
+            H[k, k, at, at] += change
+        self.lipschitz += change
+        self.ridge = ridge
 
 
 class MomentSolver:
@@ -36,25 +74,67 @@ class MomentSolver:
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
-        self._model = ReducedQuadratic.from_moments(G, len(problem.free_columns))
-        self.least = self._model.least
-        self._c = self._model.slope(c, self._free_slope)
-        self._layout = problem.layout.arrays
-        self.null = loss - 0.5 * self._model.decrement(self._free_slope)
-        self.lambda_max, self._dual = dual_norm(self._layout, self._c)
+        layout = problem.layout
+        self._model = QuadraticModel.from_moments(G, problem, np.full(c.shape[1], True), layout)
+        reduced = self._model.reduced
+        self.least = reduced.least
+        self._c = reduced.slope(c, self._free_slope)
+        self.null = loss - 0.5 * reduced.decrement(self._free_slope)
+        self.lambda_max, self._dual = dual_norm(layout.arrays, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
         """Return the PathSolution for decreasing penalties, within the duality gap `target`.
 
         lams and ridges are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2. With `early_stop`
         the path ends when the fit hardly improves."""
-        start = np.zeros_like(self._c), self._dual.copy()
-        limits = self.null, target, SWEEPS_PER_MODEL * max_iter, early_stop
-        w, loss, gap, sweeps = block_descent.gaussian_path(
-            self._layout, self._model.H.copy(), self._c, *start, lams, ridges, *limits
-        )
-        b = np.stack([self._model.free_step(self._free_slope, step) for step in w])
-        return PathSolution(w, b, loss, gap, sweeps)
+        w, model, start = np.zeros_like(self._c), self._model, self._c
+        groups, H, rest = model.layout.arrays, model.reduced.H, np.empty_like(start)
+        steps, loss, norms, squares = [], self.null, 0.0, 0.0
+        null = self.null or np.nan  # a constant response is never explained, and has no early end
+        for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
+            model.set_ridge(ridge)
+            c, n_iter = start - w @ H[0, 0], 0
+            radius = max(norms + (loss + 0.5 * ridge * squares) / lam, 1e-300)
+            if lam * ROUNDED < self.lambda_max:
+                limits = model.lipschitz, target, radius, SWEEPS_PER_MODEL * max_iter
+                n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
+                c = start - w @ H[0, 0]
+            tol = 0.1 * target / radius
+            slack, over = duality_gap(w, c, self._dual, lam, groups, rest, tol)
+            norms, squares = (slack + float((c * w).sum())) / lam, float((w * w).sum())
+            share = 1.0 - loss / null
+            loss = self.null - 0.5 * (float(((start + c) * w).sum()) + ridge * squares)
+            gap = slack + over * (norms + (loss + 0.5 * ridge * squares) / lam)
+            free = model.reduced.free_step(self._free_slope, w)
+            steps.append((w.copy(), free, loss, gap, n_iter))
+            if early_stop and saturated(i, 1.0 - loss / null, share):
+                break
+        return PathSolution.from_steps(steps)
+
+
+def saturated(i, share, last):
+    """Return whether a path stops at penalty i, given the share of the deviance that is explained.
+
+    As in glmnet: the share is above 0.999, or hardly larger than the `last` penalty's share."""
+    return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
+
+
+def dual_norm(layout, c):
+    """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
+
+    It is the smallest lam whose proximal map of c is 0. The iteration lam <- c'w / Omega(w), with w
+    the proximal map at lam, converges in few steps (Dinkelbach 1967)."""
+    _, _, _, start, member, cost, _, _ = layout
+    nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
+    dual = np.zeros((len(c), len(member)))
+    for _ in range(100):
+        _, left = duality_gap(nothing, c, dual, lam, layout, w, 1e-13 * lam)
+        norms = penalty(w, 1.0, 0, len(cost), start, member, cost)
+        along = float((c * w).sum())
+        if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
+            break
+        lam = along / norms
+    return max(lam * (1.0 + 1e-12), lam + left), dual
 
 
 @dataclass(eq=False)
@@ -75,33 +155,6 @@ class PathState:
     c: np.ndarray | None = None
     slope: np.ndarray | None = None
     bend: float = 0.0
-
-
-@dataclass(eq=False)
-class QuadraticModel:
-    """Quadratic model of the loss in some of the penalized coefficients.
-
-    keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
-    reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : (B,) largest eigenvalue of the Hessian per block of groups, including `ridge`"""
-
-    keep: np.ndarray
-    member: np.ndarray
-    layout: Layout
-    reduced: ReducedQuadratic
-    lipschitz: np.ndarray
-    ridge: float = 0.0
-
-    def set_ridge(self, ridge):
-        """Replace the ridge on the diagonal of the Hessian by another one."""
-        H, change = self.reduced.H, ridge - self.ridge
-        if change == 0.0:
-            return
-        at = np.arange(H.shape[2])
-        for k in range(H.shape[0]):
-            H[k, k, at, at] += change
-        self.lipschitz += change
-        self.ridge = ridge
 
 
 class NewtonSolver:
@@ -133,7 +186,7 @@ class NewtonSolver:
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
             steps.append((s.w, s.b, s.loss, gap, n_iter))
             last, share = share, 1.0 - s.loss / self.null
-            if early_stop and block_descent.saturated(i, share, last):
+            if early_stop and saturated(i, share, last):
                 break
         return PathSolution.from_steps(steps)
 
@@ -276,12 +329,9 @@ class NewtonSolver:
         Return True, as `_extend_model` does for a new model."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
-        reduced = ReducedQuadratic.from_moments(G, len(p.free_columns))
         same = model is not None and np.array_equal(keep, model.keep)
         layout = model.layout if same else p.layout.restrict(keep)
-        ends = zip(layout.block[:-1], layout.block[1:], strict=True)
-        bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
-        self._model = QuadraticModel(keep, keep[p.layout.member], layout, reduced, bound)
+        self._model = QuadraticModel.from_moments(G, p, keep, layout)
         self._model.set_ridge(ridge)
         return True
 

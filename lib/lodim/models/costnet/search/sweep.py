@@ -48,24 +48,19 @@ def enter(gram, target, variance, on):
     return within
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def _against(sign, j, v, k):
-    """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
-    return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
-
-
-@njit(cache=True, error_model="numpy")
 def rank(gram, on):
     """Return the rank of the columns `on` (r,): how many are not determined by earlier ones.
 
     gram : products of all columns"""
-    M, variance = np.empty((on.size, on.size)), np.empty(gram.shape[0])
-    no_signs = np.zeros(gram.shape[0], np.int64)
-    for i, j in enumerate(on):
-        variance[j] = gram[j, j]
-        for k in range(i + 1):
-            M[i, k] = gram[j, on[k]]
-    return _eliminate(M, np.empty((on.size, 0)), variance, on, ZERO, on.size, no_signs)[1]
+    swept = gram[np.ix_(on, on)]
+    variance, nothing = np.diag(swept).copy(), np.empty((len(on), 0))
+    return int(enter(swept, nothing, variance, np.arange(len(on))).sum())
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _against(sign, j, v, k):
+    """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
+    return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
 @njit(cache=True, error_model="numpy")
