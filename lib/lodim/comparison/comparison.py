@@ -443,7 +443,9 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict of means over fits: features, parts (such as learners), price, seconds."""
+        """Return a dict of columns, one entry per model: sizes, the noun for parts, and seconds.
+
+        Sizes are means over folds: numbers of features and of parts (such as learners), price."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

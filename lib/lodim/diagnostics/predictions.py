@@ -43,7 +43,7 @@ def _percent(share):
 def _held_out(fit, row):
     """Return the explained share of null deviance in held-out rows, and its SE; None if unknown.
 
-    row : dict of the measures of a fit's glance()"""
+    row : the row of the fit's glance()"""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)

@@ -118,7 +118,7 @@ def shuffled(key, seed):
 
 
 def _digest(key):
-    """Return an integer computed from all keys (n,), one number per row, in any order.
+    """Return an integer computed from all keys (n,), one number per row; their order has no effect.
 
     It is nearly always (98 of 100 data sets) the same for float32 and float64 features.
     """

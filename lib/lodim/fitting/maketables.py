@@ -44,7 +44,7 @@ def main_figures(fit):
 
 
 def _references(design):
-    """Return a dict of column names of levels -> their names in other packages: origin[T.USA]."""
+    """Return a dict: name of a level's column -> its name in other packages, as origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

@@ -206,7 +206,7 @@ class Model:
         return model_function(self.name)
 
     def validate(self, problem: Problem) -> Problem:
-        """Return the problem with data-dependent settings filled in; raise if it is not allowed."""
+        """Return the problem with data-dependent settings filled in; raise if it cannot be fit."""
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
             raise DataError(

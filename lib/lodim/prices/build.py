@@ -222,7 +222,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the part of a graph that the names of the formula need.
 
-    A set of alternatives that is not needed is kept, but without alternatives."""
+    A set of alternatives that is not needed stays in the graph, but is empty."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
