@@ -139,10 +139,12 @@ class ProsetFit(Fit):
         data : frame
             Rows to predict, with the columns of the formula's right side.
         type : str
-            "response", "link", "class", "prob": as for all models. "familiarity": sum_j w_j G_j(x)
-            (Eq. 4.5), near zero if no prototype resembles the row in the active features. For a
-            numeric response also "variance", "interval" (columns lower and upper) and "quantile"
-            (one column per quantile).
+            "response": a number, the probability of the second of two classes, or one column per
+            class. "link": linear predictors, such as log-odds. "class": most probable class.
+            "prob": one column with the probability of each class. "familiarity": similarity to the
+            prototypes, weighted (Eq. 4.5); near zero if no prototype resembles the row in the
+            active features. For a numeric response also "variance", "interval" (columns lower and
+            upper) and "quantile" (one column per quantile).
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
         level : float

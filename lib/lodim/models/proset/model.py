@@ -173,8 +173,8 @@ def proset(
     shares of the training data. Features without weight are ignored.
 
     p_k(x) = (p0_k + sum_j 1[y_j = k] w_j G(x - x_j)) / (1 + sum_j w_j G(x - x_j)) (Eq. 2.4), with
-    p0 the class shares, x_j the prototypes, w_j > 0 their weights and G(z) = exp(-1/2 sum_d
-    (v_d z_d)^2) (Eq. 2.3).
+    p0 the class shares, x_j the prototypes, w_j > 0 their weights and similarity G(z) = exp(-1/2
+    sum_d (v_d z_d)^2), where v_d >= 0 are feature weights (Eq. 2.3).
 
     Prototypes come in batches, each with its own v. All rows, or `n_candidates` random ones, are
     candidates (Algorithm 2.1). v, w >= 0 minimize the leave-one-out mean negative log-likelihood

@@ -130,10 +130,11 @@ def ripr(
     """Fit informative projections (Fiterau 2014): a few views of one to three features.
 
     A view is a set of features in which the nearest training rows predict. By default
-    (`method="vote"`) all views predict together: a row's score is prior + t sum_j s_j, where s_j is
-    the contribution of view j and t a factor. For class c, s_j = log(p_jc / prior_c), with p_jc the
-    share of c among the neighbours; for a number, s_j is their difference from the mean. Views are
-    added one by one, by leave-one-out log-loss (squared error).
+    (`method="vote"`) all views j predict together. The linear predictor of class c is log(prior_c)
+    + t sum_j log(p_jc / prior_c), with t a factor, prior_c the share of c in the training rows, and
+    p_jc that among the neighbours. A number is predicted as mean + t sum_j s_j, where s_j is the
+    neighbours' difference from the mean. Views are added one by one, by leave-one-out log-loss
+    (squared error).
 
     With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has

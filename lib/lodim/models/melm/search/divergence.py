@@ -172,7 +172,7 @@ class Divergence(SpanObjective):
 def _vanished(totals, stripes):
     """Return which sums of kernels are too small to be accurate, (q, C, C), by pair of classes.
 
-    totals (q * stripes, C, C) hold parts of the sums for q projections."""
+    totals (q * stripes, C, C) hold partial sums, `stripes` for each of q projections."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 

@@ -30,10 +30,10 @@ class Basis:
 
     A direction theta of z is the direction V = into theta of the features x.
 
-    into, back : (p, r), and its left inverse (r, p)
+    into, back : (p, r) matrix, and its left inverse (r, p)
     scale : (r,) standard deviations of z within classes
     kept : share of the covariance within classes that is left after shrinking
-    added : (r, r) matrix added by shrinking, in coordinates that are then white
+    added : (r, r) matrix that shrinking adds to the covariance, in whitened coordinates
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ in the dropped directions"""
 
@@ -145,9 +145,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows of a class outside the kept directions.
+    """Return whether class means differ more than a class's rows, outside the span of `vectors`.
 
-    vectors (p, r) are the kept directions, rows (m, p) are centred by class, between (C, p) are
+    vectors (p, r) are orthonormal directions, rows (m, p) are centred by class, between (C, p) are
     centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
@@ -198,7 +198,8 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return the shrunk covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
 
     Eigenvalues below 1e-4 are raised to it, since a constant direction would have infinite
-    divergence. kept and added say how the covariance within classes was shrunk."""
+    divergence. kept and added are those of the Basis: shrinking made the covariance within classes
+    kept cov + added."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:

@@ -184,10 +184,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the derivative of 64 rows' loss by the weight w = w_j of candidate j.
+    """Return sum_i G_ij slope_i over 64 rows i, the derivative of their loss by the weight w = w_j.
 
-    slope (64,) is the derivative by w_j G_j. The similarities G_j are replaced by w_j G_j slope,
-    from which the gradient by feature weights is computed.
+    slope (64,) is the derivative of the loss by w_j G_ij. The similarities G_ij of candidate j are
+    replaced by w_j G_ij slope_i, from which the gradient by feature weights is computed.
     """
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
@@ -199,10 +199,11 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part of the derivative of 64 rows' loss by u, still without factor w_j.
+    """Return sum_i alpha_i G_ij dh_ij / du over 64 rows i, for prototype j.
 
-    u is the inverse width of the normal densities h around prototypes' responses; alpha (64,) is
-    the derivative of the loss by the numerators of the rows' estimates.
+    Times w_j, it is the prototype's term of the derivative of the loss by u, the inverse width of
+    the normal densities h around prototypes' responses. alpha (64,) is the derivative of the loss
+    by the numerators of the rows' estimates.
     """
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):

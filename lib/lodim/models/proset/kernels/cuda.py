@@ -203,7 +203,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of the parts that several threads have stored in `room` for row or point i."""
+    """Return the sum of the numbers that SIDE threads have stored in `room` for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
