@@ -52,7 +52,7 @@ class Prototypes:
     x: np.ndarray = forms.real("M", "A")  # standardized features
     y: np.ndarray = forms.responses("M")  # class code, or (y - offset - level) / scale
     w: np.ndarray = forms.real("M", least=0)  # weights
-    batch: np.ndarray = forms.ascending(forms.whole("M", least=1))
+    batch: np.ndarray = forms.ascending(forms.whole("M", least=1))  # batch number, from 1
     row: np.ndarray = forms.whole("M")  # position of the first training row merged into each
     member: np.ndarray = forms.whole("R")  # positions of all rows that were merged,
     member_of: np.ndarray = forms.whole("R", most="M - 1")  # and their prototypes

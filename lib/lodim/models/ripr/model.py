@@ -132,9 +132,9 @@ def ripr(
     A view is a set of features in which the nearest training rows predict. By default
     (`method="vote"`) all views j predict together. The linear predictor of class c is log(prior_c)
     + t sum_j log(p_jc / prior_c), with t a factor, prior_c the share of c in the training rows, and
-    p_jc that among the neighbours. A number is predicted as mean + t sum_j s_j, where s_j is the
-    neighbours' difference from the mean. Views are added one by one, by leave-one-out log-loss
-    (squared error).
+    p_jc that among the neighbours in view j. A number is predicted as mean + t sum_j s_j, where s_j
+    is these neighbours' difference from the mean. Views are added one by one, by leave-one-out
+    log-loss (squared error).
 
     With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has

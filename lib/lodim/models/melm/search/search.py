@@ -288,7 +288,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, basis, k, rng):
-    """Return k random sums of the rows (r, k), as directions; zero if rows cancel."""
+    """Return k random weighted sums of the rows as directions (r, k); zero if a sum cancels out."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -308,7 +308,9 @@ def class_moments(sample):
 
 
 def total_covariance(mean, cov, size):
-    """Return the covariance (r, r) of all rows from means, covariances, sizes of classes."""
+    """Return the covariance (r, r) of all rows.
+
+    It follows from means (C, r), covariances (C, r, r) and total weights (C,) of the classes."""
     share = size / size.sum()
     centred = mean - share @ mean
     return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
@@ -335,7 +337,7 @@ def _principal_components(mean, cov, sample, basis, k, smallest=False):
 
 
 def _mean_directions(mean, sample, basis):
-    """Return directions (r, r) in which class means differ, relative to the spread, in order."""
+    """Return directions (r, r) in which class means differ relative to the spread, best first."""
     share = sample.size / sample.size.sum()
     centred = (mean - share @ mean) / basis.scale
     return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1] / basis.scale[:, None]

@@ -101,7 +101,7 @@ class Basis:
 
 
 def center_by_class(X, code, weight):
-    """Return rows minus the mean of their class (n, p), and the class means (C, p)."""
+    """Return the rows (n, p) minus the mean of their class, and the class means (C, p)."""
     C = code.max() + 1
     size = np.bincount(code, weight, C)
     sums = np.stack([weight[code == c] @ X[code == c] for c in range(C)])
@@ -123,10 +123,11 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Extend directions (p, r) by those in which only class means differ; return variances too.
+    """Return `vectors` and `values`, extended by directions in which only class means differ.
 
-    between (C, p) are centred class means; the new variances are zero. varies (p,) says which
-    features vary within classes; other features, which give the class, are ignored."""
+    vectors (p, r) are directions, values (r,) the variances along them; new variances are zero.
+    between (C, p) are centred class means. varies (p,) says which features vary within classes;
+    other features, which give the class, are ignored."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -135,9 +136,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether they are positive.
+    """Return standard deviations within classes (p,), and whether they are positive, (p,) bool.
 
-    For features that do not vary, the unit is the largest absolute value."""
+    If a feature does not vary within classes, its largest absolute value is returned instead."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)

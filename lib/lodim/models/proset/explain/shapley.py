@@ -109,7 +109,7 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return Shapley values of P terms (first index 0) and standard errors (1), (2, 1 + P, K).
+    """Return an array (2, 1 + P, K): Shapley values of P terms, then their standard errors.
 
     The second index starts with the reference's prediction, before the terms. terms (P,): positions
     of terms; x, r (A,): active features of the row and of the reference; base (1, K): offset.
