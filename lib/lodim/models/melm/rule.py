@@ -256,7 +256,7 @@ def select_inverse_temperature(loss):
 def calibrated_deviance(family, y, weight, score):
     """Return the deviance (n,) of each row after calibrating the linear predictors on these rows.
 
-    score (n, K) are linear predictors; calibration multiplies all by one factor. Otherwise
+    score (n, K) are linear predictors; calibration multiplies all by one factor. Without it,
     densities are overconfident, and the deviance would mainly reflect the kernels' width."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)

@@ -126,7 +126,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of the power of two that is the unit of length of all features.
+    """Return the exponent e of the unit of length of all features, 2^e.
 
     The unit is a typical value, but at most 46 binary digits below the largest value."""
     size = np.abs(references - _centres(references))

@@ -223,7 +223,7 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Compute the smallest squared distance between a tile's 64 rows and those of a later class."""
+    """Compute the smallest squared distance between a tile's 64 rows and rows of a later class."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)

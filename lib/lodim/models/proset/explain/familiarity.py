@@ -91,5 +91,5 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Return for each of `values` the share of the sorted numbers `known` that are at most it."""
+    """Return for each of `values` the share of the sorted numbers `known` that do not exceed it."""
     return np.searchsorted(known, values, side="right") / len(known)

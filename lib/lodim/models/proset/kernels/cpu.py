@@ -128,10 +128,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement h_ij of a prototype's response with those, y, of 64 rows.
+    """Fill h (64,) with the agreement h_ij of a prototype's response `target` with y of 64 rows.
 
-    Classes: 1 if equal, else 0. Squared loss: the target. Density: the normal density
-    around the target with standard deviation 1 / u.
+    Classes: 1 if equal, else 0. Squared loss: the target. Density: the normal density around the
+    target with standard deviation 1 / u.
     """
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:

@@ -222,7 +222,9 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """Return the CVXPY constraints of a user's function; raise an ArgumentError for others."""
+    """Return a user's constraints as a list; raise unless all are CVXPY constraints.
+
+    rules : what the user's function returned"""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -276,7 +278,7 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return an entry of a user's constraints as an array (n,); raise if it has another length."""
+    """Return an entry of a user's constraints as an array (n,); raise if its length is not n."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)
