@@ -46,7 +46,7 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net penalty of theta = (v, w, u) >= 0: sum_i square_i theta_i^2 + size_i theta_i."""
+    """Elastic net of theta = (v, w, u) >= 0: sum_i (square_i theta_i^2 + size_i theta_i)."""
 
     square: np.ndarray
     size: np.ndarray
