@@ -54,6 +54,7 @@ REPORTED = ("heart", "monitoring", "pima", "australian", "seeds", "california", 
 TRAIN, TEST = 600, 300
 TEST_WIDE, WIDE = 100, 40  # test rows of sets with this many features
 SHARES = (8.0, 2.0, 0.5, 0.1, 0.02)  # trade-offs of the curves, as shares of the default
+SHARES_NM = (7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 0.5)  # of cube_nm, whose price jumps at large trade-offs
 KINDS = ("policy", "myopic", "fixed", "random", "all")
 STREAM, CHECKED = 1000, (100, 400, 700, 1000)  # rows that arrive, and when the policy is measured
 
@@ -123,7 +124,8 @@ def curves(name, folder, seed):
     clock = time.process_time()
     policy = ld.acquire(formula, train, **prices)
     learned = time.process_time() - clock
-    trade_offs = [policy.trade_off * share for share in SHARES]
+    shares = SHARES_NM if name == "cube_nm" else SHARES
+    trade_offs = [policy.trade_off * share for share in shares]
     runs = [*by_rule(policy, *standardized(policy, test), KINDS, trade_offs)]
     if not name.startswith("cube"):
         fit = ld.costnet(formula, train, **prices)
