@@ -13,7 +13,8 @@ from lodim.models.costnet.penalty.prox import (
     duality_gap,
     keep_signs,
     penalty,
-    prox_block,
+    prox_overlapping,
+    prox_tree,
 )
 from lodim.solve.objective import solve_lower, solve_upper
 
@@ -193,8 +194,11 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
     keep_signs(u, sign, lo, hi)
-    tol = 0.01 * np.sqrt(eps * L)
-    prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol)
+    if nested[b]:
+        prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
+    else:
+        tol = 0.01 * np.sqrt(eps * L)
+        prox_overlapping(u, dual, t, lam, first[b], first[b + 1], start, member, cost, tol)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             d[k, j] = u[k, j] - w[k, j]

@@ -64,18 +64,6 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 
 
 @njit(**FAST)
-def prox_block(u, dual, t, lam, b, nested, first, start, member, cost, tol):
-    """Apply the proximal map of t lam Omega to the coefficients u (K, A) of block b, in place.
-
-    Omega(u) = sum_g cost_g ||u_g|| over the block's groups, which share coefficients. `dual` holds
-    the groups' dual vectors."""
-    if nested[b]:
-        prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
-    else:
-        prox_overlapping(u, dual, t, lam, first[b], first[b + 1], start, member, cost, tol)
-
-
-@njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
     """Compute the proximal map of overlapping groups by maximizing its dual, in place.
 
@@ -168,40 +156,25 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
             slack -= c[k, j] * w[k, j]
     keep_signs(u, sign, FIRST, A)
     for b in range(first.size - 1):
-        _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol)
-    return slack, dual_norm_bound(u, cost, owner)
-
-
-@njit(**INNER)
-def dual_norm_bound(u, cost, owner):
-    """Return an upper bound of the group penalty's dual norm of u.
-
-    Each coefficient counts only in its most expensive group, `owner`."""
+        g0, g1 = first[b], first[b + 1]
+        if nested[b]:
+            prox_tree(u, lam, g0, g1, start, member, cost)
+        else:
+            _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol)
+    # An upper bound of the dual norm: each coefficient counts only in its most expensive group.
     square = np.empty(cost.size)
     square[:] = 0.0
-    for k in range(u.shape[0]):
-        for j in range(u.shape[1]):
+    for k in range(K):
+        for j in range(A):
             square[owner[j]] += u[k, j] ** 2
-    largest = 0.0
+    over = 0.0
     for g in range(cost.size):
-        largest = max(largest, np.sqrt(square[g]) / cost[g])
-    return largest
+        over = max(over, np.sqrt(square[g]) / cost[g])
+    return slack, over
 
 
 @njit(**INNER)
-def _block_residual(w, dual, lam, b, nested, first, start, member, cost, u, owner, tol):
-    """Subtract from block b of u the best dual vectors of its groups, in place, accurate to `tol`.
-
-    The dual vector x_g of group g has ||x_g|| <= lam cost_g; w are the coefficients.
-    """
-    if nested[b]:
-        prox_tree(u, lam, first[b], first[b + 1], start, member, cost)
-    else:
-        _dual_residual(w, dual, lam, first[b], first[b + 1], start, member, cost, u, owner, tol)
-
-
-@njit(**INNER)
-def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, owner, tol):
+def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol):
     """Subtract the dual vectors of groups [g0, g1) from u, in place.
 
     If a group's coefficients w_g are not zero, its vector is lam cost_g w_g / ||w_g||. The vectors
