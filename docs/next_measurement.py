@@ -120,8 +120,9 @@ ax = policy.plot("curve", test)
 # ## What the numbers do not mean
 #
 # - A policy is not always better than one model for all rows. On heart and australian it is a
-#   little worse than `costnet` at the same price, on australian by 1.5 standard errors. On heart `costnet` chooses models with prices of
-#   3, 323 and 1 on the three splits, so its share of the price says little.
+#   little worse than `costnet` at the same price, on australian by 1.5 standard errors. On heart
+#   `costnet` chooses models with prices of 3, 323 and 1 on the three splits, so its share of the
+#   price says little.
 # - Only the gains on pima, california, vowel and wine exceed one standard error. Only the gain on
 #   vowel exceeds two; there the classes are not linear, and `costnet` is.
 # - A policy that only looks one feature ahead is often about as good: no difference from it exceeds
