@@ -113,9 +113,9 @@ ax = policy.plot("curve", test)
 # 4.3 features on average, and 96.8% with all 20 features (means of three splits).
 #
 # On the synthetic data CUBE-NM, a cheap context tells which of five blocks of ten features is
-# informative. The context costs 0.5, each feature of a block 1. The policy predicts 95% of 100 test
-# rows correctly at a mean price of 6.1 (one split). The same features for all rows give 41% at a
-# price of 9.5.
+# informative. The context costs 0.5, each feature of a block 1. The policy predicts 94.5% of 100
+# test rows correctly at a mean price of 6.2 (means of two splits). The same features for all rows
+# give 42% at a price of 9.5.
 #
 # ## What the numbers do not mean
 #
@@ -126,8 +126,8 @@ ax = policy.plot("curve", test)
 # - Only the gains on pima, california, vowel and wine exceed one standard error. Only the gain on
 #   vowel exceeds two; there the classes are not linear, and `costnet` is.
 # - A policy that only looks one feature ahead is often about as good: no difference from it exceeds
-#   1.5 standard errors. On CUBE-NM it is even better at a price of 7.1: its loss is lower by 0.019
-#   (SE 0.010).
+#   1.5 standard errors. On CUBE-NM, at a price of 7.1, its loss is lower by 0.004 (SE 0.017),
+#   mean of two splits.
 # - The policy can stop too early. On seeds, even with the smallest trade-off of the benchmark, its
 #   loss is 1.6 standard errors above that with all features.
 # - `update` keeps the settings of the predictor. With 100 training rows of CUBE and 1,000 rows added
