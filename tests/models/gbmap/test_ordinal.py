@@ -160,6 +160,7 @@ def test_classes_that_a_fold_lacks(df):
     assert np.isfinite(found.tidy()["mean"]).all()
 
 
+@pytest.mark.long
 def test_default_call_chooses_by_the_deviance(df):
     fit = ld.gbmap(FORMULA, df, **CALL)
     peer = ld.glm(FORMULA, df, family="ordinal")
@@ -169,6 +170,7 @@ def test_default_call_chooses_by_the_deviance(df):
     assert {"m", "lambda_"} <= set(fit.chosen)
 
 
+@pytest.mark.long
 def test_float32_and_order_of_rows(df):
     fit = ld.gbmap(FORMULA, df, **BENT)
     other = ld.gbmap(FORMULA, df[::-1], **BENT)
@@ -177,6 +179,7 @@ def test_float32_and_order_of_rows(df):
     assert low.dev_ratio == pytest.approx(fit.dev_ratio, rel=1e-2)
 
 
+@pytest.mark.long
 def test_many_rows_use_a_sample_for_starts():
     df = rows(70_000)
     fit = ld.gbmap("grade ~ a + b", df, **CALL | {"m": 2, "lambda_": 0.01, "refit": "none"})
