@@ -119,6 +119,7 @@ def test_free_columns_are_known_from_the_start():
     assert np.corrcoef(run["fit"], cars["weight"][1::2])[0, 1] < -0.9
 
 
+@pytest.mark.long
 def test_missing_values_weights_and_files(tmp_path):
     wine = ld.data("wine")
     holes = wine.mask(np.random.default_rng(0).random(wine.shape) < 0.1)

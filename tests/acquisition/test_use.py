@@ -173,6 +173,7 @@ def test_update_is_a_fit_on_all_rows():
     assert first.update(rows[400:410]).pending == 10
 
 
+@pytest.mark.long
 def test_window_and_decay_forget():
     rows = blocks(300, 4)
     first = ld.acquire("y ~ .", rows[:200])
@@ -254,6 +255,7 @@ console.log(JSON.stringify([walk(root), walk(root).length, steps.children.length
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(which("node") is None, reason="no node is installed to run JavaScript with")
 def test_page_walks_through_the_tree(policy, tmp_path):
     pytest.importorskip("altair")

@@ -144,6 +144,7 @@ def test_a_score_of_ones_own():
             one.query(3, wrong)
 
 
+@pytest.mark.long
 def test_a_cold_start_asks_at_random_until_a_model_can_be_fitted():
     pool = POOL.sort_values("y")
     one = ld.active(ld.proset, "y ~ .", None, pool, test=TEST, threads=1, lambda_v=0.01, seed=3)

@@ -96,6 +96,7 @@ def test_rows_without_an_estimate_have_no_class():
         assert fit.predict(new, "class", **how).tolist() == ["yes", None]
 
 
+@pytest.mark.long
 @models
 def test_calibration_plot(model):
     fit, df = fit_of(model, "text")

@@ -141,6 +141,7 @@ def test_files_and_repeated_calls(case, df, tmp_path):
     np.testing.assert_array_equal(fit.update(df).predict(df), fit.predict(df))
 
 
+@pytest.mark.long
 def test_rows_of_a_file(case, df, tmp_path):
     pytest.importorskip("pyarrow")
     path = str(tmp_path / "rows.parquet")
@@ -218,6 +219,7 @@ def test_paths_and_folds(case, df):
     assert found.tidy()["mean"].min() == pytest.approx(held.mean(), rel=1e-6)
 
 
+@pytest.mark.long
 def test_conformal(case, df):
     found = ld.conformal(case.model, case.formula, df, folds=3, level=0.8, **case.call)
     answers = found.predict(df)
@@ -231,6 +233,7 @@ def test_conformal(case, df):
         assert sets.to_numpy().any()
 
 
+@pytest.mark.long
 def test_compare(case, df):
     arguments = {k: v for k, v in case.call.items() if k in ("family", "power", "quantile")}
     own = {k: v for k, v in case.call.items() if k not in arguments}
@@ -252,6 +255,7 @@ def test_estimators(case, df):
     np.testing.assert_allclose(found, case.fit.predict(df), rtol=1e-9)
 
 
+@pytest.mark.long
 def test_bootstrap(case, df):
     found = ld.bootstrap(case.fit, df, n=3, threads=1).tidy(level=0.5)
     assert (found["conf_low"] <= found["conf_high"]).all() and found["std_error"].max() > 0.0

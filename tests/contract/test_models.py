@@ -174,6 +174,7 @@ def written(folder, df, ending):
     return str(folder / f"*.{ending}")
 
 
+@pytest.mark.long
 @cases
 def test_files_are_predicted_as_a_frame_is(model, kind, tmp_path):
     """Bit for bit, in memory and into a file; of sums over chunks the last digits may differ."""

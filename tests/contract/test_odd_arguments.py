@@ -336,6 +336,7 @@ def test_penalties_that_none_can_have(model, value):
         model("k ~ a + b + c", frame(), **contract_of(model).cheap | {name: value})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [ld.gbmap, ld.costnet], ids=lambda m: m.__name__)
 def test_an_intercept_alone_is_the_mean(model):
     """What a column without spread explains is rounding: no coefficient is made of it."""

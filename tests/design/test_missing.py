@@ -163,6 +163,7 @@ def test_a_declared_category_without_rows_is_missing(df, way):
             fit.predict(new, new_levels=value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("formula", ["y ~ g", "y ~ C(g)", "y ~ C(k)"])
 def test_new_levels_may_be_missing(df, formula):
     df["k"] = df["w"].astype(int)

@@ -109,6 +109,7 @@ def test_the_middle_stands_for_them(name):
     assert "1e+12" in finding.sentence and "wild-values" not in fit.check(clean).codes
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::lodim.ExtrapolationWarning")
 def test_files_and_exports_have_the_limits(tmp_path):
     df = frame()

@@ -333,6 +333,7 @@ def test_a_feature_that_does_not_vary_has_no_effect():
     assert "g" not in set(ld.effects(fit, df, kind="slope").tidy()["term"])
 
 
+@pytest.mark.long
 def test_pictures(cars, fit, heart):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     boot = ld.bootstrap(fit, cars, n=40)

@@ -416,6 +416,7 @@ def test_effects_do_not_warn_of_rows_that_the_page_makes():
         sections.effects(fit, from_data(fit.design, cars), cars)
 
 
+@pytest.mark.long
 def test_the_page_has_checks_limits_held_out_figures_and_ticks():
     fit = ld.gbmap("mpg ~ weight + origin", CARS, seed=1, threads=1)
     inputs = from_data(fit.design, CARS)

@@ -576,6 +576,7 @@ def visits(n=90, n_groups=6):
     return data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", some_long(sorted(OPEN), ("proset",)))
 def test_models_hold_out_whole_groups_where_they_draw_folds(name, monkeypatch):
     data, seen = visits(), []

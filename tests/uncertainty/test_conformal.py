@@ -635,6 +635,7 @@ def test_what_else_is_refused():
 # Rows that are not exchangeable -------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_random_splits_warn_of_no_drift_and_shifted_rows_do(method):
     """Warnings are errors: none of the random splits warns."""
@@ -669,6 +670,7 @@ def test_weights_are_no_drift():
     fit.predict(df[:200])
 
 
+@pytest.mark.long
 def test_false_alarms_of_drift_are_as_rare_as_is_said():
     from lodim.diagnostics.features import moved
 

@@ -41,6 +41,7 @@ def case(request, df):
     return formula, call, ld.costnet(formula, df, **call)
 
 
+@pytest.mark.long
 def test_a_refitted_model_is_the_glm_of_its_terms(case, df):
     formula, call, fit = case
     assert fit.converged and fit.prices()["cost"].max() >= 11.0

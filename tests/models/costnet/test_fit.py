@@ -123,6 +123,7 @@ def refitted(frame, names):
     return -2.0 * model.fit(disp=False, tol=1e-10).llf / len(y)
 
 
+@pytest.mark.long
 @kinds
 def test_models_are_refitted(kind):
     df = patients(kind)

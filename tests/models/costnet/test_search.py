@@ -113,6 +113,7 @@ def test_gaussian_refits_are_weighted_least_squares():
         assert fit.deviance == pytest.approx(weights @ rest**2 / weights.sum(), rel=1e-9)
 
 
+@pytest.mark.long
 def test_gaussian_refits_of_many_tiles():
     """More rows than a block, float32 tiles: the Gram matrix is summed in float64."""
     rng = np.random.default_rng(1)

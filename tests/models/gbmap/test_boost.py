@@ -252,6 +252,7 @@ def test_hessian_of_the_identity_is_that_of_the_objective(loss, p):
         np.testing.assert_allclose(hessian[:, k], (ends[0] - ends[1]) / (2 * step), **near)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 def test_hessian_of_the_softplus_is_positive_and_no_less_than_gauss_newton(loss):
     case = Case(300, 4, loss, seed=4)

@@ -86,6 +86,7 @@ def test_a_line_of_a_quantile(level, df):
     assert abs((y < line.predict(df)).mean() - level) < 0.01  # 4 of 400 rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("refit", ["none", "joint"])
 def test_a_bend_beats_the_line_on_new_rows(refit, df):
     new = rows(2000, seed=1)
@@ -149,6 +150,7 @@ def test_a_joint_fit_lowers_the_objective(family, df):
     assert joint.refit_log["deviance"] < boosts.log["deviance"][-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family, refit", [("quantile", "none"), ("huber", "joint")])
 def test_monotone_effects_of_families(family, refit, df):
     formula, more = CALLS[family]

@@ -121,6 +121,7 @@ def test_covariances_of_classes_are_shrunk_within_whitened_classes(two):
     np.testing.assert_allclose(fit.divergence, ip[0, 0] + ip[1, 1] - 2.0 * ip[0, 1], rtol=1e-9)
 
 
+@pytest.mark.long
 def test_bound_of_theorem_3_holds(fit, two):
     """The overlap of the two densities over the whole plane, by quadrature."""
     row = fit.pairs().iloc[0]

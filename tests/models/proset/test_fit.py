@@ -73,6 +73,7 @@ def test_impacts_add_up_to_familiarity(moons):
     )
 
 
+@pytest.mark.long
 def test_far_from_all_prototypes_is_the_null_model(moons):
     far = pd.DataFrame({"a": [1e3], "b": [-1e3], "noise": [0.0]})
     assert moons.predict(far, "familiarity")[0] < 1e-200

@@ -211,6 +211,7 @@ def test_time_order_is_the_integer_optimum(switch):
     assert own == pytest.approx(value, rel=1e-7)
 
 
+@pytest.mark.long
 def test_time_order_switches_less_for_more():
     L, _ = matrix(200, 6)
     L[11] = np.inf

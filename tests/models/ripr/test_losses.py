@@ -70,6 +70,7 @@ def same(L, expected, tol=1e-5):
     np.testing.assert_allclose(L[finite], expected[finite], rtol=tol)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("k", [1, 6, 40])
 @pytest.mark.parametrize("balanced", [False, True])

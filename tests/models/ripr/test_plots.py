@@ -144,6 +144,7 @@ def test_axes_of_ones_own(axes):
         deep.plot(ax=axes)
 
 
+@pytest.mark.long
 def test_path_and_cv(axes):
     path = ld.path(ld.ripr, "y ~ .", TWO, n_lambda=4, threads=1)
     assert path.plot(axes).get_ylabel() == "share of the rows"
