@@ -28,12 +28,11 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows' features in them, and the view of each row.
     log : dict
-        objective : one value per round of the search; if views vote, the leave-one-out loss with
-            no view, with one view, ...
-        converged : whether the search reached its tolerance
-        compared, possible, sampled : numbers of views compared, of possible views, and of rows on
-            which views were chosen
-        flat : positions of features whose standard deviation is determined by a few outliers
+        objective: one value per round of the search; if views vote, the leave-one-out loss with no
+        view, with one view, and so on. converged: whether the search reached its tolerance.
+        compared, possible, sampled: numbers of views compared, of possible views, and of rows on
+        which views were chosen. flat: positions of features whose standard deviation is determined
+        by a few outliers.
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple

@@ -16,7 +16,6 @@ from lodim.models.costnet.penalty.prox import (
     prox_overlapping,
     prox_tree,
 )
-from lodim.solve.objective import solve_lower, solve_upper
 
 RIDGE = 1e-11  # ridge of a Newton step, relative to the largest second derivative
 NEWTON_STEPS = 8
@@ -66,10 +65,7 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
         return np.zeros(rhs.size)
     for i in range(rhs.size):
         M[i, i] += RIDGE * largest
-    L = np.linalg.cholesky(M)  # numba compiles np.linalg.solve ten times longer
-    solve_lower(L, rhs)
-    solve_upper(L, rhs)
-    return rhs
+    return np.linalg.solve(M, rhs)
 
 
 @njit(**FAST)
