@@ -151,7 +151,7 @@ def needs(problem, n):
     The estimates are based on measurements."""
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":
-        return Needs(40, 600_000 * p, (2, 3))
+        return Needs(40, 9_000_000 + 350_000 * p, (2, 3))
     if K == 1:
-        return Needs(28, 3_600_000 + 1_400_000 * p, None)
+        return Needs(28, 11_000_000 + 1_400_000 * p, None)
     return Needs(8 * (2 * K**2 + 5 * K), 600_000 * p, None)
