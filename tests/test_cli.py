@@ -151,7 +151,6 @@ def test_saved_fit_loads(tmp_path, capsys):
     assert str(ld.load(file).summary()) == capsys.readouterr().out.rstrip("\n")
 
 
-@pytest.mark.long
 def test_cv_and_plots(tmp_path, capsys):
     folder = tmp_path / "a" / "b"
     words = ["--m", "1", "--beta", "5", "--seed", "3", "--cv", "--plots", str(folder)]

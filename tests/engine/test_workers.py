@@ -174,7 +174,6 @@ def test_cv_of_costnet_on_workers_is_that_in_memory(client, files):
     assert str(one) == str(two)
 
 
-@pytest.mark.long
 def test_one_worker_gives_the_bytes_of_memory(files, tmp_path):
     source = str(files / "*.parquet")
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
