@@ -51,8 +51,10 @@ def loss_slope(loss, y, f, weight):
 
 
 @scalar
-def _curvature(loss, y, f, weight):
-    """Return `curvature` of all families but ordered classes."""
+def curvature(loss, y, f, weight):
+    """Return the second derivative of a row's weighted loss in the score f.
+
+    loss : tuple of the family's code and its parameters"""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:
@@ -61,15 +63,9 @@ def _curvature(loss, y, f, weight):
         return check_curvature(loss[3], y, f, weight)
     if loss[0] == HUBER:
         return huber_curvature(loss[2], y, f, weight)
+    if loss[0] == ORDERED:
+        return ordered_curvature(y, f, weight)
     return logistic_curvature(y, f, weight)
-
-
-@scalar
-def curvature(loss, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the score f.
-
-    loss : tuple of the family's code and its parameters"""
-    return ordered_curvature(y, f, weight) if loss[0] == ORDERED else _curvature(loss, y, f, weight)
 
 
 # Compilers take the choice of the loss out of these loops: each loss has its own fast loop.
@@ -91,12 +87,8 @@ def tile_curvature(loss, y, f, weight, out):
     """Write the second derivative of each of 64 rows' weighted loss in the score f to `out`.
 
     loss : tuple of the family's code and its parameters"""
-    if loss[0] == ORDERED:
-        for i in range(TILE):
-            out[i] = ordered_curvature(y[i], f[i], weight[i])
-    else:
-        for i in range(TILE):
-            out[i] = _curvature(loss, y[i], f[i], weight[i])
+    for i in range(TILE):
+        out[i] = curvature(loss, y[i], f[i], weight[i])
 
 
 def rows(loss, y, f, weight):
