@@ -148,7 +148,6 @@ class _SmallData:
         settings, stop = state.settings, _stop(state)
         y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
         start_at, start_X = state.starts.at, np.ascontiguousarray(state.starts.X.T)
-        self.score = state.score
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
         precision, limits = precision_of(state.X.dtype), (stop["max_iter"], float(stop["tol"]))
@@ -156,7 +155,7 @@ class _SmallData:
         self.follow = follower(state.X, weight, problem)
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
-        self.rows = y, self.score, weight
+        self.rows = y, state.score, weight
         self.start_rows = start_X, *slopes, state.starts.key
         self.way = state.loss, start_at, *self.margin, *slopes
         self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
@@ -194,11 +193,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
         learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
-        shared = state.family.shared_slopes
-        out = np.zeros((len(state.X), 1, tiles.TILE)) if shared else small_data.score
-        forward(0, 1, state.X, *learner, small_data.target[k : k + 1], out)
-        if shared:
-            small_data.score += out
+        state.add_values(partial(forward, 0, 1, state.X, *learner, small_data.target[k : k + 1]))
         logs.append(log)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)

@@ -257,14 +257,22 @@ class BoostState:
         """Add a learner to the linear predictors, in place; X holds the original features."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
-            out = np.zeros((len(X), 1, tiles.TILE)) if self.family.shared_slopes else self.score
-            learner.add_to(out, X, learner.target, **how)
-            if self.family.shared_slopes:
-                self.score[:] += out
+            self.add_values(lambda out: learner.add_to(out, X, learner.target, **how))
             return
         if self.rotation is not None:
             learner = replace(learner, theta=self.rotation.project(learner.theta))
         self.device.add(learner)
+
+    def add_values(self, add_to):
+        """Add values to the linear predictors; one value for all of them if classes are ordered.
+
+        add_to : function that adds the values to its argument, an array (n_tiles, functions, 64)
+        """
+        shared = self.family.shared_slopes
+        out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
+        add_to(out)
+        if shared:
+            self.score[:] += out
 
     def move_boundaries(self):
         """Minimize the deviance over constants of ordered classes' predictors; return changes."""
