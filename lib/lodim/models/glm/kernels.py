@@ -1,7 +1,9 @@
 """Compiled passes over rows in tiles (blocks of 64): work that grows with rows times columns.
 
 x (q, m) holds the used columns of the design matrix for m rows. In `columns`, -1 stands for the
-constant and k >= 0 for feature k. `live` (n,) are the rows with positive weight, bool."""
+constant and k >= 0 for feature k. `live` (n,) are the rows with positive weight, bool.
+
+No array is assigned to a part of another, as in `A[i] = row`: this compiles for seconds."""
 
 import numpy as np
 
