@@ -62,7 +62,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new open temporary file, locked if possible, and its path; mode : permissions."""
+    """Return a new temporary file in a folder, open and locked if possible, and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

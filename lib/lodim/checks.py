@@ -73,7 +73,7 @@ def one_of(name: str, value: Any, allowed: Any) -> None:
 
 
 def among(name: str, value: Any, allowed: Sequence[Any]) -> int:
-    """Return the position of an argument among the allowed values; else raise ArgumentError."""
+    """Return the position of an argument in a list of allowed values; else raise ArgumentError."""
     if not isinstance(value, str | int | float | np.number | np.bool_) or value not in allowed:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(f"{name} must be one of {known}, not {value!r:.80}")

@@ -6,11 +6,11 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def pairs_in_order(positive, score, weight):
-    """Return, per row, the weight of its correctly ordered pairs, and of all its pairs, both (n,).
+    """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
 
     A pair is a row of the positive class and a row of the other class. It is ordered correctly if
-    the positive row has the higher score; equal scores count half. A pair weighs the product of its
-    rows' weights."""
+    the positive row has the higher score; equal scores count half. The weight of a pair is the
+    product of its rows' weights."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -49,11 +49,11 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return a dict of arrays for a calibration plot of a class, with an entry per group of rows.
+    """Return the data of a calibration plot of a class: a dict of arrays with an entry per bin.
 
-    predicted is the mean probability, observed the share of rows of the class, low and high its
-    Wilson 95% limits, rows a count. At most `bins` groups are cut at quantiles of the probability;
-    `hit` (n,) says which rows are of the class."""
+    The keys are predicted (mean probability), observed (share of rows of the class), low and high
+    (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability. hit : (n,)
+    whether a row is of the class; bins : largest number of bins"""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

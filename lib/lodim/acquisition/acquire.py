@@ -62,7 +62,7 @@ def acquire(
         As in `costnet`: price per column or other purchase, such as `{"thal": 102.9}`; a list of
         what each needs, such as `{"thal": ["thal_visit"]}`; and lists of purchases of which one is
         enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. By default each column costs 1. A column
-        that costs nothing is known as soon as what it needs is paid.
+        of price 0 is known once all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.
@@ -87,8 +87,8 @@ def acquire(
     ------
     FormulaError, DataError
     ArgumentError
-        If a price is missing, a name is unknown, a term has several columns, or `family` is not
-        one of these.
+        If a price is missing, a name is unknown, a term has several columns, or `family` is
+        invalid.
 
     See Also
     --------
@@ -96,9 +96,10 @@ def acquire(
 
     Notes
     -----
-    The predictor is a Gaussian mixture per class, or a joint one of features and numeric response.
-    Its marginals predict from any subset of features. Cross-validation with random subsets of known
-    features chooses the number of components and the shrinkage of covariances.
+    The predictor is a Gaussian mixture of the features for each class. For a numeric response it is
+    a mixture of features and response. It predicts from any subset of features. Cross-validation
+    with random subsets of known features chooses the number of components and the shrinkage of
+    covariances.
 
     The policy is an acquisition-conditioned oracle (Valancius et al. 2024). It contains the
     training rows, also in a saved file.

@@ -12,13 +12,13 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 
 
 def by_rule(policy, X, y, kinds, trade_offs):
-    """Simulate rules of purchase; yield one tuple per rule and trade-off or number of features.
+    """Simulate purchases on test rows by several rules; yield the result of each run.
 
-    The tuple has rule, trade-off (NaN if none), and per row the price, the loss, and whether the
-    likeliest class is true (NaN for a number), (n,) each.
-
-    kinds : names of rules, as in `Policy.curve`; X (n, p), y (n,) : standardized rows
-    """
+    A rule is one of those of `Policy.curve`, such as "policy" or "random". It is run once per
+    trade-off, or once per number of features to buy. A result has five entries: rule, trade-off
+    (NaN if none), and for each row the price, the loss, and whether the likeliest class is right.
+    kinds : names of the rules
+    X, y : (n, p) standardized features and (n,) response"""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -41,10 +41,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield the same tuples as `by_rule`, for each model of a costnet fit.
+    """Yield the price, loss etc. of each model of a costnet fit, in the form of `by_rule`.
 
-    rows (n,) : positions in the data; y (n,) : codes of classes, or numbers in original units
-    """
+    rows : (n,) positions of the test rows in the data
+    y : (n,) their class codes, or numbers in original units"""
     if fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -57,7 +57,7 @@ def frontier_by_row(policy, fit, data, rows, y):
 
 
 def summary(runs):
-    """Return a frame with one line per tuple of `by_rule`: mean price, loss, its SE, accuracy."""
+    """Return a frame with mean price, mean loss, its SE and accuracy per run of `by_rule`."""
     lines = []
     for kind, trade_off, price, loss, hit in runs:
         se = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else np.nan
@@ -67,10 +67,9 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return losses of predictions, and whether the likeliest class is true, (n,) each.
+    """Return the loss of each prediction, and whether its likeliest class is right (else NaN).
 
-    answers : (n, K) probabilities of classes, or means in the first column; for means the second
-    result is NaN"""
+    answers : (n, K) class probabilities, or predicted means in the first column"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

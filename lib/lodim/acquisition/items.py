@@ -14,14 +14,14 @@ from lodim.text import first_few
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Columns of the data that can be bought, G of them, and the purchases that each needs.
+    """Columns of the data that can be bought, and the purchases that each column needs.
 
-    Purchases are the V nodes of the graph `network`, with prices and needs.
+    There are G columns. A purchase is one of V things with a price: a column, or a step that
+    several columns need, such as a visit. `network` has the purchases, their prices and needs.
 
     names : (G,) names of the columns
     column_item : (p,) position of the column from which each of p features is computed
-    use : (R, V) use of R further resources, such as time, by each purchase
-    """
+    use : (R, V) use of R further resources, such as time, by each purchase"""
 
     network: Network
     names: tuple[str, ...]
@@ -33,9 +33,10 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Purchases (Q, V) bool that columns need, and the first row of each of G columns (G,).
+        """List the sets of purchases by which the columns can be had.
 
-        A column has one row for each combination of alternatives by which it can be had."""
+        A column has one set per combination of alternatives. Return the sets, (Q, V) bool, sorted
+        by column, and the position of the first set of each of G columns, (G,)."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -48,22 +49,18 @@ class Items:
 
     @cached_property
     def _single(self):
-        """Number of alternatives per column (G,), whether it is 1 (G,), and purchases (r, V).
-
-        The purchases are those that the r columns with one alternative need, one row per column."""
         options, first = self._options
         count = np.diff(first, append=len(options))
         return count, count == 1, options[first[count == 1]].astype(np.float32)
 
     @cached_property
     def _priced(self):
-        """Purchases with a price that are needed in each row of `_options`, (V, Q), 0 or 1."""
         options = self._options[0]
         priced = self.network.cost > 0.0 if self.network.set_cost is None else True
         return np.ascontiguousarray((options & priced).T.astype(np.float32))
 
     def price(self, paid):
-        """Return the price of one set of purchases, (V,) bool, or of C sets, (C, V)."""
+        """Return the total price of the purchases `paid`, (V,) bool, or (C, V) for C sets."""
         net = self.network
         if net.set_cost is None:
             return paid @ net.cost
@@ -72,13 +69,14 @@ class Items:
         return float(net.set_cost(frozenset(net.names[v] for v in np.flatnonzero(paid))))
 
     def spent(self, paid):
-        """Return the price and the use of R resources, (..., 1 + R), of purchase sets (..., V)."""
+        """Return price and use of R resources, (..., 1 + R), of the purchases `paid` (..., V)."""
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return the purchases (C, V) that are paid after buying each of C sets of columns (C, G).
+        """Return which purchases are paid, (C, V) bool, after buying C different sets of columns.
 
-        `paid` (V,) are the purchases paid before. The cheapest alternatives are used."""
+        The cheapest alternatives are bought. paid, sets : (V,) purchases paid before, (C, G)
+            columns to buy"""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -90,10 +88,10 @@ class Items:
         return paid
 
     def closed(self, measured, paid, sets):
-        """Return the columns known (C, G) and purchases paid (C, V) after buying C sets of columns.
+        """Return which columns are known (C, G) and purchases paid (C, V) after buying C sets.
 
-        `measured` (G,) and `paid` (V,) are known and paid before, `sets` (C, G) are the columns to
-        buy. Columns that then cost nothing become known too."""
+        Columns that cost nothing after these purchases become known too. measured (G,), paid (V,) :
+            columns known and purchases paid before; sets (C, G) : columns to buy"""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -113,14 +111,13 @@ class Items:
         return rest[after < before - 1e-9 * np.abs(before)]
 
     def one_hot(self, *items):
-        """Return the columns at positions `items` as one set, (1, G) bool."""
         out = np.zeros((1, len(self)), bool)
         out[0, list(items)] = True
         return out
 
 
 def resource_use(network, resources):
-    """Return the use (R, V) of each of R resources by each of V purchases."""
+    """Return how much of each of R resources each of V purchases uses, (R, V)."""
     rows = []
     for name, needs in resources.items():
         if name == "price":

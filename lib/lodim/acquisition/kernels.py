@@ -1,4 +1,4 @@
-"""Kernels: conditional predictions of Gaussian components, and distances over known columns."""
+"""Compiled loops: predictions of a Gaussian mixture from known values, and distances of rows."""
 
 import numpy as np
 
@@ -11,10 +11,11 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition Z Gaussian components on the values of x (p,) at the `known` columns (s,).
+    """Condition a Gaussian mixture of Z components on the values of x (p,) at the columns `known`.
 
-    Return s, the log density of these values (Z,), and what `Mixture.arrays` has of each component
-    (means, covariances, and mean and variance of y), given the values, for the columns `rest`."""
+    Return the number of known columns, the log density of their values (Z,), and the conditional
+    mean, cov, cross, y_mean and y_var (see Mixture) for the columns `rest`.
+    mixture : `Mixture.arrays`"""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -58,13 +59,13 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Add columns to the known ones, for m rows: densities, and mean and variance of y given them.
+    """Condition a Gaussian mixture on more columns, in m rows; write to the last three arguments.
 
-    V : values (t, m) of the rows at the further `columns` (t,), in ascending order
-    given : result of `condition` for the known columns, whose values all rows share
-    joint : result (Z, m), log of weight times density of each of Z components; the log density is
-        multiplied by the mixture's temperature
-    centre, residual : results (Z, m) and (Z,), mean and variance of y in each component
+    V : (t, m) values of the rows at the `columns` (t,), which are in ascending order
+    given : result of `condition` for the columns known before, which have equal values in all rows
+    mixture : `Mixture.arrays`
+    joint : (Z, m) receives the log of weight times density (times temperature) of each component
+    centre, residual : (Z, m) and (Z,) receive mean and variance of the response in each component
     """
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -99,7 +100,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Replace log joint densities (Z, m), in place, by posterior probabilities of Z components."""
+    """Replace log(weight times density) of mixture components, (Z, m), by their probabilities."""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -115,10 +116,11 @@ def to_shares(joint):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_losses(joint, centre, y, label, out):
-    """Write the loss of predicting y (m,) to `out` (m,): log-loss, or squared error of a number.
+    """Write the loss of predicting y (m,) to `out` (m,): log-loss, or squared error of numbers.
 
-    joint, centre (Z, m) are results of `extend`; joint is changed in place. label (Z,) is the class
-    of each component, or -1 for a numeric response."""
+    joint : (Z, m) log of weight times density of each mixture component; is overwritten
+    centre : (Z, m) mean of a numeric response in each component
+    label : (Z,) class of each component, or -1 for a numeric response"""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -132,7 +134,7 @@ def joint_losses(joint, centre, y, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log(v):
-    """Return log(v) for LEAST <= v <= 1, in a way that vectorizes."""
+    """Return log(v) for 1e-4 <= v <= 1, by operations that vectorize."""
     total = 0.0
     for k in (8, 4, 2, 1):
         small = v < 0.5**k
@@ -144,8 +146,9 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, out):
     """Write the expected loss of m predictions to `out` (m,): entropy, or variance of a number.
 
-    joint, centre (Z, m) and residual (Z,) are results of `extend`; joint is changed in place. label
-    (Z,) is the class of each component, or -1 for a numeric response."""
+    joint : (Z, m) log of weight times density of each mixture component; is overwritten
+    centre, residual : (Z, m) and (Z,) mean and variance of a numeric response in each component
+    label : (Z,) class of each component, or -1 for a numeric response"""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0
@@ -166,10 +169,12 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (C, k) after buying each of C sets of columns, for each of k rows.
+    """Return the expected loss (C, m) after buying each of C sets of columns, in each of m rows.
 
-    Row i has the known values that `given` (result of `condition`) has, and gets column i of V
-    (p, k) at the bought columns. Set c has the columns[start[c]:start[c + 1]]."""
+    V : (p, m) values that the rows get in the columns that they buy
+    columns, start : set c consists of the columns[start[c]:start[c + 1]]
+    given : result of `condition` for the columns known before, which have equal values in all rows
+    mixture, label : `Mixture.arrays`, and the class of each component (-1 for a number)"""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
@@ -182,9 +187,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return mean squared differences (n,) of x (p,) from n rows V (p, n), over `columns`.
+    """Return the mean squared difference (n,) between x (p,) and each of n rows, V (p, n).
 
-    Columns in which a row is NaN are left out; if these are all, the result is inf."""
+    The mean is over those of `columns` that are not NaN in the row; infinite if all are NaN."""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

@@ -30,15 +30,15 @@ KNOTS = 100  # quantiles of a column that are mapped to normal scores
 
 @forms.record
 class Mixture:
-    """Gaussian mixture of p features per class, which predicts from any subset of features.
+    """Gaussian mixture of p features for each class, which predicts from any subset of features.
 
-    log_share, mean, cov : log weight (probability), mean and covariance of each of Z components
+    log_share, mean, cov : log weight, mean and covariance matrix of each of Z components
     label : class of each component; -1 for a numeric response
-    cross : covariances of the features with a numeric response; (0, p) for classes
+    cross : covariances of the features with a numeric response; empty for classes
     y_mean, y_var : mean and variance of a numeric response in each component
     temperature, repetition : the log density of t features is multiplied by temperature / (1 +
-        repetition (t - 1)); a factor below 1 corrects for dependence that the components lack
-    knots, scores : values of each feature and their normal scores; (p, 0) if not transformed
+        repetition (t - 1)). A factor below 1 corrects for dependence that the components lack
+    knots, scores : values of each feature and the normal scores that replace them; empty if unused
     """
 
     log_share: np.ndarray = forms.real("Z")
@@ -55,14 +55,11 @@ class Mixture:
 
     @property
     def arrays(self):
-        """Arrays of the mixture as a tuple, for compiled functions."""
+        """Fields that compiled functions need, as a tuple."""
         scales = self.temperature, self.repetition
         return self.log_share, self.mean, self.cov, self.cross, self.y_mean, self.y_var, scales
 
     def scaled(self, temperature, repetition):
-        """Return the same mixture with another `temperature` and `repetition`.
-
-        Both scale the log density for t known features; see Mixture."""
         return replace(self, temperature=temperature, repetition=repetition)
 
     def features(self, X):
@@ -73,7 +70,9 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return the mixture fitted to rows X (n, p) from `features`, with these settings."""
+        """Return the mixture fitted to other rows, with settings that `choose` has returned.
+
+        X : (n, p) features, or their normal scores if this mixture uses them"""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -81,10 +80,10 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _extended(self, V, columns):
-        """Return the results of `extend` for m rows with the values V (t, m) at t `columns`.
+        """Return the weights, and the mean and variance of the response, of Z components in m rows.
 
-        These are, for Z components: log of weight times density (Z, m), and mean (Z, m) and
-        variance (Z,) of y given the values."""
+        The weights (Z, m), mean (Z, m) and variance (Z,) are conditional on the values V (t, m) of
+        the features at positions `columns` (t,). The weights are logs, not normalized."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -92,10 +91,10 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return log-losses or squared errors (S, m) of predicting y (m,) from values V (t, m).
+        """Return the log-losses or squared errors (S, m) of predicting y (m,) from known features.
 
-        `columns` (t,) are the features that V has; `scales` are S pairs (temperature, repetition),
-        by default one pair, that of the mixture."""
+        V, columns : (t, m) values of the known features, and (t,) their positions
+        scales : S pairs (temperature, repetition) to try; by default the pair of this mixture"""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -106,9 +105,10 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return class probabilities (K, m), or mean and SD (2, m), from values V (t, m).
+        """Return class probabilities (K, m), or mean and SD (2, m), given known features in m rows.
 
-        `columns` (t,) are the features that V has; `n_classes` is 0 for a numeric response."""
+        V, columns : (t, m) values of the known features, and (t,) their positions
+        n_classes : 0 for a numeric response"""
         shares, centre, residual = self._extended(V, columns)
         to_shares(shares)
         if n_classes:
@@ -118,10 +118,11 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return log-loss minus entropy (m,); for a number, squared error / variance minus 1.
+        """Return how much the loss of each of m predictions exceeds its expectation.
 
-        The mean is 0 if predictions are calibrated; `Policy.update` warns of drift if it is large.
-        """
+        It is the log-loss minus the entropy, or squared error / variance - 1 for numbers. The mean
+        is near 0 if predictions are calibrated.
+        V, columns : (t, m) values of the known features, and (t,) their positions"""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -131,9 +132,9 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Parts:
-    """Moments of Z clusters of rows, from which a Mixture is made.
+    """Weights, means and covariances of Z clusters of rows, from which a Mixture is made.
 
-    A numeric response is the last of the q columns."""
+    They are of q columns: the features, and after them a numeric response."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     weight: np.ndarray  # (Z,) sum of row weights
@@ -143,7 +144,7 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Divide the rows of each class into at most `per_class` k-means clusters; return their Parts.
+    """Divide the rows of each class into at most `per_class` clusters; return the clusters' Parts.
 
     For a numeric response (n_classes is 0) all rows are divided. X (n, p) is NaN if missing."""
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
@@ -162,11 +163,10 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return the Mixture of p features from moments of clusters, with covariances shrunk.
+    """Return a Mixture of p features with shrunken covariances, given the moments of clusters.
 
-    pooling : weight of the covariance pooled over clusters, as a number of rows
-    independence : covariances between different columns are multiplied by 1 - independence
-    """
+    pooling : the covariance pooled over clusters counts as much as this number of rows of a cluster
+    independence : covariances between different columns are multiplied by 1 - independence"""
     share = parts.weight / parts.weight.sum()
     count = parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
@@ -189,15 +189,17 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture fitted to rows X (n, p), NaN if missing: `group`, then `shrink`."""
+    """Return the Mixture fitted to rows X (n, p), NaN if missing; see `group` and `shrink`."""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Fit a Mixture to X and one to its normal scores; return the better one and its settings.
+    """Return the mixture with the lowest held-out loss, and a dict of its settings.
 
-    The one with the lower held-out loss is better. `_choose` explains the arguments."""
+    Mixtures of the features X and of their normal scores are tried.
+    fold : (n,) fold in which a row is held out, -1 if in none
+    item_of : (p,) position of the data's column that each feature is computed from"""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -208,11 +210,10 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture with the settings that predict held-out rows best, and these settings.
+    """Return the Mixture of the features X with the lowest held-out loss, and its settings.
 
-    Held-out rows are predicted from random subsets of the data's columns; settings are optimized
-    one after the other. fold : (n,) fold in which a row is held out, -1 if in none; item_of : (p,)
-    the data's column of each feature."""
+    Held-out rows are predicted from random subsets of the data's columns. The settings are
+    optimized one after the other. The arguments are those of `choose`."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -234,7 +235,6 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
                 yield fit, at, np.ascontiguousarray(filled[at][:, masks[m]].T), masks[m]
 
     def losses(fits):
-        """Return the mean held-out loss for each pair (temperature, repetition) in SCALES."""
         total = np.zeros(len(SCALES))
         for fit, at, V, m in held_out_groups(fits):
             total += fit.losses(V, y[at], m, SCALES) @ weight[at]
@@ -273,7 +273,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return m quantiles of each column of X (p, m), and their normal scores (p, m).
+    """Return quantiles of each column of X, and the normal scores that replace them, (p, m) each.
 
     The scores of a column's values have mean 0 and variance 1. Ties get their mean score; missing
     values (NaN) are ignored."""
@@ -289,7 +289,7 @@ def _normal_scores(X):
 
 
 def _masks(item_of, rng):
-    """Return MASKS random sets of features; item_of (p,) is the data's column of each feature."""
+    """Return 40 random sets of features, given the data column (number) of each feature."""
     G, out = item_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]
@@ -298,7 +298,7 @@ def _masks(item_of, rng):
 
 
 def _clusters(X, k, rng):
-    """Return the k-means cluster (n,) of each row, with at least 5 rows per cluster on average."""
+    """Return the cluster (n,) of each row by k-means; fewer than k clusters if rows are few."""
     k = min(k, len(X) // LEAST_ROWS, len(np.unique(X, axis=0)))
     if k <= 1:
         return np.zeros(len(X), np.int64)
@@ -309,7 +309,7 @@ def _clusters(X, k, rng):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X; each entry uses all rows that have its columns."""
+    """Return weighted mean and covariance of X; each entry uses the rows that have its columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)
@@ -321,6 +321,6 @@ def _moments(X, weight):
 
 
 def _positive(C):
-    """Return covariances (Z, q, q) with eigenvalues raised to a small positive minimum."""
+    """Return covariance matrices (Z, q, q), with eigenvalues raised to a small positive minimum."""
     value, vector = np.linalg.eigh(C)
     return (vector * np.maximum(value, FLOOR)[:, None]) @ vector.transpose(0, 2, 1)

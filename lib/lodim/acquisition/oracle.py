@@ -20,12 +20,12 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Known values of a row, and what has been paid for.
+    """Known values of a row, and what has been paid for it.
 
     x (p,) : features, NaN if unknown
     measured (G,) bool : which of the G columns that can be bought are known
-    paid (V,) bool : which of the V nodes of the price graph are paid
-    own : position among the training rows, so that the row is not compared with itself; or -1
+    paid (V,) bool : which of the V purchases of the price graph are paid
+    own : position of the row among the training rows, so that it is not compared with itself; or -1
     """
 
     x: np.ndarray
@@ -46,8 +46,7 @@ class Decision:
     item : position of the column to buy, -1 to stop
     chosen : positions of the columns of the best set
     loss : expected loss without any purchase, and with the best set
-    singles : (r,) positions of the unknown columns, their prices, expected losses after each alone
-    """
+    singles : positions of the r unknown columns, and the price and expected loss of each alone"""
 
     item: int
     chosen: tuple[int, ...]
@@ -61,9 +60,10 @@ class Oracle:
 
     The method is the acquisition-conditioned oracle (Valancius et al. 2024).
 
-    X (n, p), y, weight (n,) : training rows, NaN if missing; n_classes : 0 for a numeric response
-    items : columns that can be bought, and their prices; mixture : predictor
-    """
+    X, y, weight : (n, p), (n,), (n,) features, response and weights of the training rows
+    n_classes : number of classes, 0 for a numeric response
+    items : columns that can be bought, and their prices
+    mixture : predictor from any subset of features"""
 
     X: np.ndarray
     y: np.ndarray
@@ -75,7 +75,6 @@ class Oracle:
 
     @cached_property
     def _columns(self):
-        """Features (p, n) of the training rows, NaN if missing."""
         return np.ascontiguousarray(self.X.T)
 
     @cached_property
@@ -95,7 +94,7 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row x (p,) before any purchase: only free values are known.
+        """Return the State of a row before any purchase: it has only values that cost nothing.
 
         own : position of the row among the training rows, or -1"""
         items = self.items
@@ -103,7 +102,7 @@ class Oracle:
         return self.buy(nothing, (), x)
 
     def buy(self, state, bought, x):
-        """Return the State after buying the columns at positions `bought`; x has the values."""
+        """Return the State after buying the columns at positions `bought`, given all values x."""
         items = self.items
         found = items.closed(state.measured, state.paid, items.one_hot(*bought))
         measured, paid = found[0][0], found[1][0]
@@ -165,9 +164,9 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    `sets` (C, G) bool are the sets tried so far, C sets of G columns, with their price, expected
-    loss and total (C,). The total is loss + trade-off * price, infinite above the budget. `alone`
-    (G, G) are the sets of one column each."""
+    sets : (C, G) bool, sets of columns tried so far; alone (G, G) : sets of one column each
+    price, loss, total : (C,) of the sets; total is loss + trade-off * price, infinite above the
+        budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -185,7 +184,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Evaluate the new ones of C sets (C, G) of columns; return the positions (C,) of all."""
+        """Compute the loss of new ones of C sets of columns (C, G); return their positions."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -213,9 +212,7 @@ class _Search:
         return [position[key] for key in keys]
 
     def exchange(self, rest):
-        """Try sets that differ from the best one by one column of `rest`, in up to four rounds.
-
-        It stops early if no set is better."""
+        """Add one of the columns `rest` to the best set, or remove it, up to 4 times."""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
             others = self.sets[best] ^ self.alone[rest]
@@ -226,10 +223,10 @@ class _Search:
     def first(self, chosen):
         """Return which column of the best set, `chosen`, to buy first.
 
-        The value of a column should guide later purchases. So each column is rated by the mean
-        total if each similar training row then gets the set that is best for rows with similar
-        values of that column. Among columns within one standard error of the best, the one with
-        the largest saving per price is returned."""
+        A column is good if its value tells which columns to buy next. The k nearest training rows
+        take the place of the row: with the column known, each gets the set that is best for rows
+        with similar values. The column with the lowest mean total is best. Among those within one
+        standard error of it, the one with the largest saving per price is returned."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -256,7 +253,8 @@ class _Search:
 def _candidates(rest, total, G, rng):
     """Return sets of columns to try, (C, G) bool: pairs of the best columns, and random sets.
 
-    rest : positions of unknown columns, of G; total : loss + trade-off * price of each alone"""
+    rest : positions of the unknown columns among G columns
+    total : loss + trade-off * price of each unknown column alone"""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

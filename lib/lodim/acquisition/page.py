@@ -22,7 +22,6 @@ def write(policy, tree: Tree, path) -> None:
 
 
 def _plain(tree, node):
-    """Return a Node as lists and dicts, for JSON."""
     return {
         "kind": node.kind,
         "items": list(node.items),

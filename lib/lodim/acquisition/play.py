@@ -17,7 +17,8 @@ class Played:
 
     items : positions of the columns in order of purchase
     spent : (1 + R,) total price, and use of R resources
-    answer : probabilities (K,), or mean and SD (2,); state : known values at the end"""
+    answer : class probabilities (K,), or mean and SD (2,)
+    state : known values at the end"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -39,10 +40,9 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Return a list with the purchases and prediction (Played) of each of the rows X (n, p).
+        """Simulate purchases for the rows X (n, p); return a list with a Played per row.
 
-        own : (n,) positions if the rows are training rows, so that a row does not stand for its own
-        unknown values"""
+        own : (n,) positions if these are training rows, which are not compared with themselves"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -66,11 +66,12 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate purchases for the rows X (n, p) at a mean price of at most `mean_price`.
+    """Simulate purchases for rows X (n, p) at a given mean price; return a list with a Played each.
 
-    Return a Played (purchases and prediction) per row. The price is measured on the training rows
-    at positions `own`. If it jumps as the trade-off changes, two trade-offs are used, each for a
-    random part of the rows. `limit` (1 + R,) is the budget per row, or None."""
+    The trade-off is chosen such that purchases for the training rows at positions `own` cost
+    `mean_price` on average. If no trade-off gives this price, two are used, each for a random part
+    of the rows.
+    limit : (1 + R,) budget per row of price and of R resources, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -87,14 +88,13 @@ def play_within(mean_price, oracle, X, own, limit):
 
 
 def finished(oracle, items, state):
-    """Return the Played (purchases `items` and prediction) of a row in its final state."""
     return Played(tuple(items), oracle.items.spent(state.paid), oracle.predict(state), state)
 
 
 def buy_all(oracle, X, items):
-    """Return a list with the purchases and prediction (Played) of each of the rows X (n, p).
+    """Return a list with a Played for each row of X (n, p), after buying columns in a given order.
 
-    Row i buys the columns at positions items[i] (k,), in this order."""
+    items : (n, k) positions of the columns that each row buys"""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -102,10 +102,9 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return one order (G,) of the columns for all rows, by stepwise selection.
+    """Return an order (G,) of the columns, the same for all rows, by stepwise selection.
 
-    Each step adds the column that reduces the loss on training rows most per unit of price.
-    """
+    Each step adds the column that reduces the loss on training rows most per unit of price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

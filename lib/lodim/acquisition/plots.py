@@ -37,9 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Add the (column, row) of a node and of all nodes below it to `places`; return the next row.
+    """Write the position (column, row) of a node and of all nodes below it in a plot of a tree.
 
-    `places` is a dict from id(node); the node is put into `column`, at `row` or below."""
+    The first leaf gets row `row`; the next free row is returned. places : dict from id(node)"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -112,9 +112,9 @@ class Policy:
         return Oracle(X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
     def _with_trade_off(self, trade_off):
-        """Return the policy with this trade-off (loss that one unit of price must save).
+        """Return the policy with this trade-off: the loss that one unit of price must save.
 
-        If None, use half the loss saved per unit of price when all features are bought."""
+        None means half the loss saved per unit of price when all features are bought."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -596,19 +596,19 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return a prediction (probabilities, or mean and SD) in the response's units."""
+        """Return a prediction (probabilities, or mean and SD) in the units of the response."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Return the trade-off in squared units of the standardized response."""
+        """Return the trade-off (default: the policy's) for losses of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 
     def _limit(self, budget):
-        """Return the limits (1 + R,) of price and R resources; None if unlimited."""
+        """Return a budget as limits (1 + R,) of price and of R resources; None if unlimited."""
         if budget is None:
             return None
         given = budget if isinstance(budget, Mapping) else {"price": budget}

@@ -43,7 +43,6 @@ def text(policy) -> str:
 
 
 def _features(policy, heads):
-    """Return the table of prices and savings, with the columns that `heads` renames."""
     frame = in_pandas(policy.tidy)().set_index("feature").rename_axis(None)
     return frame[[*heads]].rename(columns=heads)
 

@@ -26,9 +26,8 @@ class Node:
     price : mean price of the features in `items`; in "stop" and "more" nodes, of all purchases
     rows, share : number of rows that reach the node, and their share of all rows
     answer : mean prediction of these rows
-    follow : share of these rows for which the policy has the most frequent next purchase
-    branches : pairs of a text (feature and range of values) and a Node
-    """
+    follow : share of these rows whose next purchase is the most frequent one
+    branches : pairs of a text (feature and range of values) and a Node"""
 
     kind: str
     items: tuple[str, ...]
@@ -87,7 +86,8 @@ class Tree:
 def words_of(heads, answer):
     """Return a prediction as text: the likeliest class and its probability, or mean ± SD.
 
-    heads : names of the values of the prediction `answer`"""
+    heads : classes; or fit and se for a numeric response
+    answer : probabilities of the classes; or mean and SD"""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -95,7 +95,7 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of simulated purchases for the rows X (n, p).
+    """Return the Tree of the most frequent purchases, simulated for the rows X (n, p).
 
     played : purchases of each row; depth : largest number of purchases on a path"""
     growing = _Growing(policy, X, played)
@@ -112,14 +112,14 @@ class _Growing:
         self.agreeing = 0
 
     def action(self, row, k):
-        """Return the column of the k-th purchase for a row, or -1 for none."""
+        """Return the column that a row buys as its k-th purchase (from 0 on), or -1 for none."""
         bought = self.played[row].items
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Return the Node, with all nodes below it, for rows that have bought the columns `bought`.
 
-        rows : positions; depth : largest number of further purchases
+        rows : positions of the rows; depth : largest number of further purchases
         questions : largest number of questions about measured values before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
@@ -149,17 +149,16 @@ class _Growing:
         return Node("buy", items, price, answer=answer, branches=tuple(below), **size)
 
     def _price(self, row, k):
-        """Return the price of the k-th purchase for a row."""
         oracle, bought = self.policy._oracle, self.played[row].items
         x = self.X[row]
         states = [oracle.buy(oracle.start(x), bought[:j], x) for j in (k, k + 1)]
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Split `rows` by one of the bought columns into branches with different next purchases.
+        """Split rows by the values of a bought column into branches that continue differently.
 
-        Return pairs of a text and positions in `rows`. `after` (n,) is the next purchase of each
-        row."""
+        Return a list of pairs: a text, and positions in `rows`. after : (n,) next purchase of each
+        row"""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -173,11 +172,11 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Return impurity, column, groups and cuts of the best split of `rows` by column `item`.
+        """Return impurity, column, groups, cuts of the best split of `rows` by the column `item`.
 
-        The impurity is the variance of `target` (n, k) within branches. Groups are pairs (value,
-        positions in `rows`) in order; cuts are the indices of groups at which a new branch starts.
-        """
+        groups : pairs of a level (or range of numbers) and positions in `rows`, in order
+        cuts : indices of the groups at which a new branch starts
+        impurity : variance of `target` (n, k) within branches"""
         groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -191,7 +190,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, item, columns):
-        """Return (value, positions of rows) for each level, or quantile, of a bought column."""
+        """Return pairs: a level or range of numbers of a column, and the rows that have it."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -222,12 +221,11 @@ class _Growing:
         return f"{name} {low} or more" if high is None else f"{name} {low} to {high}"
 
     def _levels(self, columns):
-        """Return the levels of a categorical column; None for a number."""
         design = self.policy.design
         return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Return the level's number (n,) from standardized indicator columns X."""
+        """Return the number of each row's level (n,), from standardized indicator features X."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column
@@ -240,9 +238,11 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` (n, k) within branches, the groups between two cuts.
+    """Return the variance of `target` (n, k) within branches; infinite if a branch is too small.
 
-    It is infinite if a branch has fewer than `least` rows. groups : pairs (value, row positions)"""
+    groups : pairs of a value and row positions, in order
+    cuts : indices of the groups at which a new branch starts
+    least : smallest number of rows of a branch"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

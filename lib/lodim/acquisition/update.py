@@ -38,9 +38,9 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return loss minus expected loss of each of the last 100 rows; the last are new rows X, y.
+    """Return, for each of the last 100 rows, by how much its loss exceeds the expected loss.
 
-    If the mean is large, warn that the data may have drifted, and return an empty array."""
+    Warn of drift if the mean is large; the result is then empty. X, y : new rows"""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]
@@ -56,7 +56,6 @@ def _recent_surprises(policy, X, y):
 
 
 def _surprise(policy, x, y):
-    """Return loss minus expected loss of a row with features x (p,), NaN if unknown, response y."""
     columns = np.flatnonzero(~np.isnan(x))
     n_classes = len(policy.levels or ())
     V = np.ascontiguousarray(policy.mixture.features(x[None])[0, columns, None])

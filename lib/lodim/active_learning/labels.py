@@ -10,7 +10,7 @@ from lodim.text import join_words
 
 
 def check_frames(response, labelled, pool, test):
-    """Raise DataError unless the data frames of a call of `active` can be used.
+    """Raise DataError unless the data frames given to `active` can be used together.
 
     Row labels of the pool must differ, no pool row may be labelled, test rows need a response."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
@@ -35,7 +35,6 @@ def check_frames(response, labelled, pool, test):
 
 
 def _check_apart(response, labelled, pool):
-    """Raise DataError if a row of the pool has the index label and features of a labelled row."""
     labels = pool.index.intersection(labelled.index)
     columns = [c for c in pool.columns.intersection(labelled.columns) if c != response]
     if not len(labels) or not columns:
@@ -52,11 +51,10 @@ def _check_apart(response, labelled, pool):
 
 
 def declare_levels(response, *frames):
-    """Return the frames with text columns as categories that list the levels of all frames.
+    """Return data frames whose text columns are categories with the levels of all the frames.
 
-    A row of the pool may have a level that no labelled row has, and models refuse levels that are
-    not listed. A listed level counts as missing until a row with it is labelled. `response` is the
-    name of the response, whose column is left as it is. Frames may be None."""
+    Models refuse unlisted levels. A listed level counts as missing until a row with it is labelled.
+        Frames may be None. response : name of a column to leave unchanged"""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -89,9 +87,9 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories, new ones last; sorted if none is declared.
+    """Return levels in the order of declared categories, new ones last; else sorted.
 
-    `columns` holds the same column of several data frames."""
+    columns : the same column of several data frames"""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -123,7 +121,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    Classes without labelled rows are accepted only if `new` is true or there is no fit yet."""
+    new : whether classes without labelled rows are accepted, as they are before the first fit"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

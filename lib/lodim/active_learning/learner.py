@@ -457,11 +457,9 @@ class Learner(Generic[FitT]):
         return curves.plot(kind, ax, of=name if kind == "winloss" else None)
 
     def _fitted(self, labelled):
-        """Return a fit of the user's model to the rows `labelled`."""
         return self.model(self.formula, labelled, **self.arguments)
 
     def _fitted_with(self, row, label):
-        """Return a fit to the labelled rows plus one row of the pool with an assumed label."""
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
@@ -488,9 +486,7 @@ class Learner(Generic[FitT]):
         self._rows.append(row)
 
     def _fit_or_none(self):
-        """Return a fit to the labelled rows; None if learning began without labels and has too few.
-
-        Later, an error of the model is raised."""
+        """Return a fit to the labelled rows; None if they are still too few after a cold start."""
         cold = self._cold and self.fit is None
         if cold and self.labelled[self.response].nunique() < 2:
             return None
@@ -502,7 +498,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Return {"entropy": mean entropy of predictions for the pool}; {} if none is predicted."""
+        """Return a dict with the mean entropy of predictions for the pool; empty without any."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)
@@ -521,7 +517,7 @@ class Learner(Generic[FitT]):
         return loss, predicted == self.test[self.response].to_numpy(dtype=object)
 
     def _name(self):
-        """Return the name of the score that chose the last rows, "mixed" if there were several."""
+        """Return the name of the score that chose the labelled rows, or "mixed" for several."""
         asked = {row["asked"] for row in self._rows if row["asked"]}
         return asked.pop() if len(asked) == 1 else "mixed" if asked else _name_of(self.score)
 
@@ -543,7 +539,6 @@ def _check_score(score):
 
 
 def _name_of(score):
-    """Return the name of a score: the string itself, or the name of a user's function."""
     return score if isinstance(score, str) else getattr(score, "__name__", "function")
 
 

@@ -307,9 +307,9 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return areas (repetitions,) under curves `values` (repetitions, T), divided by n's range.
+    """Return the area under each curve, values (repetitions, T), divided by the range of n (T,).
 
-    n (T,) are numbers of labelled rows."""
+    n : numbers of labelled rows"""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
@@ -334,10 +334,10 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Return p-values (T,) of exact sign tests, and the signs of the differences (T,).
+    """Compare the hits of two runs, (T, n_test) bool each, by a sign test after each of T rounds.
 
-    mine and others (T, n_test) say which test rows two runs predict correctly. Only rows that one
-    run alone predicts correctly count."""
+    Return exact p-values (T,) and signs (T,). Only rows that one run alone predicts correctly
+    count."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

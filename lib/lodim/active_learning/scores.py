@@ -94,7 +94,7 @@ def vote_entropy(votes):
 
 
 def user_score(function, learner):
-    """Return the scores (n,) of the pool by a user's function (fit, rows) -> numbers."""
+    """Return the scores (n,) that a user's function (fit, rows) gives to the rows of the pool."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -138,12 +138,12 @@ def top(score, n, rng):
 
 
 def far_apart(score, X, known, n, rng):
-    """Return positions of n randomly chosen rows with high scores that are far apart, (n,).
+    """Return positions of n random rows of the pool that have high scores and are far apart, (n,).
 
-    X and `known` hold the features of the pool and of the labelled rows. The chance of a row is
-    proportional to (score + 0.02) times its squared distance to the nearest labelled or chosen row,
-    as in k-means++. Distances are capped at their median, since outliers would be chosen most. Rows
-    without a score come last."""
+    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
+    labelled or chosen row, as in k-means++. Distances are capped at their median because of
+    outliers. Rows without a score come last. X, known : features of the pool and of the labelled
+    rows"""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf

@@ -108,9 +108,10 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a CSV file, or else the data set of that name, as a DataFrame.
+    """Return a CSV file, or the data set of that name, as a DataFrame.
 
-    For other files, folders and patterns the name is returned; they are read when used."""
+    The name of a file of another type, a folder or a pattern is returned unchanged, for later
+    reading."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -124,7 +125,6 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
 
 
 def _paths(name, data):
-    """Return the paths of files that data are read from; `data` is a frame or a name."""
     source = read_source(data) if isinstance(data, str) else None
     return [name] if source is None else source.paths
 
@@ -224,7 +224,7 @@ SHARED = (
 
 
 def add_to(one: argparse.ArgumentParser, name: str) -> None:
-    """Add the arguments of the model `name` to `one`, the parser of its command."""
+    """Add the arguments for fitting a model, given its name, to the parser of its command."""
     model = model_module(name).MODEL
     one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
     one.add_argument(
@@ -292,7 +292,7 @@ def _add_files(one):
 
 
 def options(model):
-    """Return the command line's options that become arguments of the model function."""
+    """Return a model's command-line options that set arguments of its function."""
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)

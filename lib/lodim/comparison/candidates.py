@@ -57,7 +57,6 @@ def _default(family):
 
 
 def _filling(candidate):
-    """Return the candidate; glm gets missing="indicator", so that it predicts incomplete rows."""
     if candidate.function is not model_function(LINEAR):
         return candidate
     return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
@@ -118,7 +117,7 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise ArgumentError if a model lacks an argument, or an argument is an array of all rows."""
+    """Raise ArgumentError if a model has no such argument, or gets an array of all rows."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

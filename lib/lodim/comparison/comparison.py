@@ -189,7 +189,7 @@ def compare(
 
 
 def _call(formula, models, call, folds, baselines, inputs):
-    """Return a call of compare() as a user would write it, without default arguments."""
+    """Return a call of compare() as text, as a user would write it, without default arguments."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -426,7 +426,7 @@ class Comparison:
         return frame
 
     def _class_measures(self):
-        """Return accuracy and, for two classes, AUC: a dict name -> (values, standard errors)."""
+        """Return a dict of accuracy and, for two classes, AUC: values and standard errors each."""
         task, rows = self._task, self._rows
         y, levels = task.batch.y, task.levels
         if levels is None:
@@ -443,9 +443,10 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict of columns, one entry per model: sizes, the noun for parts, and seconds.
+        """Return a dict of lists, one entry per model: size of the fit, noun for parts, seconds.
 
-        Sizes are means over folds: numbers of features and of parts (such as learners), price."""
+        Sizes are means over folds: numbers of features and of parts (such as learners), and price.
+        """
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -1,6 +1,4 @@
-"""Fits of each model of a comparison to the training rows of each fold, and their predictions.
-
-Predictions are for the held-out rows of the fold."""
+"""Fits of each compared model to the training rows of each fold, and their held-out predictions."""
 
 import inspect
 import time
@@ -61,8 +59,6 @@ class Record:
     scores: np.ndarray | None = None  # (n, K) linear predictors; None: the model failed
     reason: str = ""  # error message of the failed fit
     # per fold a dict of the fit's size: "features", "parts", "price", "part"
-    # per fold a dict of the fit's size: "features", "parts", "price", "part"
-    # per fold a dict of the fit's size: "features", "parts", "price", "part"
     needs: list = field(default_factory=list)
     seconds: float = 0.0  # mean time per fold, of fit and predictions
     unanswered: int = 0  # number of rows predicted as NaN
@@ -122,7 +118,7 @@ def _reason(error, k, n_folds):
 def _why_unanswered(strict, data):
     """Return a text on why rows of `data` are predicted as NaN: the message of an error.
 
-    `strict` is a function of the data that raises an error instead of predicting NaN."""
+    strict : function of the data that raises an error instead of predicting NaN"""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -133,12 +129,12 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Return a model's results for one fold: (scores, size, converged, strict).
+    """Return what a model gives in one fold: predictions, size, whether it converged, checker.
 
-    train, test : positions of training and held-out rows
-    scores : (m, K) predictions of the held-out rows on the scale of the link
-    size : dict of numbers, such as features and learners in the fit; converged : whether it did
-    strict : function of data that raises an error for levels that training rows lack"""
+    Predictions (m, K) are linear predictors of the held-out rows. The size is a dict, such as of
+    the number of features. The checker is a function of data that raises an error for unknown
+    levels.
+    train, test : positions of training and held-out rows"""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None
@@ -211,7 +207,7 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Return (scores, size, converged, strict) of a scikit-learn model for one fold: see `_part`.
+    """Return what a scikit-learn model gives in one fold, in the form of `_part`.
 
     Its features are the columns of lodim's design. train, test : positions of rows"""
     design, batch = Design.learn(

@@ -1,7 +1,8 @@
 """Held-out losses of several models on the same rows: means, standard errors and differences.
 
 Rows (or groups) are the sampling units. Training rows of folds overlap, so the usual variances are
-multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k (Nadeau and Bengio 2003)."""
+multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the weight share of fold k (Nadeau and Bengio
+2003)."""
 
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics, the sums over rows of `parts` (n, q)."""
+        """Return the covariance (q, q) of q statistics: the sums over rows of `parts` (n, q)."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -52,9 +53,9 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return q models' explained shares of the null model's losses, and their standard errors.
+    """Return the shares (q,) of the null model's loss that q models explain, and standard errors.
 
-    losses : (n, q), of q models; null : (n,), of the null model"""
+    losses, null : (n, q) losses of the models, and (n,) of the null model"""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -64,10 +65,10 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the share of pairs (one row per class, same fold) that a score puts in order (AUC).
+    """Return the AUC over pairs of rows that are held out together, and each row's part in it (n,).
 
-    Also return each row's contribution (n,), for standard errors (DeLong, DeLong and Clarke-Pearson
-    1988). Both are NaN if no fold has rows of both classes. positive : (n,) bool"""
+    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988). Both results are NaN if
+    no fold has rows of both classes. positive : (n,) bool, rows of the second class"""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -82,10 +83,11 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). One by one, the
-    model that is farthest behind another one is removed. The removed model's p-value comes from
-    simulated mean losses of equally good models, and is at least that of any model removed before.
-    mean (q,), covariance (q, q) : of the mean losses"""
+    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). The model that is
+    farthest behind another one is removed, and so on. Its p-value comes from simulated mean losses
+    of equally good models, and is at least that of the models removed before.
+    mean, covariance : (q,), (q, q) of the mean losses
+    degrees : degrees of freedom of the t distribution"""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -101,14 +103,14 @@ def confidence_set(mean, covariance, degrees, seed=0):
 def joint_quantile(mean, covariance, degrees, seed=0):
     """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
 
-    All differences are within their intervals with probability 0.95. mean (q,), covariance (q, q) :
-    of the mean losses; degrees : degrees of freedom of the t distribution"""
+    All differences are within their intervals with probability 0.95. The arguments are those of
+    `confidence_set`."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return, for each draw, the largest absolute difference between two models, in its SE.
+    """Return, for each simulation, the largest difference of two models in standard errors.
 
     draws : (20000, q) simulated mean losses of q models; spread : (q, q) SEs of their differences
     left : positions of the models to compare"""
@@ -122,7 +124,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return standard errors (q, q) of the differences of q mean losses, given as `mean` (q,).
+    """Return the standard errors (q, q) of differences between mean losses `mean` (q,).
 
     An error that is so small that it may be due to rounding is returned as 0."""
     variance = np.diag(covariance)
@@ -139,14 +141,13 @@ def tied(mean, other):
 
 
 def _t(mean, other, error):
-    """Return the t statistic of a difference of means: 0 for ties, infinite if `error` is 0."""
     if tied(mean, other):
         return 0.0
     return (mean - other) / error if error > 0 else np.sign(mean - other) * np.inf
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return 20,000 draws (20000, q) from the t distribution with a covariance, centred at 0."""
+    """Return 20,000 draws (20000, q) from a t distribution with mean 0 and the given covariance."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

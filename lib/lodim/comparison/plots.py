@@ -51,10 +51,11 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences `center` (n,) are drawn, (n,) bool.
+    """Return which differences to draw, (n,) bool; the others are written as numbers.
 
-    A difference is written as a number instead if it is more than twice the largest upper interval
-    end, in `high` (n,), of all smaller differences. At most half of them are written."""
+    A difference is written if it exceeds twice the largest upper end `high` of all smaller
+    intervals. At least half of the differences are drawn. center, high : (n,) increasing
+    differences, and upper ends of their intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -97,7 +97,9 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """Return a sentence on how much the loss of a model (row `one`) exceeds that of the best."""
+    """Return a sentence on how much the loss of a model exceeds that of the best model.
+
+    one, best : dicts with the columns of `Comparison.tidy` for the two models"""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
     size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))
@@ -118,7 +120,7 @@ def _lines(comparison):
 
 
 def _loss_name(task):
-    """Return the name of the loss that is compared, such as "deviance", as text."""
+    """Return the name of the loss that is compared, such as "deviance"."""
     return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 

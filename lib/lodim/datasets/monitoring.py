@@ -37,7 +37,7 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A simulated feature: its name, the features and base signals (positions) it is made from."""
+    """A simulated feature, the features it is computed from, and the numbers of their signals."""
 
     name: str
     parents: tuple[str, ...]
@@ -149,9 +149,9 @@ def _check(p, signals, graph, response, noise):
 
 
 def _plan(p, signals, graph):
-    """Return the first p features to simulate: all base signals, then derived features.
+    """Return the first p features to simulate, as nodes: all base signals, then derived features.
 
-    Each operation of the graph, such as "mean", is applied to all signals in turn."""
+    Each operation, such as "mean", is applied to all signals before the next one."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -177,9 +177,10 @@ def _parent(name, operation):
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Return a dict feature name -> simulated column (n,), in the order of the plan.
+    """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column.
 
-    coupling : share of the variance that every third signal shares"""
+    coupling : share of the variance of a signal's level, trend and so on that every third signal
+        shares"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -195,9 +196,9 @@ def _measure(rng, n, signals, coupling, plan):
 
 
 def _sample(rng, state):
-    """Return 48 standardized samples of a signal per row, and which are not missing, (n, 48) each.
+    """Simulate 48 standardized samples of a signal per row; return them and which are observed.
 
-    state (4, n) : level, trend, volatility and loss of the signal in each row"""
+    state : (4, n) level, trend, log volatility and loss of samples of the signal in each row"""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -212,7 +213,8 @@ def _sample(rng, state):
 def _derive(name, x, present, spread):
     """Return a dict name -> column of all features computed from one signal.
 
-    x, present (n, 48) : samples, and which are not missing; spread : the signal's SD"""
+    x, present : (n, 48) samples, and which are not missing; spread : standard deviation of the
+        signal"""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -240,13 +242,12 @@ def _mean(x, weight):
 
 
 def _slope(time, x, weight):
-    """Return the weighted least-squares slope of each row of x over time."""
     lag = time - _mean(np.broadcast_to(time, x.shape), weight)[:, None]
     return (lag * x * weight).sum(axis=1) / (lag**2 * weight).sum(axis=1)
 
 
 def _truth(rng, plan, columns, carriers):
-    """Return the true coefficients of the informative features, and the score of each row.
+    """Draw the informative features; return a dict of their coefficients, and the true score (n,).
 
     carriers : positions of the signals on which the response depends"""
     names = []
@@ -279,7 +280,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return df with bp (blood pressure) measured in two ways: exact (the true one), or cheap."""
+    """Return the data with blood pressure measured in two ways: without error, or cheap."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})
@@ -297,7 +298,7 @@ def _two_ways(rng, df):
 
 
 def _price(attrs):
-    """Return the cost of the informative features and of all that they need; attrs : df.attrs."""
+    """Return the cost of the informative features and of all that they need; attrs : `df.attrs`."""
     needed, waiting = set(), list(attrs["informative"])
     while waiting:
         name = waiting.pop()

@@ -16,18 +16,18 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The n complete rows of a frame of N rows, as numbers.
+    """The complete rows of a data frame as numbers.
 
-    X : (n_tiles, p, 64) features in blocks of 64 rows, centred and scaled, zero beyond row n
+    X : (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
     weights : (n,) as given; None if all are one
     offset : (n,), or (n, K) for K classes; None without an offset
-    index : labels of all N rows
+    index : labels of all rows of the frame
     rows : (n,) positions of the complete rows in `index`, ascending
-    order, clusters, groups : (n,) time, codes of clusters, codes of rows held out together; or None
+    order : (n,) times of the rows, or None
+    clusters, groups : (n,) codes; or None. Rows of a group are held out together
     streamed : whether X may be larger than memory
-    size : (p,) standard deviations of the columns of X in training; None for new data
-    """
+    size : (p,) standard deviations of the columns of X in training; None for new data"""
 
     X: np.ndarray
     y: np.ndarray | None
@@ -43,7 +43,7 @@ class Batch:
     cache: dict = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key, make):
-        """Return the result of make(), which is called once per Batch and key, then cached."""
+        """Return make(), which is called only once per Batch and key: the result is cached."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
@@ -69,7 +69,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of the groups, or else clusters, of rows held out together; or None."""
+        """Codes (n,) of the groups (or else clusters) that are held out together, or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -89,10 +89,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of the blocks of 4,096 rows that contain a row of positive weight.
-
-        Kernels (compiled loops) skip other blocks. None if all blocks are to be used.
-        """
+        """Ranges (lo, hi) of the blocks of 4,096 rows with a positive weight; None for all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -110,23 +107,19 @@ class Batch:
         return np.broadcast_to(offset[:, None] if offset.ndim == 1 else offset, (self.n, n_scores))
 
     def offset_matrix(self, n_scores):
-        """Return the offset as a new array (n, n_scores), for n_scores linear predictors; or 0."""
+        """Return the offset as a new array (n, n_scores), for n_scores linear predictors."""
         return np.zeros((self.n, n_scores)) + self.offsets(n_scores)
 
 
 def split(batch, held_out, standardize):
-    """Return a Batch's training rows and held-out rows as two batches; held_out : (n,) bool.
+    """Return two batches: the training rows and the held-out rows of a batch.
 
-    Features are centred (and scaled, if `standardize`) by the training rows only.
-    """
+    Both are centred (and scaled, if `standardize`) by the training rows. held_out : (n,) bool"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return (training batch, held-out batch), the means (p,) and the scales (p,).
-
-    Means and scales are of the training rows; both batches are standardized by them.
-    """
+    """Return the pair of batches of `split`, and the means and scales (p,) that it uses."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -156,11 +149,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Pairs of training rows and held-out rows, one pair per fold, without copies of the features.
+    """Sequence of pairs of batches (training rows, held-out rows), one per fold, that share X.
 
     Both batches of a pair have all rows; those that do not belong to the batch have weight zero.
-    fold : (n,) number of each row's fold from 0 on, or -1 for rows that are never held out.
-    """
+    fold : (n,) number of each row's fold from 0 on, or -1 for rows that are never held out"""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

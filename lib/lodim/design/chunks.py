@@ -1,8 +1,7 @@
 """Data in chunks of 65,536 complete rows: in memory, read again in each pass, or on Dask workers.
 
-Sums are computed per chunk and added in the order of the chunks, so results are identical bit for
-bit for frames, files and Dask clusters.
-"""
+Sums are computed per chunk and added in the order of the chunks. So results are identical, bit for
+bit, for frames, files and Dask clusters."""
 
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
@@ -29,12 +28,12 @@ from lodim.sources.source import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Position of one chunk (up to 65,536 complete rows) within the rows of the data.
+    """Where the rows of one chunk (up to 65,536 complete rows) are in the data.
 
-    k : number of the chunk; first : position of its first row among all complete rows
+    k, first : number of the chunk, and position of its first row among all complete rows
     start, stop : range of the data's rows that contains the chunk
-    rows : (n,) positions of the chunk's rows in that range; empty if they fill the range
-    """
+    rows : (n,) positions of the chunk's rows within this range; empty if they fill the range
+    n : number of rows of the chunk"""
 
     k: int
     first: int
@@ -45,10 +44,9 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return the Spans (row ranges) of the chunks of n complete rows, 65,536 rows each.
+    """Return a Span (position in the data) for each chunk of 65,536 of the n complete rows.
 
-    rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1
-    """
+    rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1"""
     spans = []
     for k, first in enumerate(range(0, n, ROWS_PER_CHUNK)):
         last = min(first + ROWS_PER_CHUNK, n)
@@ -58,7 +56,9 @@ def spans_of(rows, n):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k, given the positions `rows` of its complete rows in the data."""
+    """Return the Span of chunk k, given the positions `rows` of its rows in the data.
+
+    first : position of the chunk's first row among all complete rows"""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -71,24 +71,23 @@ def draw_positions(n, size, seed):
 
 
 def summarize_part(_, table, request):
-    """Return a list with a Summary of each requested column, for one chunk of rows (a Table)."""
     return summarize(table, request)
 
 
 def merge_summaries(found, request):
-    """Merge the column summaries of all chunks, in order, into a dict column name -> Summary."""
     return dict(zip(request.names, merge(found), strict=True))
 
 
 def tiles_of(X, span):
-    """Return the part of X, (n_tiles, p, 64) in blocks of 64 rows, that holds a chunk's rows."""
+    """Return the part of X (n_tiles, p, 64) that holds the rows of a chunk (Span)."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk (Span) of a table.
+    """Return the Table of one chunk of rows (Span) of a table.
 
-    columns : dict name -> Column, already cut to the range of rows that contains the chunk"""
+    columns : dict name -> Column, which already has only the range of rows that contains the chunk
+    """
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -125,7 +124,7 @@ class TableChunks(Chunks):
 
     @property
     def in_one(self):
-        """Whether a single chunk in memory has all rows."""
+        """Whether there is only one chunk."""
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
@@ -133,10 +132,9 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return a list of work(span, table) per chunk of rows, in order, with threads if faster.
+        """Call work(span, table) for each chunk of rows; return the results as a list, in order.
 
-        span : row range of the chunk; table : its rows; names : the columns that `work` reads
-        """
+        span, table : position and columns of the chunk; names : the columns that `work` reads"""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -167,8 +165,7 @@ class Labels:
 
     runs : list of (position, first, place) per run of consecutive rows of a piece: position of its
         first row among all rows, number of that row in the piece, name of the piece
-    rows : positions, among all rows, of the rows to label
-    """
+    rows : positions, among all rows, of the rows to label"""
 
     runs: list
     rows: object
@@ -186,25 +183,24 @@ class Labels:
 
 
 def frame_of(read, labels):
-    """Return a Frame (named columns) of a dict of columns, with the given row labels."""
     keys = {name: name for name in read}
     return Frame(tuple(read), labels, keys, frozenset(), read.__getitem__, PANDAS)
 
 
 class Cutter:
-    """Buffer of rows: `put` appends ranges of rows as files give them, `take` returns a chunk's."""
+    """Buffer that receives rows in ranges, as files give them, and returns them in chunks."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
     def put(self, start, stop, stretch):
-        """Append rows start to stop - 1, a dict of columns, directly after the rows put before."""
+        """Append the rows from start to stop - 1; stretch : dict name -> column of these rows."""
         self.stop = stop
         if stop > start:
             self.held.append((start, stop, stretch))
 
     def take(self, span, names):
-        """Return a dict of columns with the rows of a Span, and drop all rows up to its end."""
+        """Return a chunk's rows as a dict name -> column, and forget the rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -229,7 +225,7 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict of columns) per range of rows, beginning with row `start`."""
+        """Yield (start, stop, dict name -> column) per range of rows; the first has row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -240,7 +236,7 @@ class ChunkStore:
                 at += n
 
     def columns(self, names, span):
-        """Return a dict name -> column of the rows in the range of a Span."""
+        """Return a dict name -> column of the rows from span.start to span.stop - 1."""
         cutter = Cutter(self.starts[bisect_right(self.starts, span.start) - 1])
         with closing(self.read(names, span.start)) as chunks:
             for chunk in chunks:
@@ -251,7 +247,7 @@ class ChunkStore:
 
 
 def read_chunk(chunk, names):
-    """Return a dict name -> column of a Chunk of rows; error messages name its file."""
+    """Return a dict name -> column of some rows of a file; error messages name the file."""
     try:
         frame = read_frame(chunk.frame)
         return {name: read_column(frame, name) for name in names}
@@ -282,10 +278,9 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return the `rows` (positions) of a Source (data not in memory), as a Frame.
+    """Return a Frame with the rows at positions `rows` of a Source (data not in memory).
 
-    n : number of rows of the source
-    """
+    n : number of rows of the source"""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -304,7 +299,7 @@ def read_rows_at(source, names, rows, n):
 
 
 def check_names(source, names):
-    """Raise DataError unless a Source (data not in memory) has all columns that arguments name."""
+    """Raise DataError unless a Source (data not in memory) has all the named columns."""
     header = Frame(
         source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
     )
@@ -323,9 +318,8 @@ def changed():
 class SourceChunks(Chunks):
     """Complete rows of data that are not in memory, in chunks that are read again in each pass.
 
-    table : Table without columns; n_rows : number of rows of the data, complete or not
-    known : dict column name -> Summary from the first pass; None if they must be computed
-    """
+    table : Table without columns; n_rows : number of all rows of the data
+    known : dict column name -> Summary from the first pass; None if they must be computed"""
 
     store: ChunkStore
     table: Table
@@ -333,23 +327,22 @@ class SourceChunks(Chunks):
     known: dict | None
 
     def summaries(self, request):
-        """Return a dict column name -> Summary of the column over all rows."""
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return a list of work(Span, Table) per chunk of rows, in order, reading the data once."""
+        """Call work(span, table) for each chunk of rows; return the results as a list, in order."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
     def _bare(self, span):
-        """Return the table of a chunk of rows without columns, but with the chunk's row labels."""
+        """Return the Table of a chunk of rows, with its row labels but without columns."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
         return replace(table, index=replace(table.index, runs=table.index.runs[lo:hi]))
 
     def tables(self, names):
-        """Yield (Span, Table) per chunk of rows, with the named columns, reading the data once."""
+        """Yield position (Span) and Table of each chunk of rows, with the named columns."""
         spans = spans_of(self.table.rows, self.n)
         if not names:
             yield from ((span, table_of_span(self.table, span, {})) for span in spans)
@@ -373,9 +366,9 @@ class SourceChunks(Chunks):
         return found
 
     def gather(self, rows, names):
-        """Return a table of the columns `names` and of the complete rows at positions `rows`.
+        """Return a Table with the named columns of the complete rows at positions `rows`.
 
-        Without `rows` (None) the table has all complete rows."""
+        None means all complete rows."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
@@ -386,10 +379,9 @@ class SourceChunks(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class ChunkReader:
-    """Function k -> Batch (rows as numbers) of chunk k of the data, which Dask workers can call.
+    """Function that returns chunk k of the data as a Batch (rows as numbers), also on Dask workers.
 
-    stretches : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows
-    """
+    stretches : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows"""
 
     design: object
     store: ChunkStore
@@ -398,14 +390,15 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, learnt, inputs):
-        """Return the ChunkReader of the SourceChunks `learnt`, from which a design was learned."""
+        """Return a ChunkReader of the training rows of a design.
+
+        learnt : SourceChunks of these rows; inputs : RowInputs of all rows"""
         spans = spans_of(learnt.table.rows, learnt.n)
         stretches = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
         return cls(design, learnt.store, stretches, inputs)
 
     def __call__(self, k):
-        """Return the Batch (rows as numbers) of chunk k, with response, weights and offset."""
         start, stop = self.stretches[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL_ROWS, stop - start)
@@ -416,15 +409,14 @@ class ChunkReader:
 
 
 def part_task(store, span, table, work, names):
-    """Return work(span, table) for one chunk of rows, whose columns are read from the store."""
+    """Read the columns of one chunk of rows from the store; return work(span, table)."""
     return work(span, replace(table, columns=store.columns(names, span)))
 
 
 def _pick(span, table, rows):
-    """Return a dict name -> column with the `rows` that are in this chunk (Span and Table).
+    """Return a dict name -> column of those of the `rows` that are in this chunk.
 
-    rows : increasing positions among all complete rows; None means all rows of the chunk
-    """
+    rows : increasing positions among all complete rows; None means all rows of the chunk"""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -449,15 +441,15 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return the SourceChunks `read` as chunks for a client's workers.
+        """Return a SourceChunks as chunks for the workers of a Dask client.
 
-        Data of one chunk are processed in this process."""
+        Without a client, or if there is only one chunk, it is returned unchanged."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return a list of work(Span, Table) per chunk of rows, in order, computed by workers."""
+        """Call work(span, table) for each chunk on the workers; return a list of the results."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -465,10 +457,9 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return X (WorkerTiles, held by the workers), the response and the RowInputs.
+        """Return the features X on the workers (WorkerTiles), the response, and the RowInputs.
 
-        given : RowInputs as column names, or of all rows; inputs : of the complete rows
-        """
+        given, inputs : RowInputs of all rows or as column names, and those of the complete rows"""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

@@ -1,8 +1,6 @@
-"""Compiled loops over one column: find missing values, compute moments, copy it into X.
+"""Compiled loops over one column: find missing values, compute moments, write it to X.
 
-`rows` holds the positions of the rows to use. An empty array means all rows in order, which is
-faster.
-"""
+Arguments `rows` are positions of the rows to use; an empty array means all rows."""
 
 import math
 
@@ -19,14 +17,14 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x; Numba compiles again for other arrays."""
+    """Return a read-only contiguous view or copy of x: numba compiles again for other kinds."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
 
 
 def weight_unit(weights):
-    """Return a divisor of weights (n,), usually 1, so that their sums of squares are finite."""
+    """Return a number by which to divide weights (n,) so that their sums of squares are finite."""
     if weights is None or not len(weights) or 1e-100 < weights.max() < 1e100:
         return 1.0
     return float(weights.max())
@@ -38,7 +36,7 @@ def as_real(values):
 
 
 def kernel_weights(weights, unit=1.0):
-    """Return weights (n,) divided by `unit`; None (all are one) gives an empty array."""
+    """Return weights (n,) divided by `unit`; an empty array for None, i.e. weights of one."""
     if weights is None:
         return read_only(NO_WEIGHTS)
     return read_only(weights if unit == 1.0 else weights / unit)
@@ -48,7 +46,7 @@ def kernel_weights(weights, unit=1.0):
 def scan(x, bad):
     """Set bad (n,) to True where x is NaN.
 
-    Return the number of NaN, and the position of the first infinite value or -1."""
+    Return the number of NaN, and the position of the first infinite value (-1 if there is none)."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
@@ -103,10 +101,9 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge the moments of consecutive parts of the rows, (..., 5) each, into moments of all rows.
+    """Return the moments (..., 5) of all rows, given those of consecutive parts of the rows.
 
-    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum.
-    """
+    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -125,10 +122,9 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return factors 1 / scale (p,) that replace a division, or 0 if division is more exact.
+    """Return 1 / scale (p,) to multiply by instead of dividing; 0 where `pack` must divide.
 
-    If features are rounded to single precision, multiplying is as exact, and twice as fast.
-    """
+    Multiplying is twice as fast, but exact enough only for features in single precision."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -140,9 +136,8 @@ def inverses(scale, dtype):
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale of the given rows to column k of X, stored as (n_tiles, p, 64).
 
-    inverse : 1 / scale to multiply by, or 0 to divide by the scale
-    size : (64,) receives the largest |x - mean| per position within a block of 64 rows
-    """
+    rows : positions, empty for all; inverse : 1 / scale to multiply by, or 0 to divide
+    size : (64,) receives the largest |x - mean|, for each position in a block of 64 rows"""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

@@ -56,7 +56,9 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return values (n,) of a date function, such as "year"; days : (n,) days since 1970-01-01."""
+    """Return the values (n,) of a date function: "year", "month", "weekday" or "days" since origin.
+
+    days : (n,) days since 1970-01-01"""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -156,7 +158,7 @@ def _category_column(series, name):
 
 
 def _plain(level):
-    """Return a level of a category as a Python str, bool, int or float; other types become text."""
+    """Return a level as a Python str, bool, int or float; values of other types become text."""
     if isinstance(level, np.generic):
         level = level.item()
     return level if isinstance(level, (str, bool, int, float)) else str(level)
@@ -197,7 +199,6 @@ def _object_column(array, name):
 
 
 def _on_the_clock(moment):
-    """Return a datetime without its time zone; a date is unchanged."""
     return moment.replace(tzinfo=None) if isinstance(moment, datetime.datetime) else moment
 
 
@@ -237,10 +238,9 @@ def as_levels(column):
 
 
 def without_levels(column, known, forgiven=None):
-    """Return the column with levels (or numbers) that are not in `known` set to missing.
+    """Return the column with unknown levels (or numbers), those not in `known`, set to missing.
 
-    forgiven : levels that may be set to missing; None means all. Other unknown levels are kept.
-    """
+    forgiven : only these unknown levels are set to missing; None means all"""
     if column.kind != "level":
         unknown = forgiven is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -253,7 +253,7 @@ def without_levels(column, known, forgiven=None):
 
 
 def concat(stretches):
-    """Return one Column from those of consecutive chunks; raise DataError if their kinds differ.
+    """Join the Columns of consecutive chunks of rows; raise DataError if their kinds differ.
 
     Categories declared identically in all chunks are kept; other levels are collected and sorted.
     """
@@ -273,8 +273,7 @@ def concat(stretches):
 def _place_codes(column, levels, place):
     """Return the positions in `levels` of a column's values, (n,) int32; -1 if missing.
 
-    place : dict level -> position in `levels`
-    """
+    place : dict level -> its position"""
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -284,12 +283,12 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return the column without its rows: its name, kind and levels."""
+    """Return a column without its rows, which has only its name, kind and levels."""
     return replace(column, values=None, codes=None)
 
 
 def join_kinds(kinds):
-    """Return the common kind and all levels of a column's chunks, as a Column without rows."""
+    """Return the common kind and all levels of the chunks of a column, as a Column without rows."""
     held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -329,7 +328,7 @@ def _check_alike(one, other):
 
 
 def _sort(column):
-    """Return the kind of a column, or the type of its levels, which all chunks must share."""
+    """Return the kind of a column, or the type of its levels; all chunks must agree in it."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -389,16 +388,15 @@ def raise_unknown_level(name, level, levels, cure=""):
 
 @dataclass
 class Table:
-    """Columns of the data, with the positions of the complete rows to use and their weights.
+    """Columns of the data, with the positions and weights of the complete rows.
 
-    rows : (n,) positions of the rows to use, empty for all; index : row labels
+    rows : (n,) positions of the complete rows, empty for all; index : row labels
     positive_weight : (n,) bool, rows of positive weight; None if all are
     missing : treatment of missing features: 'drop', 'indicator' or 'keep'
     weights : (n,) weights used in training; None if all are one
     filled : dict name -> Column with missing values replaced
     complete_columns : names of columns without missing values
-    weight_unit : divisor of the weights that keeps sums finite
-    """
+    weight_unit : number by which weights are divided so that their sums are finite"""
 
     columns: dict
     rows: np.ndarray
@@ -416,21 +414,19 @@ class Table:
         return self.filled.get(name) or self.columns[name]
 
     def take(self, at):
-        """Return a table of the rows at the given positions among the table's rows."""
+        """Return a Table with some of the rows, at positions among the complete rows."""
         rows = read_only(self.rows[at] if self.rows.size else at)
         return replace(self, rows=rows, n=len(at), **self.weights_of(at))
 
     def weights_of(self, at):
-        """Return a dict of the fields `weights` and `positive_weight` of rows at positions `at`."""
         given = {"weights": self.weights, "positive_weight": self.positive_weight}
         return {key: None if x is None else x[at] for key, x in given.items()}
 
 
 def known_rows(table, names):
-    """Return a Table of the rows without missing values in the named columns, and their positions.
+    """Return a Table of the rows that have values in all named columns, and their positions.
 
-    The positions are an empty array if no value is missing.
-    """
+    The positions are an empty array if no value is missing."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -443,7 +439,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the result of `known_rows`; DataError if none of its rows has positive weight."""
+    """Return the Table of the rows with values in all named columns, and their positions.
+
+    DataError if none of them has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -452,10 +450,9 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: there is no row of positive weight with values in all named columns.
+    """Raise DataError: no row of positive weight has values in all named columns.
 
-    everywhere : whether names[0] is missing in every row, which the message then says
-    """
+    everywhere : whether names[0] is missing in every row"""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     raise DataError(
@@ -464,7 +461,7 @@ def raise_unknown(names, everywhere):
 
 
 def expand_rows(values, where, n):
-    """Return values (n,) of all n rows: the given values at positions `where`, NaN elsewhere."""
+    """Return values (n,) of all n rows: `values` in the rows at positions `where`, else NaN."""
     if where is ALL_ROWS:
         return values
     full = np.full(n, np.nan)
