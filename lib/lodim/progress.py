@@ -209,7 +209,6 @@ class Bars(Display):
 
 
 def _is_terminal(stream):
-    """Return whether a stream is an open terminal."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):

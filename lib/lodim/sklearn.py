@@ -97,10 +97,11 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ whose signature scikit-learn can read.
+    """Return an __init__ that lists its arguments, as scikit-learn requires.
 
-    It has the keyword arguments of a model function except `without`, plus `own` with defaults.
-    """
+    These are the keyword arguments of a model function except `without`, and those of the dict
+    `own`
+    with their defaults."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()

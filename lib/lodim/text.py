@@ -51,10 +51,7 @@ SPLINE_IN_TE = re.compile(r"(?<=[( ])(?:bs|cr|cc)\(([^()]*)\)(?=[,)])")
 
 
 def _without_settings(names, room):
-    """Return names of features without the arguments of calls, if a name is longer than `room`.
-
-    For example bs(x)[0] instead of bs(x, df=4)[0].
-    """
+    """Return names such as bs(x)[0] instead of bs(x, df=4)[0], if one is longer than `room`."""
     for pattern, rest in ((SETTING, ""), (SPLINE_IN_TE, r"\1")):
         if max(map(len, names), default=0) > room:
             short = [pattern.sub(rest, name) for name in names]

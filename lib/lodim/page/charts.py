@@ -48,8 +48,8 @@ def libraries():
 def program():
     """Return the source code of the JavaScript library (Vega) that draws charts in a report page.
 
-    vl-convert writes it. It runs in another process, which is what ends if memory is limited: its
-    JavaScript engine would otherwise end the user's process."""
+    vl-convert writes it in another process: if memory is limited, its JavaScript engine ends the
+    process in which it runs."""
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -96,7 +96,6 @@ def _legend_columns(picture):
 
 
 def _values(frame):
-    """Return the rows of a frame as dicts of plain values: rounded numbers, None if missing."""
     columns = {name: [_plain(v) for v in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -110,7 +109,7 @@ def _plain(value):
 
 
 def _own_name(text):
-    """Return a text, with an invisible character added if JavaScript objects have that name."""
+    """Return a text; an invisible character is added to names that JavaScript itself uses."""
     return f"{text}\N{WORD JOINER}" if text in OBJECT_PROPERTIES else text
 
 
@@ -124,10 +123,10 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return the encoding (how a chart shows it) of a column on an axis, in colour or in a tooltip.
+    """Return how a chart shows a column of a picture: on an axis, in colour or in a tooltip.
 
-    names : columns of the chart, which are named c0, c1, ...; name : the user's name of the
-        column"""
+    encoding : class of altair, such as alt.X; name : the user's name of the column
+    names : dict from users' names to the names c0, c1, ... in the chart"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -161,15 +160,14 @@ def _many_classes(picture):
 
 
 def _in_turn(alt, classes, marks, times=1):
-    """Return a scale that assigns marks to classes in turn, each mark to `times` classes.
-
-    alt : the module altair; marks : shapes or dashes"""
     marks = [marks[k // times % len(marks)] for k in range(len(classes))]
     return alt.Scale(domain=classes, range=marks)
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict with the encoding of classes by shape or dash if they share colours, or {}."""
+    """Return a dict that adds shapes or dashes to a chart whose classes share colours; else {}.
+
+    encoding : alt.Shape or alt.StrokeDash; marks : the shapes or dashes"""
     many = _many_classes(picture)
     if not many:
         return {}
@@ -179,7 +177,7 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return how a chart shows both axes of a picture; names keep the order of the rows."""
+    """Return a dict that says how a chart shows the x and the y axis of a picture."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
@@ -235,7 +233,7 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """Return the picture's reference as a chart: a dashed line at a value of y, or where y = x."""
+    """Return a picture's reference line as a chart: horizontal at a value of y, or y = x."""
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
         return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(

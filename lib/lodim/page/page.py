@@ -51,7 +51,6 @@ def filled(template: Path, **values: Any) -> str:
 
 
 def _as_pandas(data):
-    """Return the data as a pandas frame with texts as column names, or None."""
     if data is None:
         return None
     frame = inputs.read_frame(data)
@@ -118,7 +117,6 @@ def _pictures(fit, columns, data):
 
 
 def _numbered(groups):
-    """Return a dict: heading -> pictures of the section, each with the number of its chart."""
     count, found = 0, {}
     for heading, group in groups.items():
         found[heading] = list(enumerate(group, start=count))

@@ -28,9 +28,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return rows with new columns, first their labels, and the names of the new columns.
+    """Add the row labels and the columns `new` (a dict) to rows; return also the new names.
 
-    new : dict of values (n,); a blank is added to a name that the rows have already"""
+    A blank is added to a name that the rows have already."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:

@@ -1,4 +1,4 @@
-"""Axes, colours and marks of all plots, and the call of a plot by the name of its kind."""
+"""Axes, colours and marks of all plots, and the function that draws the plot of a given kind."""
 
 from inspect import signature
 
@@ -60,7 +60,6 @@ def draw(kinds, kind, fit, ax, arguments):
 
 
 def _takes(plot, fit, ax, arguments):
-    """Return whether a plot function accepts the arguments of a call."""
     try:
         signature(plot).bind(fit, ax, **arguments)
     except TypeError:
@@ -97,13 +96,15 @@ def rgb(colour):
 
 
 def class_labels(name, labels, room):
-    """Return texts such as "species = setosa", from names of at most `room` characters each."""
+    """Return texts such as "species = setosa": the response's name and the label of each class.
+
+    room : largest number of characters of a name or label"""
     name = shorten([name], room)[0]
     return [f"{name} = {label}" for label in shorten(labels, room)]
 
 
 def count_line(n, n_all):
-    """Return a line for an axis label on how many of all features are drawn; "" if all are."""
+    """Return a line of an axis label, such as "(the 5 largest of 9)"; "" if all are drawn."""
     return f"\n(the {n} largest of {n_all})" if n < n_all else ""
 
 

@@ -60,7 +60,7 @@ def sides(ax):
 
 @dataclass(frozen=True)
 class Ground:
-    """Background of a plane at positions x (m,), y (l,), for C classes."""
+    """Background of a two-dimensional plot at positions x (m,) and y (l,), for C classes."""
 
     x: np.ndarray
     y: np.ndarray
@@ -96,7 +96,6 @@ def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title
 
 
 def _size(n):
-    """Return area and opacity of the marks of n rows."""
     area, alpha = np.clip(4500.0 / max(n, 1), 3.0, 22.0), np.clip(900.0 / max(n, 1), 0.3, 0.8)
     return float(area), float(alpha)
 
@@ -160,7 +159,6 @@ def _contours(ax, ground, legend):
 
 
 def _write_legibly(ax, text, place, **style):
-    """Write a text centred at a place, on a light box so that it is legible."""
     halo = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
     ax.annotate(text, place, ha="center", va="center", bbox=halo, **style)
 
@@ -179,9 +177,9 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Return the factor with which the longest arrow almost reaches the frame `ends` (2, 2).
+    """Return the factor with which the longest arrow almost reaches the frame of the plot.
 
-    to : (m, 2) arrows from `origin`"""
+    to (m, 2) : arrows from `origin`; ends (2, 2) : lower and upper ends of the frame"""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
     room = np.where(to == 0.0, np.inf, room).min(axis=1)
@@ -248,7 +246,6 @@ def apart(place, half, rounds=200):
 
 
 def _beyond(ax, xy, ends):
-    """Write in a corner how many rows xy (n, 2) are outside the frame `ends` (2, 2)."""
     out = int(((xy < ends[0]) | (xy > ends[1])).any(axis=1).sum())
     if out:
         at = {"xy": (1.0, 0.0), "xycoords": "axes fraction", "xytext": (-4, 4)}
@@ -300,7 +297,9 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings of one dimension as arrows below each other; return the lowest one's height."""
+    """Draw loadings as horizontal arrows, one below the other; return the height of the lowest.
+
+    floor : height below which they are drawn; top : height of the densities above"""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

@@ -70,6 +70,8 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return at most `room` entries, and the number of last classes that were left out for it."""
+    """Return at most `room` legend entries, and how many classes were left out.
+
+    Entries of n_classes classes come first; the last classes are left out."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

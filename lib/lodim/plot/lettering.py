@@ -57,7 +57,6 @@ def legend(place, entries, **style):
 
 
 def _figure(axes):
-    """Return the figure of Axes or an array of Axes; None if there are none."""
     if axes is None:
         return None
     every = list(np.ravel(np.asarray(axes, dtype=object)))
@@ -71,7 +70,6 @@ def _texts(figure):
 
 
 def _cut(texts, room):
-    """Return texts shortened to `room` characters, if one is longer, but still different."""
     return shorten(texts, room) if max(map(len, texts), default=0) > room else texts
 
 

@@ -11,7 +11,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
 
     wide : frame with a row per penalty (increasing) and a column per line
-    above : label of the top axis, penalties, and a text per penalty"""
+    above : (label of the top axis, penalties, text for each of these penalties)"""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
@@ -51,7 +51,9 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis with the text of the position nearest to each tick, unless all are equal."""
+    """Add a top axis; each tick has the text of the nearest position in x.
+
+    No axis is added if all these texts are equal."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

@@ -88,7 +88,6 @@ def _level_names(view, j):
 
 
 def _few_values(x):
-    """Return the increasing distinct values of a feature if there are only a few; else none."""
     values = np.unique(x[np.isfinite(x)])
     return values if 1 < len(values) <= FEW_VALUES else values[:0]
 
@@ -255,7 +254,9 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below each block (level of a third feature), and of blocks above."""
+    """Write names of levels below, and of blocks above, a panel whose x axis consists of blocks.
+
+    A block is a level of one feature, and has a place for each level of another feature."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -273,7 +274,11 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw a legend below new Axes (`fresh`), or in the last panel, and a colour scale."""
+    """Draw the legend of all panels, and a colour scale if the response is numeric.
+
+    key : colours of the response; shades : artist of the colour scale, if known
+    star : label of the queried row; fresh : whether Axes are new, so that there is room below them
+    """
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

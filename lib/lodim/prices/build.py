@@ -135,7 +135,7 @@ class _NameFinder:
     def find(self, name, where, child=None):
         """Return the node that a name means; add a new node if only the costs have this name.
 
-        Errors mention `where` (the argument) and `child` (what depends on the name)."""
+        where, child : for error messages: the argument, and the name that depends on this one"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -174,7 +174,6 @@ def _all_names(settings):
 
 
 def _priced(settings):
-    """Return the names to which the user's costs give a price; none if the costs are a function."""
     return {} if callable(settings.costs) else dict(settings.costs or ())
 
 
@@ -184,7 +183,6 @@ def _squeeze(name):
 
 
 def _squeezed(names):
-    """Return a set of names without blanks."""
     return {_squeeze(name) for name in names}
 
 
@@ -192,7 +190,6 @@ def _squeezed(names):
 
 
 def _needed(graph, name):
-    """Return the names that a node needs directly, or the members of a set of alternatives."""
     return graph.sources[name] if name in graph.sources else graph.needs[name]
 
 
@@ -326,7 +323,6 @@ def _check_monotone(set_cost, names):
 
 
 def _set(names):
-    """Return a set of names as text for a message, shortened."""
     shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
     return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
 

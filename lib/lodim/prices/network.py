@@ -29,7 +29,6 @@ class Network:
     set_cost: Callable | None = None  # price of a set of names; None: the sum of costs
 
     def _check_fields(self):
-        """Raise ValueError unless parents come before their children."""
         for v, parents in enumerate(self.parents):
             if any(u >= v for u in parents):
                 raise ValueError(f"node {v} of the network has parents {parents}")
@@ -72,11 +71,13 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network of nodes in any order, with copies of nodes that need a series.
+    """Return the Network of some nodes, with one copy of a node per source that it can use.
 
-    `sources` lists the nodes (positions) of each series, of which any one is enough; `uses` lists
-    the series that each node needs. A node gets one copy per source, with its own coefficients
-    (Jacob, Obozinski and Vert 2009). A node must not need two sources of one series."""
+    `sources` lists the nodes (positions) of each series, of which any one is enough. `uses` lists
+    the
+    series that each node needs. Each copy has its own coefficients (Jacob, Obozinski and Vert
+    2009).
+    A node must not need two sources of one series."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -92,11 +93,11 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """Return a list of copies (node, parents), and a dict from node to its first copy.
+    """Return the copies of all nodes, (node, parents), and a dict from node to its first copy.
 
     A series is a set of alternative sources, of which a model buys one. A node has one copy per
     combination of sources of the series that it needs. Parents are positions of earlier copies.
-    `uses` are the series that each node needs; `source_of` maps a source to its series."""
+    uses : series that each node needs; source_of : dict source -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -120,12 +121,11 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict series -> source that a copy of node v uses; None if it would use two sources.
+    """Return the sources that a copy of node v uses, a dict series -> source; None if they clash.
 
-    A series is a set of alternative sources, of which a model buys one. `serving` has this dict
-    for each earlier copy; the dicts of the `parents` (positions of copies) are merged.
-    `source_of` maps a source to its series.
-    """
+    They clash if two are of the same series (set of alternatives).
+    parents : positions of the copies that it needs; serving : this dict for each earlier copy
+    source_of : dict source -> its series"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -135,10 +135,11 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield (dict series -> source, parents of the copy) for each consistent choice of sources.
+    """Yield (dict series -> source, parents) for each possible copy of node v.
 
-    The choice is for a copy of node v. `uses` are the series (sets of alternatives) that each node
-    needs; `copies` has, for each earlier node, pairs (choice, position) of its copies."""
+    A series is a set of alternative sources; parents are positions of earlier copies.
+    uses : series that each node needs; copies : pairs (dict, position) of each earlier node's
+        copies"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

@@ -101,7 +101,6 @@ def _table_of_prices(table):
 
 
 def _price(name, price):
-    """Return a price as float; raise ArgumentError unless it is a valid price."""
     if not is_price(price):
         raise ArgumentError(
             f"the cost of {name!r} must be a number, 0 to {LARGEST:g}, not {price!r}"
@@ -145,12 +144,13 @@ def _table_of_edges(table):
 
 
 def _column(table, name):
-    """Return a column of a pandas or polars frame as a list."""
     return table[name].to_list()
 
 
 def _names(value, where):
-    """Return one or several names as a tuple of distinct texts; () for a missing value."""
+    """Return one or several names as a tuple of distinct texts; () for a missing value.
+
+    where : what has these names, for error messages"""
     if is_missing(value):
         return ()
     if isinstance(value, str | numbers.Number):
@@ -165,11 +165,9 @@ def _names(value, where):
 
 
 def _is_pairs(value):
-    """Return whether a value is a collection of pairs."""
     pairs = listed(value)
     return pairs is not None and all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
 
 
 def _is_number(value):
-    """Return whether a value is a real number and not a bool."""
     return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)

@@ -10,9 +10,10 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a phrase that names the modelled probability or the number of classes.
+    """Return a phrase for the line "Family" of a print, such as ", 3 classes".
 
-    numeric : phrase for a numeric response"""
+    For two classes it says whose probability is modelled. numeric : phrase for a numeric response
+    """
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
@@ -167,7 +168,9 @@ def wild(design):
 
 
 def limits_in_words(limits):
-    """Return a phrase with the farthest outlier of a feature and the range of its other values."""
+    """Return a phrase with the farthest outlier of a feature and the range of its other values.
+
+    limits : record with these three numbers"""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 
@@ -211,7 +214,7 @@ def choice(fit, detail=""):
 
 
 def at_smallest(fit):
-    """Return (name, value) of penalties with the lowest held-out loss at their smallest value."""
+    """Return (name, value) of each penalty whose best value is the smallest that was tried."""
     if fit.selection is None:
         return []
     points, found = fit.selection, []
@@ -243,7 +246,6 @@ def _by_draw(fit):
 
 
 def _range(values):
-    """Return a phrase with the smallest and the largest value, or the value if all are equal."""
     least, greatest = significant(min(values)), significant(max(values))
     return least if least == greatest else f"from {least} to {greatest}"
 

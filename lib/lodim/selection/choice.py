@@ -13,9 +13,10 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return weights exp(-(loss - lowest loss) / s), one per stage of each grid point; sum 1.
+    """Return a weight for each stage of each grid point, larger for lower losses; the sum is one.
 
-    A point is a combination of settings; a stage is a step of a fit, such as one learner added.
+    A point is a combination of settings; a stage is a step of a fit, such as one learner added. A
+    weight is proportional to exp(-(loss - lowest loss) / s).
     losses : list with an array (n_stages, n_folds, 3) per point: mean loss, weight, standard error
     draws : number of sets of random folds
     stages_open : whether all stages count; otherwise only the last stage of each point
@@ -46,12 +47,12 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point nearest to the weighted mean of all points.
+    """Return the position of the grid point at the weighted mean of all points, and mean penalties.
 
-    Also return a dict with the mean of each penalty whose mean lies between two grid values.
+    The dict of mean penalties only has those that are between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
     weight : (n_points,), of each point; penalties : names of the settings that are penalties
-    parts : means are rounded to this number of steps between two grid values, in log"""
+    parts : a mean penalty is at one of this number of steps between two grid values, in log"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -70,10 +71,10 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts that advise to extend the grid, for settings whose best value is at its end.
+    """Return texts that advise to extend the grid of settings whose best value is at its end.
 
-    The best values are in row `at` of frame, which has a row per grid point. Settings that cannot
-    be extended are not named, such as a penalty that gives the null model."""
+    `names` are the settings; their best values are in row `at` of `frame`, which has a row per grid
+    point. No text advises values that the model does not accept."""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]

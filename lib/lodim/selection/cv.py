@@ -201,7 +201,9 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return positions of the lowest mean loss, and of the first one within its standard error."""
+    """Return the rows of the settings `min` and `1se` in a table of losses, simplest first.
+
+    `min` has the lowest mean loss; `1se` is the first row within one standard error of it."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
@@ -288,7 +290,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return a grid row's value of the first of `names` that varies, or its value in `best`."""
+        """Return the value of a setting in row `index` of the grid; in `best` if it does not vary.
+
+        The setting is the first of `names` that varies."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -356,14 +360,12 @@ class CV(Generic[FitT_co]):
 
 
 def _shown(value):
-    """Return a setting or a loss as text; None means that the model chose it."""
     if not np.ndim(value) and pd.isna(value):
         return "None"
     return significant(value) if isinstance(value, float) else str(value)
 
 
 def _check_grid(grid, problem):
-    """Raise ArgumentError unless the grid names settings of the model."""
     names = [f.name for f in fields(problem.settings)]
     for name in grid:
         if name not in names:

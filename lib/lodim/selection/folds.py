@@ -50,7 +50,7 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the folds (n,) of all rows from those of rows with positive weight; others get -1."""
+    """Return the fold of every row, (n,), from those of rows with weight; -1 for all other rows."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
@@ -125,9 +125,9 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if only one row or group has positive weight, so that none can be held out.
+    """Raise DataError if fewer than two rows or groups have positive weight: none can be held out.
 
-    names : settings that CV would choose, which the message asks for"""
+    names : text for the message, the settings to give instead"""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(
@@ -143,7 +143,7 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Return the fold (n,) of each row; all rows of a group (or cluster) have the same fold.
+    """Assign each group (or cluster) of rows to a fold as a whole; return the rows' folds, (n,).
 
     Each group goes to the fold that so far has the fewest rows of the group's most frequent class.
     key : (n,) numbers computed from the rows' content, so that their order does not matter
@@ -159,9 +159,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the most frequent class of each group, (n_units,); zero if the response is numeric.
+    """Return the number of the most frequent class of each group; zeros for a numeric response.
 
-    Classes are numbered by the order of `of_class`, which does not depend on their names.
+    Classes are numbered in the order of `of_class` (see _whole_units), which ignores their names.
     code (n,) : group of each row"""
     C = len(of_class)
     if not C or batch.y is None:

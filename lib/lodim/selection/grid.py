@@ -38,7 +38,6 @@ def points_of(grid, model):
 
 
 def _plain(values):
-    """Return the values with NumPy scalars converted to Python numbers."""
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
@@ -76,7 +75,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    A value None counts as not given if it is the default of the argument."""
+    A value None in the grid does not replace a setting that the call does not give."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -115,11 +114,10 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame with mean loss and standard error per grid point, and a list of its settings.
+    """Return a table with mean loss and standard error per grid point, and the points' settings.
 
     losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    stage : per point the number of stages (such as learners) to use if its settings leave it open
-    """
+    stage : number of stages of each point (such as learners) to use if its settings have none"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

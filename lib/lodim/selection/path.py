@@ -122,7 +122,6 @@ def path(
 
 
 def _check_others(problem, varied):
-    """Raise ArgumentError if a penalty that is needed, other than the varied one, has no value."""
     for name, penalty in problem.model.penalties.items():
         if penalty.needed and name != varied and getattr(problem.settings, name) is None:
             raise ArgumentError(f"a path over {varied} needs a fixed {name}: give {name}=")

@@ -84,13 +84,12 @@ def _several_series(ax, cv, frame, place, others, numeric):
 
 
 def _least_gap(x):
-    """Return the smallest distance of two positions x, to separate lines; 0 for one position."""
     places = np.unique(x)
     return np.diff(places).min() if len(places) > 1 else 0.0
 
 
 def _model_choice(ax, cv, name):
-    """Draw horizontal lines at the losses of points for which the model chose the setting."""
+    """Draw a line at the loss of each grid point in which the model itself chose the setting."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):

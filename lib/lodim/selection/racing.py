@@ -118,9 +118,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of a setting such that one fit gives the results for all its values, or None.
+    """Return the setting for whose values one fit is enough, such as the number of stages, or None.
 
-    Usually this is the number of stages: a fit with m stages includes all smaller numbers."""
+    A fit with m stages includes the fits with fewer stages."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -138,21 +138,22 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of a fit that gives the results for all `values`, and its number of stages.
+    """Return settings of one fit for all `values` of a setting, and the fit's number of stages.
 
-    values : of the setting that `_shared_by` names; key : the other settings. The number of stages
-        is None if the losses choose it."""
+    The setting is that of `_shared_by`; key : the other settings. The number of stages is None if
+    the losses choose it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
 
 
 class StageLosses:
-    """Held-out losses after each stage (such as a learner added) of fits with the same settings.
+    """Fits with the same settings, one per fold, and their held-out losses after each stage.
 
-    There is one fit per fold. Without `n_stages`, fits end after `max_stages` of the settings, or
-    after `patience` stages without gain. rows[stage][fold] is (mean loss, weight, standard error).
-    of_rows[fold] has the losses of the held-out rows after the last stage."""
+    A stage is a step of a fit, such as one learner added. Without `n_stages`, fits end after the
+    `max_stages` of the settings, or after `patience` stages without gain.
+    rows[stage][fold] : (mean loss, weight, standard error)
+    of_rows[fold] : losses of the held-out rows after the last stage"""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -264,10 +265,11 @@ def fold_means(rows):
 
 
 def rows_error(row, draws=1):
-    """Return the standard error of the mean loss over folds, from the standard errors within folds.
+    """Return the standard error of a mean loss, from the standard errors within folds.
 
-    row (draws * K, 3) : mean loss, weight and standard error of each fold
-    There are `draws` sets of K folds. Unlike in `standard_error`, rows are the sampling units."""
+    It treats rows as sampling units; `standard_error` treats folds as such.
+    row (draws * K, 3) : mean loss, weight and standard error of each fold, in `draws` sets of K
+        folds"""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
@@ -275,7 +277,7 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    It is the error of a single set of folds, since all `draws` sets hold out the same rows.
+    It is that of a single set of folds, since all `draws` sets hold out the same rows.
     row (draws * K, 3) : mean loss, weight and standard error of each fold"""
     K = len(row) // draws
     if K == 1:

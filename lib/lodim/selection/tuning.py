@@ -98,12 +98,13 @@ def preference(problem, name, values, *, most_draws=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    The choice is a mean over points with similar loss, because the single best point depends on the
-    random folds. Weights are exp(-(loss - lowest loss) / s) with s = `spread` standard errors.
+    The single best point depends on the random folds, so the choice is a weighted mean of all
+    points.
+    Weights are exp(-(loss - lowest loss) / s) with s = `spread` standard errors, but at least
+    `tie`.
 
-    grid : dict setting -> values; tie : smallest s
+    grid : dict setting -> values; most_draws : number of sets of random folds
     parts : mean penalties are rounded to this number of steps between two grid values, in log
-    most_draws : number of sets of random folds
     runs : dict that keeps the folds and fits for other grids of the same problem"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
@@ -125,8 +126,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Return the settings at the weighted mean of a grid's points, and the table of the points.
 
-    A point is a combination of settings. Points with low losses have large weights; see `choose`.
-    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error"""
+    A point is a combination of settings; points with lower losses have larger weights.
+    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
+    draws : number of sets of random folds; spread, parts, tie : as in `choose`"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)

@@ -38,7 +38,7 @@ class Minimum:
 
 
 class Stops(NamedTuple):
-    """L1 penalty and stopping rules of `lbfgs`, as compiled loops read them."""
+    """L1 penalty and stopping rules of `lbfgs`."""
 
     l1: np.ndarray  # (d,) weights of absolute values
     precision: float  # relative error of a value
@@ -49,7 +49,7 @@ class Stops(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of q minimizations of functions of d parameters; the first axis is the minimization."""
+    """State of q minimizations, each of a function of d parameters: one row each in every array."""
 
     trial: np.ndarray  # (q, d) parameters that are tried
     theta: np.ndarray  # (q, d) last accepted parameters
@@ -109,14 +109,12 @@ def _along(u, start, end):
 
 @njit(cache=True, forceinline=True)
 def _set(out, a, u):
-    """Set out = a u, for a number a and a vector u."""
     for k in range(u.size):
         out[k] = a * u[k]
 
 
 @njit(cache=True, forceinline=True)
 def _add(out, a, u):
-    """Add a u to out, for a number a and a vector u."""
     for k in range(u.size):
         out[k] += a * u[k]
 
@@ -145,8 +143,9 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial` if the function has positive curvature along it.
 
-    The step replaces the oldest row of S, the change of the gradient that of Y. `at` and `gradient`
-    are the gradients at `trial` and at theta. Return the number of steps, and the newest's row."""
+    S, Y (memory, d) are steps and changes of the gradient; the step replaces the oldest. `at` and
+    `gradient` are the gradients at `trial` and theta. Return the number of steps, and the newest's
+    row."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -174,10 +173,11 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 @njit(**INNER)
 def _leave(c, at, l1, search):
-    """Move minimization c to its accepted trial point, and choose the next direction and trial.
+    """Accept the trial point of minimization c; choose the next direction and trial point.
 
-    `at` is the gradient at the trial point, `l1` (d,) are weights of absolute values. Return the
-    largest slope, and the remaining gain that the quadratic model predicts."""
+    `at` (q, d) is the gradient at the trial points, `l1` (d,) are weights of absolute values.
+    Return
+    the largest slope, and the remaining gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -207,19 +207,20 @@ def _leave(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return a shorter step: the minimum of a parabola, but 0.1 to 0.5 times the last step.
+    """Return the step to the minimum of a parabola, but 0.1 to 0.5 times the last step.
 
-    gain : change of the value that the slope predicts, negative; rise : actual change minus gain"""
+    gain : change of the function that its slope predicts, negative
+    rise : actual change minus `gain`"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Return the predicted gain of the next ten steps: the total gain of the last ten steps.
+    """Predict the gain of the next ten steps: as large as that of the last ten.
 
-    If gains decrease quickly, the prediction is the sum of a geometric series. falls[i % 10] is the
-    gain of step i."""
+    If gains decrease quickly, it is the sum of a geometric series. falls[i % 10] : gain of step i
+    """
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -296,14 +297,16 @@ def lbfgs(
 
     The method is limited-memory BFGS with backtracking, for absolute values in its orthant-wise
     form (Andrew & Gao 2007). Return the Minimum (parameters, values, convergence) of all problems.
+    A problem stops if one of these rules holds:
 
-    tol, ftol : a problem stops if its largest (pseudo-)gradient is at most tol, or if two steps in
-        a row lower the value by at most ftol times its size. A scaled objective (Hessian near the
-        identity) also stops if the quadratic model predicts a gain of at most this size
-    resolution : a problem also stops if the next ten steps are predicted to gain at most this much
-    best_only : stop problems that, after their predicted gain, would not have the lowest value
-    spacing : if positive, trial points are rounded to its multiples, so that runs that differ by
-        rounding errors end in the same minimum"""
+    tol : its largest (pseudo-)gradient is at most tol
+    ftol : two steps in a row lower the value by at most ftol times its size. If the objective is
+        scaled (Hessian near the identity): the quadratic model predicts at most this gain
+    resolution : the next ten steps are predicted to gain at most this much
+    best_only : after its predicted gain, the problem would not have the lowest value of all
+
+    spacing : if positive, trial points are rounded to its multiples, so that rounding errors do not
+        lead to another minimum"""
     compiled = getattr(objective, "compiled_loop", None)
     if compiled is not None and resolution == 0.0:
         return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
@@ -344,9 +347,9 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy the Steps `part`, which has only the parameters at positions `at`, into this object.
+        """Copy Steps of only the parameters at positions `at` into this object.
 
-        In steps that are new, the other parameters do not move."""
+        In steps that this object did not have, the other parameters do not move."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -362,10 +365,11 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """Set out = -H slope, the L-BFGS direction whose initial H has a scale for each parameter.
+    """Set out = -H slope, an L-BFGS direction whose initial H has a scale for each parameter.
 
-    Each scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the
-    parameter's unit. It differs from a common scale by at most the factor 10."""
+    A scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the unit
+    of
+    the parameter. It differs from a common scale by at most the factor 10."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -393,11 +397,11 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 
 @njit(cache=True)
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
-    """Set slope and direction of projected L-BFGS, both zero for parameters held by a bound.
+    """Set slope and direction of projected L-BFGS; both are zero for parameters held by a bound.
 
-    The direction uses the free parameters in those previous steps S, Y that have positive
-    curvature. Return the largest slope, and whether there is such a step. free_S, free_Y and alpha
-    are work arrays."""
+    The direction uses previous steps S and gradient changes Y (`pairs` rows, up to row `newest`) if
+    they have positive curvature in the free parameters. Return the largest slope, and whether there
+    is such a step. free_S, free_Y and alpha are work arrays."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):

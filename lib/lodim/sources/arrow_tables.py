@@ -366,5 +366,4 @@ def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
 
 
 def _is_parquet(fragment: Any) -> bool:
-    """Return whether a fragment is a Parquet file."""
     return hasattr(type(fragment), "row_groups")

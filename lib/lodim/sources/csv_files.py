@@ -194,7 +194,11 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield a CSV text in chunks, with given dtypes (of the columns to read) or inferred ones."""
+    """Yield the rows of a CSV file, or of a part of it, as DataFrames of at most 65,536 rows.
+
+    text : arguments of pandas' reader that give the text of the rows
+    dtypes : dict column -> dtype of the columns to read; None for all columns, with inferred types
+    """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:

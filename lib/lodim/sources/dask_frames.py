@@ -128,7 +128,6 @@ def _gather_levels(frame: Any) -> dict[str, list[Any]]:
 
 
 def _levels(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """Return the categories of each column of a partition."""
     return {name: list(frame[name].cat.categories) for name in frame.columns}
 
 

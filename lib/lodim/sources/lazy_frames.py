@@ -86,7 +86,7 @@ class Query(Piece):
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """Yield the rows of a LazyFrame in order, in batches as the installed polars supports them."""
+    """Yield the rows of a polars LazyFrame in order, in batches of about 65,536 rows."""
     if hasattr(frame, "collect_batches"):
         yield from frame.collect_batches(chunk_size=ROWS_PER_CHUNK, maintain_order=True)
         return

@@ -81,7 +81,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return the pyarrow field as plain values, unless `other` is a dictionary of the same kind."""
+    """Return a pyarrow field without dictionary encoding, unless `other` is alike or is empty."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field
@@ -91,7 +91,7 @@ def _without_dictionary(field: Any, other: Any) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """Return a pyarrow field without metadata, and with text types that can be merged."""
+    """Return a pyarrow field without metadata, and with text views as large strings."""
     pa = arrow()
     kind = field.type
     if "view" in str(kind) and not pa.types.is_nested(kind):

@@ -194,9 +194,9 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return all terms, estimates (q,) and replicates (n, q) from Series that may lack terms.
+    """Return the terms, estimates (q,) and replicates (n, q) of several Series of estimates.
 
-    A missing term gets the value `absent`, such as 0 for a coefficient."""
+    Series may lack some of the q terms; a missing term gets the value `absent`, such as 0."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):

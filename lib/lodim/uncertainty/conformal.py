@@ -201,10 +201,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, a fit without each fold, and the rows of each fold.
+    """Return the fit for predictions, the fits without one fold each, and the rows of these folds.
 
-    Method "split" has one fit only, without its fold. choose : whether each fit chooses settings
-    that the user did not give"""
+    Method "split" has one fit, without its fold, which is also the fit for predictions.
+    choose : whether each fit chooses settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -232,8 +232,8 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return the conformity scores of the held-out rows, and the table for tidy().
 
-    fold (n,) : fold of each row; says : ConformityScore, the kind of score; full : fit to all rows
-    fits, parts : fit without each fold, and the rows of the fold; by : "class" or None"""
+    fold (n,) : fold of each row; says : ConformityScore; full : fit to all rows
+    fits, parts : fits without one fold each, and the rows of these folds; by : "class" or None"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -252,7 +252,9 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return a frame with scores and mean sizes of intervals or sets per level (and class)."""
+    """Return the table of tidy(): score and mean size of intervals or sets per level (and class).
+
+    held : scores of held-out rows; says : ConformityScore; answers : predictions of these rows"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

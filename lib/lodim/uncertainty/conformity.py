@@ -39,11 +39,13 @@ class ConformityScore:
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
-        """Return a fit's predictions from which scores are computed; NaN for unpredicted rows.
+        """Return a fit's predictions for n rows, from which conformity scores are computed.
 
-        For a numeric response these are low, high and step, (3, n): the band for the score t is
-        from low - t step to high + t step. For classes, the score of each of C classes, (C, n).
-        u (n,) are random numbers for "aps", else None."""
+        For classes these are scores of each of C classes, (C, n). For a numeric response they are
+        low,
+        high and step, (3, n): the band for the score t is from low - t step to high + t step. NaN
+        if a row
+        is not predicted. u (n,) : random numbers for the score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -100,10 +102,12 @@ CHUNK = 2**21  # number of values that are sorted at a time
 
 @forms.record
 class HeldOut:
-    """Conformity scores of held-out rows: distances of their responses from predictions.
+    """Conformity scores of n held-out rows: distances of their responses from predictions.
 
-    fold : number of the fit without the row; weight : positive, where a new row has weight one
-    score : infinite without a prediction; of_class : class of each row if calibrated by class"""
+    fold : number of the fit without the row
+    score : conformity score, infinite without a prediction
+    weight : weight of the row, relative to one for a new row
+    of_class : class of each row if each class is calibrated by itself, else None"""
 
     fold: np.ndarray = forms.whole("n", most="F - 1")
     score: np.ndarray = forms.unlimited("n")
@@ -111,7 +115,6 @@ class HeldOut:
     of_class: np.ndarray | None = forms.optional(forms.whole("n"))
 
     def _check_fields(self):
-        """Raise ValueError unless at least one row was held out."""
         if not len(self.fold):
             raise ValueError("no row was held out")
 
@@ -126,13 +129,15 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the held-out scores and infinity (weight one)."""
+        """Return the weighted `level` quantile of the held-out scores and the new row's.
+
+        The new row has weight one, and its score counts as infinite."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper interval limits (m,) of m new rows (Barber et al. 2021, Sect. 3).
+        """Return the upper limits of intervals for m new rows (Barber et al. 2021, Sect. 3).
 
-        base, step (K, m) : predictions of K fits; base + t step is the limit for the score t"""
+        base, step (K, m) : predictions by K fits; the limit for the score t is base + t step"""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -144,10 +149,11 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows with lower scores than each class of new rows, (m, C).
+        """Return the weight of held-out rows with lower scores than a class of a new row, (m, C).
 
         scores (K, m, C) : scores of C classes for m new rows by K fits. Each held-out row is
-        compared with the score by the fit without that row."""
+            compared
+        with the score by the fit without that row."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -190,7 +196,9 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile of each column of values (n, m) and infinity."""
+        """Return the weighted `level` quantile of each column of values (n, m) and infinity.
+
+        Infinity stands for the new row, with weight one."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)

@@ -462,7 +462,7 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut): scores with which new rows of a class are compared.
+        """Return pairs (class, HeldOut): the scores with which the score of a class is compared.
 
         There is one pair, with class None, unless each class is calibrated by itself."""
         if self.held_out.of_class is None:
@@ -496,10 +496,12 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions of all K fits, (K, q, m), and the m rows that all fits can read.
+        """Return predictions of m rows by all K fits, (K, q, m), and the batch of these rows.
 
-        For numbers q = 3: low, high and step of a band; for classes one score each. Without a
-        prediction a band is infinite, and every class is in the set."""
+        They are the rows that all fits can read. For numbers q = 3: low, high and step of a band;
+        for
+        classes one score each. Without a prediction a band is infinite, and every class is in the
+        set."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -518,7 +520,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predict(data, level) and the responses, for rows that have both."""
+        """Return the predictions of rows that have a known response, and their responses."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -583,7 +585,7 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return a dict: coverage with standard error and limits, and weighted means of other columns.
+    """Return the coverage with standard error and limits, and weighted means, as a dict.
 
     covered (n,) : whether rows are covered; weight (n,) : of the rows
     means : dict name -> values (n,), such as sizes, of which means are returned"""

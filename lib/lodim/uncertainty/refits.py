@@ -19,7 +19,7 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem (data and settings) with all settings fixed at those of `fit`.
+    """Return the problem (data and settings) with the settings that `fit` has.
 
     So refits to other rows or weights do not choose settings again."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
@@ -35,7 +35,7 @@ def on_one_thread(problem):
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Return a list of results of `use(fit, Batch of left-out rows)` for fits without some rows.
+    """Fit the model several times without some rows; return the results use(fit, left-out rows).
 
     held_out : list of (n,) bool, the rows that each fit leaves out
     choose : whether each fit chooses settings that the user did not give
@@ -60,7 +60,7 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
 
 
 def _warn_once(said, n_fits):
-    """Issue one warning for all warnings `said` of a category, which n_fits fits have raised."""
+    """Issue one warning per category for the warnings `said`, which some of n_fits fits raised."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
         warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
@@ -112,10 +112,10 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return data and settings (a Problem) of a fit's call, with all settings fixed.
+    """Return the data and settings of a fit (a Problem), to refit it with the same settings.
 
-    Raise DataError if `data` are not its training rows. arguments : arrays, which fits do not
-        keep"""
+    Raise DataError if `data` are not its training rows.
+    arguments : arrays of the fit's call, such as weights, which fits do not keep"""
     if not isinstance(fit, Fit):
         raise ArgumentError(
             f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"

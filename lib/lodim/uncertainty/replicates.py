@@ -255,7 +255,6 @@ class Bootstrap(Generic[FitT_co]):
     # Shared by the above --------------------------------------------------------------------------
 
     def _level(self, level):
-        """Return the level; raise ArgumentError if it needs more bootstrap replicates."""
         level = share("level", level)
         least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
         if self.n < least:

@@ -23,17 +23,19 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Return a bound on the number of stable terms by chance: q^2 / (p (2 cutoff - 1)).
+    """Return a bound on the expected number of terms that are stable by chance.
 
-    q : mean number of terms that a half selects, of p (Shah and Samworth 2013, Theorem 1)"""
+    It is q^2 / (p (2 cutoff - 1)), if a half selects q of p terms on average (Shah and Samworth
+    2013,
+    Theorem 1)."""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
+    """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
 
-    Both halves of a pair select a term in a share of the n_pairs pairs. The bound assumes that this
-    share has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
+    It is sharper than `worst_case`, if the share of the n_pairs pairs in which both halves select a
+    term has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
     q : mean number of terms, of p, that a half selects"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
@@ -45,7 +47,7 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return a sharper bound on the number of stable terms by chance; NaN if it does not apply.
+    """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
 
     The bound assumes that the share of pairs in which both halves select a term has a
     (-1/2)-concave distribution, and the share of halves that select it a (-1/4)-concave one (Shah
@@ -57,11 +59,12 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over (-r)-concave distributions of X with a given mean.
+    """Return the largest P(X >= t / B) over all (-r)-concave distributions of X with a given mean.
 
-    X has values 0, 1 / B, ..., 1. The largest probability has, for some a and k, a mixture of two
-    distributions of j = B X, on 0..k and on 0..k + 1, with probabilities proportional to
-    (a + j)^(-1 / r) (Shah and Samworth 2013, App. A.4)."""
+    X has the values 0, 1 / B, ..., 1. The largest is reached by a mixture of two distributions of
+    B X, on 0..k and on 0..k + 1. The probability of j is proportional to (a + j)^(-1 / r), with a
+    and
+    k to be found (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r

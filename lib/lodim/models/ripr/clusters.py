@@ -95,15 +95,14 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return the power of two nearest to the largest SD among the features of feature set j.
+    """Return a power of two near the largest standard deviation in feature set j.
 
-    Rows are divided by it before ties of distances are found; a power of two rounds nothing."""
+    To divide by it causes no rounding errors."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
 
 def _squared(X, centres):
-    """Return the squared distances of n rows X to c cluster centres, (n, c)."""
     return ((X[:, None, :] - centres) ** 2).sum(axis=2)
 
 
@@ -127,7 +126,9 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return rows of X (n, d) as starting centres (c, d), by k-means++ with random draws (c,)."""
+    """Return c rows of X (n, d) as starting centres of k-means, chosen by k-means++.
+
+    draws (c,) : random numbers from 0 to 1"""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
     for c in range(draws.size):

@@ -38,10 +38,10 @@ class Answers:
 
     view : (m,) view that predicts each row, -1 if each view has a missing feature
     value : (m, r) prediction of each view: a class code, a number, or NaN
-    loss : (m, r) loss of the prediction, infinite if a feature is missing. For numbers, and if all
-        views predict together, one minus the weight of the view
-    score : (m, K) linear predictors, such as log-odds; NaN if no view predicts. Without a view,
-        views that predict together give the null model instead
+    loss : (m, r) loss of each view, infinite if a feature is missing. For a numeric response, or if
+        views vote together, it is one minus the view's weight
+    score : (m, K) linear predictors, such as log-odds. Rows without a view have NaN or, if views
+        vote together, the null model's linear predictors
     code : (m,) predicted class, -1 if none; None without classes"""
 
     view: np.ndarray
@@ -147,10 +147,11 @@ class Ensemble:
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
-        """Return the expected decrease of all rows' entropy if the class of a row were known, (m,).
+        """Return how much labelling each row is expected to reduce the entropy of all rows, (m,).
 
-        Active learning uses it to choose rows of X (m, a) to label. Feature sets and neighbourhoods
-        stay as they are. NaN for rows that no feature set predicts."""
+        The entropy is that of the class probabilities, summed over the rows X (m, a). Feature sets
+        and
+        neighbourhoods stay fixed. NaN for rows that no feature set predicts."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
@@ -170,10 +171,11 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return the weights (r, m) that one more neighbour has for m rows in r feature sets: ones.
+        """Return the weight of one more neighbour in each row's vote: one, (r, m).
 
-        distance (r, m) is its distance, reach (r, m) that of the k-th neighbour; subclasses may use
-        them."""
+        There are m rows and r feature sets. Subclasses use the `distance` (r, m) of the neighbour,
+        and
+        `reach` (r, m), the distance of the k-th neighbour."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -231,7 +233,6 @@ class Record:
     overall: float = forms.squares(nan=True)
 
     def _check_fields(self):
-        """Raise a ValueError if more rows are without a response or a view than there are rows."""
         if max(self.unlabelled, self.blind) > self.n:
             raise ValueError(f"the record is of {self.n} rows, and more are without an answer")
 

@@ -118,9 +118,10 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return {"lambda_": list of penalties that cv() compares}, and None: no fit is known yet.
+    """Return the penalties that cv() compares by default, {"lambda_": list}, and None.
 
-    The entry None in the list means the automatic choice. n is the number of penalties."""
+    The entry None in the list means the automatic choice; n is the number of the other penalties.
+    The second result, fits that are already known, does not exist for this model."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -149,7 +150,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all feature sets vote together; by default, if the penalty lambda_ is None."""
+    """Return whether all feature sets vote together: not with a penalty, nor with "assignment"."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -241,10 +242,10 @@ def _assigned(e, t):
 
 
 def _class_views(common, t, s):
-    """Return the ClassViews of a fit, an ensemble in which one feature set predicts each row.
+    """Return the ClassViews of a fit: feature sets, one of which predicts the class of each row.
 
-    common (dict) holds fields of all ensembles, t is the ViewSearch, s its settings. Neighbours are
-    calibrated to give probabilities, unless the user's estimator predicts."""
+    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings
+    Probabilities are calibrated, unless the user's estimator predicts."""
     own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
     e = _assigned(ClassViews(**common, **own), t)
     if s.learner is not None:
@@ -253,15 +254,18 @@ def _class_views(common, t, s):
 
 
 def _number_views(common, t, s):
-    """Return the NumberViews of a numeric response; arguments as in _class_views."""
+    """Return the NumberViews of a fit: feature sets, one of which predicts each row's number.
+
+    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings"""
     e = _assigned(NumberViews(**common), t)
     return e if s.learner is None else fit_local_learners(e, s.learner)
 
 
 def _cluster_views(common, t, s):
-    """Return the ClusterViews of a fit without a response; arguments as in _class_views.
+    """Return the ClusterViews of a fit: feature sets, each with clusters of its rows.
 
-    Feature sets that predict no row are dropped. For each remaining set, its rows are clustered."""
+    Feature sets without rows are dropped.
+    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings"""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -284,11 +288,14 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def calibrate(evidence, y, weight):
-    """Return factors t (2,) >= 0 with the lowest deviance of p = softmax(-t_0 ratio + t_1 vote).
+    """Return two factors t (2,) that calibrate the class probabilities, from evidence on n rows.
 
-    ratio and vote are those of the `evidence` (Evidence) in the feature set that predicts a row:
-    log distance ratio, and log share of votes, per class. y (n,) are class codes. As in Platt
-    (1999), targets are not exactly 0 and 1, so that t is finite."""
+    The evidence for a class, in the feature set that predicts the row, is the log distance ratio
+    and
+    the log share of votes. The factors t >= 0 minimize the deviance of softmax(-t_0 ratio + t_1
+    vote).
+    As in Platt (1999), the target probabilities are not exactly 0 and 1, so that t is finite.
+    evidence : Evidence of the rows; y (n,) : class codes"""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -302,10 +309,11 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return evidence (2, m, K) in the set that predicts each row, weights (m,) and classes (m,).
+    """Return each row's evidence in the feature set that predicts it, weights and class codes.
 
-    For each of K classes, the evidence is minus the log distance ratio, then the log share of
-    votes, in the feature set. Rows without a feature set, weight or class are left out."""
+    The evidence (2, m, K) for K classes is minus the log distance ratio, and the log share of
+    votes.
+    Rows without a feature set, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -342,10 +350,10 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty with small errors for all responses, and the assignment of rows to sets.
+    """Return the penalty chosen by the errors of all responses, and the assignment of rows to sets.
 
     `searches`, `losses` (rows by feature sets) and `ks` (numbers of neighbours) have an entry per
-    response; `weight` is that of the stacked rows."""
+    response. `weight` is that of the rows of all responses, one response after the other."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

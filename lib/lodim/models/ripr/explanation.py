@@ -179,7 +179,6 @@ def level_names(fit, axis):
 
 
 def _header(x):
-    """Return the pairs of name and value above the tables of a printed Explanation x."""
     rows = [("View", x.view or "none: each view has a missing feature")]
     if x.prediction is not None:
         p = "" if x.probabilities is None else f" ({x.probabilities[x.prediction]:.3f})"
@@ -188,7 +187,6 @@ def _header(x):
 
 
 def _views(x):
-    """Return the table of an Explanation x with the prediction of each feature set."""
     value = x.views.columns[1]
     table = view_features(x._fit)
     table[value.capitalize()] = x.views[value].to_numpy()
@@ -199,7 +197,6 @@ def _views(x):
 
 
 def _neighbours(x):
-    """Return the table of an Explanation x with the nearest training rows."""
     frame = x.neighbours
     roles = zip(frame["row"], frame["role"], strict=True)
     index = [f"row {r}" if role == "query" else str(r) for r, role in roles]
@@ -209,7 +206,6 @@ def _neighbours(x):
 
 
 def _notes(x):
-    """Return the notes below the tables of a printed Explanation x."""
     power = "to the power dim (1 - alpha)"
     if x._fit.estimates.method == VOTE:
         first = (

@@ -100,7 +100,6 @@ class RiprFit(Fit):
         }.get(self.estimates.task, ("response", "link", "view"))
 
     def _answers(self, batch):
-        """Return the predictions of all feature sets for the rows of coded data (batch)."""
         return self.estimates.query(self.estimates.rows(batch), self._threads)
 
     def _score(self, batch):
@@ -565,7 +564,6 @@ class RiprFit(Fit):
 
 
 def _by_code(names, code):
-    """Return names (n,) for codes (n,), an object array with None for negative codes."""
     out = np.full(len(code), None, dtype=object)
     for k, name in enumerate(names):
         out[code == k] = name

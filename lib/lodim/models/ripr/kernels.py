@@ -85,11 +85,11 @@ def count_below(d, m, t):
 
 @njit(cache=True, inline="always")
 def next_above(d, bits, m, t):
-    """Return the smallest of d[:m] that is above t.
+    """Return the smallest of the first m values of d that is above t.
 
-    bits is the memory of d read as integers, which have the same order. bits - bits(t) - 1, read as
-    unsigned, is huge for values up to t, so a vectorized minimum finds the result. The last
-    elements of d and bits are scratch."""
+    bits is the memory of d read as integers, which have the same order. Integers up to that of t
+    wrap around to large ones, so that the loop is a plain minimum, which vectorizes. The last
+    elements of d and bits are work space."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -100,7 +100,9 @@ def next_above(d, bits, m, t):
 
 @njit(cache=True)
 def last_below(d, bits, m, t):
-    """Return the largest of d[:m] that is at most t, or -1; bits is d read as integers."""
+    """Return the largest of the first m values of d that is at most t, or -1 if all are above t.
+
+    bits : memory of d, read as integers"""
     d[-1] = t
     high, most, before = bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):
@@ -113,9 +115,10 @@ def last_below(d, bits, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, bits, m, k, hi, c_hi):
-    """Return the k-th smallest of d[:m], given that c_hi >= k values are at most hi.
+    """Return the k-th smallest of the first m values of d.
 
-    bits is the memory of d read as integers, which have the same order."""
+    hi, c_hi : an upper bound, and the number of values up to it (at least k)
+    bits : memory of d, read as integers"""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -155,10 +158,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(refs, start, stop, view, apart, x, reach):
-    """Return start and length of a window of rows that contains all within sqrt(reach) of x.
+    """Return start and length of a window with all rows that are near x in a view (feature set).
 
-    The rows refs[:, start:stop] are sorted by the first feature of the view (feature set). If this
-    feature is a factor, the window contains all of them."""
+    The rows refs[:, start:stop] are sorted by the first feature of the view. If it is a factor, the
+    window contains all of them. reach : squared distance up to which a row is near"""
     if apart[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -171,13 +174,14 @@ def window(refs, start, stop, view, apart, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
-    """Return (nu, lo, m): the squared distance nu from x to its k-th nearest row, and a window.
+    """Return the squared distance from x to its k-th nearest row, and a window of rows near x.
 
-    The rows are refs[:, start:stop]. The window of m rows from `lo` on has the k nearest, and d is
-    filled with their squared distances. member is 1 if x itself is one of the rows; it is then not
-    counted. The search starts with the squared distance `guess`; bits is d read as integers. If
-    fewer than k rows have no missing feature, the farthest of them counts; nu is 1e30 without any.
-    """
+    Searches the rows refs[:, start:stop] in a view (set of `dim` features). The window is given as
+    first row and number of rows m; d[:m] is filled with their squared distances. If fewer than k
+    rows
+    are complete in the view, the farthest counts; without any the distance is 1e30.
+    member : 1 if x is one of the rows, and is not counted; else 0
+    guess : squared distance with which the search starts; bits : memory of d, read as integers"""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -229,9 +233,10 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim log(nu_own / nu_other) + prior for a row x with `dim` features.
+    """Return log(distance to own group / distance to other group) times `dim`, plus `prior`.
 
-    own and other are the squared distances nu^2 to the k-th nearest row of two groups."""
+    own, other : squared distances from x to the k-th nearest row of both groups
+    dim : number of features. Distances that differ only by rounding count as equal."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -241,12 +246,12 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return the log ratio of the distances from x to the k-th rows of the two groups of pair g.
+    """Return the log ratio of the distances from x to the k-th nearest row of each of two groups.
 
-    Infinite if a group has no row. If a k-th row equals x, the numbers of rows equal to x are
-    compared instead. groups and pairs are as in `log_ratios`; member (G,) is 1 if x belongs to a
-    group. guess (G,) holds squared distances with which the searches start, and is updated for the
-    next row."""
+    It is infinite if a group has no complete row. If a k-th row equals x, the numbers of rows equal
+    to x are compared instead.
+    groups, pairs : as in `log_ratios`; g : number of the pair; member (G,) : 1 if a group has x
+    guess (G,) : squared distances with which the searches start, updated for the next row"""
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
@@ -267,14 +272,16 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out (d*, n, C) with log ratios of distances in views (feature sets) lo to hi - 1.
+    """Fill out (d*, n, C) with log ratios of the distances from each row to two groups of rows.
 
-    Row i of X (p, n) compares the two groups of rows of pair[i], or of all pairs if that is -1.
-    With C = 1, out holds the smallest ratio. It is infinite if a feature is missing.
+    Distances are in the views (feature sets) lo to hi - 1. Row i of X (p, n) uses the pair of
+    groups
+    number pair[i], or all pairs if that is -1. With C = 1, out holds the smallest ratio. It is
+    infinite if a feature is missing.
 
     groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
         feature of the views
-    pairs : (own, other, prior), the groups that a pair compares, and a constant to add
+    pairs : (own, other, prior), the two groups of each pair, and a constant to add
     member : (n, G) 1 if a row belongs to a group"""
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
@@ -307,10 +314,11 @@ def tie_bounds(nu, x, dim):
 
 @njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row tied at the k-th distance: (k - rows nearer) / (rows tied).
+    """Return the weight of each row tied at the k-th distance, at most 1: k neighbours in total.
 
-    It is at most 1. d[:m] are squared distances from x to m rows, `bounds` those between which rows
-    are tied. member is 1 if x is itself among the rows; it is not counted."""
+    It is (k - number of nearer rows) / number of tied rows.
+    d : squared distances from x to m rows; bounds : limits between which these are tied
+    member : 1 if x is one of the rows, and is not counted"""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -321,9 +329,10 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
-    """Return start and length of a window of rows with all ties at the k-th distance from x.
+    """Widen a window of m rows to have all rows tied at the k-th distance; return start and length.
 
-    d is filled with the squared distances in the window; `bounds` limit those that are tied."""
+    d holds the squared distances from x in the window; `bounds` are the limits of those that are
+    tied."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m

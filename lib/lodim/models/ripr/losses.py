@@ -45,11 +45,11 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Pairs of groups of candidate neighbours; distances to the two groups are compared.
+    """Groups of candidate neighbours, and the pairs of groups whose distances are compared.
 
     members : positions of the rows of each group
-    own, other : (pairs,) groups that are compared; pair c is class c against all others
-    prior : (pairs,) added to log ratios of distances
+    own, other : (pairs,) the two groups of each pair, such as a class and all other rows
+    prior : (pairs,) constant to add to the log ratio of the two distances
     counts : (n,) bool, rows that are candidates"""
 
     members: list
@@ -77,9 +77,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups of positions: the data rows `rows`, and as many sampled points.
+        """Return one pair of groups: the data rows at positions `rows`, and as many random points.
 
-        The points are stored after the n data rows."""
+        The points have the positions from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -123,12 +123,13 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
-    """Return log ratios of distances for all pairs of groups of rows, (n, d*, pairs).
+    """Return log ratios of the distances from rows X to two groups of rows, (n, d*, pairs).
 
-    A log ratio is dim log(nu_own / nu_other) + prior: in a view (set of dim features), nu is the
-    distance from a row of X to its k-th neighbour in one of the pair's two groups. Groups consist
-    of rows of `references`; member (n, G) is 1 if a group contains the row itself. With pair (n,),
-    row i uses only pair number pair[i] (all if -1), and the smallest is returned, (n, d*, 1)."""
+    In a view (set of dim features) the ratio is dim log(nu_own / nu_other) + prior, where nu is the
+    distance from a row to its k-th neighbour in a group of the pair.
+    references : rows of which the groups consist; member (n, G) : 1 if a group has the row itself
+    pair : (n,) the only pair that row i uses (all if -1); the smallest ratio is returned, (n, d*,
+        1)"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -148,11 +149,12 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape), filled by fill(out, views, sizes, base).
+    """Return an array (d*, *shape) with values of d* views (feature sets), computed by `fill`.
 
-    The d* views (feature sets) are filled in groups of equal base: the feature of a view with most
-    values. Rows sorted by it leave the fewest candidate neighbours. refs (p, n) are the candidates.
-    Equal features are ordered by their values, so that permuted features give identical bits."""
+    Each call fill(out, views, sizes, base) is for the views with the same base: the feature with
+    most
+    values. Among rows refs (p, n) sorted by the base, few are candidate neighbours. Among features
+    with equally many values, the values decide, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -232,7 +234,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return random generators of the features, in the order by_content(X), seeded by values."""
+    """Return a random generator per feature, seeded by its values, in the order by_content(X)."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])

@@ -27,7 +27,7 @@ from lodim.typing import Data, Family, Missing, RowValues
 
 
 class Ripr(Model):
-    """Declaration of the model ripr for the shared fitting code; it chooses its own penalty."""
+    """Declaration of the model ripr for the code that all models share."""
 
     name = "ripr"
     reference = FITERAU

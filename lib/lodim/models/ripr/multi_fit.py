@@ -48,7 +48,6 @@ class RiprFits:
     fits: dict[str, RiprFit] = forms.entries(forms.part(RiprFit))
 
     def _check_fields(self):
-        """Raise a ValueError unless the fits have equal feature sets and their responses' names."""
         if not self.fits or any(fit.design.response.name != k for k, fit in self.fits.items()):
             raise ValueError("the fits are not under the names of their responses")
         views = [(fit.design.names, fit.view_features) for fit in self.fits.values()]
@@ -191,7 +190,6 @@ class RiprFits:
         return self._by_response([in_pandas(fit.evaluate)(data) for fit in self.fits.values()])
 
     def _by_response(self, frames):
-        """Join tables of one row, one per response, and add a column with the responses' names."""
         frame = pd.concat(frames, ignore_index=True)
         frame.insert(0, "response", list(self.fits))
         return frame
@@ -312,7 +310,6 @@ class RiprFits:
 
     @property
     def _judged_rows(self):
-        """Text that says whether errors are leave-one-out or of the training rows."""
         fitted = self._first.estimates.local_learners
         return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
 

@@ -71,9 +71,10 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the arguments of the compiled functions for a view, and the order of the rows X.
+        """Return the arguments of the compiled search in a view, and the order of the rows X in it.
 
-        Rows are sorted by the feature with most values, since this leaves the fewest candidates."""
+        Rows are sorted by the feature with most distinct values, which leaves the fewest to
+        compare."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
         if self.leave_out:
@@ -111,9 +112,9 @@ def distances(Q, X, position, view, category_distance=None):
 
 
 def single_precision(X, references):
-    """Return X and the reference rows in single precision, feature by feature, (p, n) and (p, m).
+    """Return X and the reference rows in single precision and transposed, (p, n) and (p, m).
 
-    Features are centred and divided by a common power of two, so that squares neither overflow nor
+    Features are centred and divided by the same power of two, so that squares neither overflow nor
     underflow. NaN becomes a large number."""
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
@@ -126,9 +127,9 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent e of the unit of length of all features, 2^e.
+    """Return the exponent e of the power 2^e by which all features are divided.
 
-    The unit is a typical value, but at most 46 binary digits below the largest value."""
+    The power is near a typical distance from the median, but at least 2^-46 of the largest one."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:
@@ -138,6 +139,5 @@ def unit_digits(references):
 
 
 def _centres(X):
-    """Return the median of the known values of each feature, (p,)."""
     known = [x[~np.isnan(x)] for x in X.T]
     return np.array([np.median(x) if x.size else 0.0 for x in known])

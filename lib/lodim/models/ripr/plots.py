@@ -81,9 +81,11 @@ def _query(fit, row):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel of feature set j with rows X; `served` says which rows it predicts.
+    """Return the panel (View) of feature set j with rows X.
 
-    star : features and label of a query row; its neighbours are ringed if X is `training` rows"""
+    served (n,) : feature set that predicts each row; training : whether X are training rows
+    star : (features, predicting feature set, label) of a queried row, or None. Its neighbours are
+        ringed among training rows"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None
@@ -105,21 +107,18 @@ def _drawn(fit, j, X):
 
 
 def _title(fit, j):
-    """Return the title of the panel of feature set j."""
     share, error = fit.record.share[j], fit.record.error[j]
     text = f"view {j + 1}: {100 * share:.0f}% of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
 
 
 def _error(fit, error):
-    """Return an error as text, with its name."""
     name = ERROR[fit.estimates.task][0]
     of = " on its own rows" if fit.estimates.local_learners else ""
     return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"
 
 
 def _key(fit, value):
-    """Return the key (legend) that explains the colours of the rows."""
     if fit.estimates.task == CLUSTERS:
         return Key("cluster", tuple(fit.estimates.cluster_names), 0.0, 1.0)
     return Key.from_response(fit.design.response.name, fit.levels, value)

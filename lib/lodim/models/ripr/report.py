@@ -64,12 +64,10 @@ def summary(fit, full):
 
 
 def _used(fit):
-    """Return the number of features in use, with the total if it differs, as text."""
     return f"{fit.df} of {len(fit.axis_names)}" if _factors(fit) else str(fit.df)
 
 
 def _factors(fit):
-    """Return a note that several columns form one feature, or an empty text."""
     return " (a factor is one)" if len(fit.axis_names) < len(fit.design.names) else ""
 
 
@@ -85,12 +83,10 @@ def sampled(fit):
 
 
 def _has_clusters(fit):
-    """Return whether the feature sets have clusters: there is no response."""
     return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
 
 
 def _header(fit):
-    """Return the pairs of name and value above the tables of summary()."""
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
         ("Response", "none" if d.response is None else phrases.modelled(fit)),
@@ -139,7 +135,6 @@ def compared(fit):
 
 
 def _screened(fit):
-    """Return whether fewer feature sets were compared than are possible."""
     return fit.log["compared"] < fit.log["possible"]
 
 
@@ -184,7 +179,6 @@ def _column_note(fit):
 
 
 def _judged_rows(fit):
-    """Return whether errors are leave-one-out or of training rows, as text."""
     own = fit.estimates.local_learners or fit.estimates.task == CLUSTERS
     return "training rows" if own else "leave-one-out"
 
@@ -200,7 +194,6 @@ def _error_note(fit):
 
 
 def _clusters(fit):
-    """Return the table of clusters."""
     frame = fit.clusters().set_index("cluster").rename_axis(None)
     table = frame[["n", "distortion"]].set_axis(["Rows", "Distortion"], axis=1)
     table = table.join(frame[frame.columns[4:]])
@@ -209,7 +202,6 @@ def _clusters(fit):
 
 
 def _notes(fit):
-    """Return the notes below the tables of summary()."""
     log, s = fit.log, fit.settings
     if voting(fit):
         notes = (*_voting_notes(fit), *phrases.choice(fit), *_error_notes(fit))
@@ -310,26 +302,22 @@ def _blind_note(fit):
 
 
 def _dimensions(fit):
-    """Return the number of features per feature set, or its range, as text."""
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
 
 
 def _learner(fit):
-    """Return the name of what predicts: neighbours, k-means or a user's estimator."""
     if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
         return "k-means"
     return describe(fit.settings.learner)
 
 
 def _number_from(fit):
-    """Return how the number of clusters in a feature set was chosen, as text."""
     return "given" if fit.settings.n_clusters else "by prediction strength"
 
 
 def _lambda_chosen_by(fit):
-    """Return how lambda was chosen, as text."""
     if fit.arguments["lambda_"] is None:
         return " (default)" if fit.estimates.task == CLUSTERS else " (by itself)"
     return phrases.by_cross_validation(fit, "lambda_")
@@ -363,7 +351,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures for a report page: shares of the feature sets, and rows if data are given."""
+    """Return pictures of a report page: shares of the feature sets, and scatter plots of data."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )
@@ -389,7 +377,7 @@ def pictures(fit, data):
 
 
 def _in_level_order(rows, name):
-    """Return the rows sorted by a category, whose order is that of the names on an axis."""
+    """Return the rows, sorted by the levels of a category so that a chart shows levels in order."""
     if pd.api.types.is_numeric_dtype(rows[name]):
         return rows
     declared = isinstance(rows[name].dtype, pd.CategoricalDtype)
@@ -397,7 +385,7 @@ def _in_level_order(rows, name):
 
 
 def _columns(fit):
-    """Return a dict from features that are levels of a category to their columns of the data."""
+    """Return a dict feature -> column of the data, for features that are levels of a category."""
     d = fit.design
     parts = {name: d.terms[t] for name, t in zip(d.names, d.term_of, strict=True)}
     columns = {name: column_with_levels(part[0]) for name, part in parts.items() if len(part) == 1}

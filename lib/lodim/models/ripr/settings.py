@@ -12,7 +12,6 @@ ASSIGNMENT, VOTE = "assignment", "vote"  # methods: one view per row, or all vie
 
 
 def _refused(learner):
-    """Raise a StoreError if there is an estimator, which cannot be saved."""
     if learner is not None:
         raise StoreError(
             f"a fit with learner={learner!r} cannot be saved, as files contain no code: fit "
@@ -75,7 +74,6 @@ class Settings:
 
 
 def _check_learner(learner):
-    """Raise an ArgumentError unless a user's estimator has fit() and predict()."""
     missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
     if isinstance(learner, type):
         raise ArgumentError(

@@ -58,7 +58,7 @@ def features(view):
 
 
 def by_content(X):
-    """Return an order of the features by their values, (p,), for any order of rows and columns."""
+    """Return an order of the features that depends only on their values, (p,)."""
     total = _coarse(np.sort(np.nan_to_num(X), axis=1).sum(axis=1))
     keys = []
     for x in _coarse(X.T):
@@ -68,13 +68,15 @@ def by_content(X):
 
 
 def _coarse(x):
-    """Return values without their last digits, which may depend on the order of the rows."""
+    """Return values rounded to 24 binary digits: the last ones may depend on the order of rows."""
     digits, power = np.frexp(x)
     return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows of X by their values, (n,); `first` (n,) is compared first."""
+    """Return an order of the rows of X that depends only on their values, (n,).
+
+    first : (n,) values that are compared first"""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
@@ -110,10 +112,10 @@ def _originals(X):
 
 
 def _exclusive_levels(X):
-    """Find pairs of two-valued features that never both have the upper value in a row of X.
+    """Find pairs of two-valued features of which at most one has the upper value in each row.
 
-    Levels of one factor are such features. Returns `place` (p + 1,) and a bool table: the pair of
-    features a, b is table[place[a], place[b]]. The last place is that of padding (-1)."""
+    Levels of one factor are such pairs. Returns `place` (p + 1,) and a bool table: features a and b
+    are a pair if table[place[a], place[b]]. The last place is that of padding (-1)."""
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
@@ -227,7 +229,6 @@ class Axes:
 
 
 def _is_factor(term):
-    """Return whether a term of the formula is a single factor, coded by its levels."""
     return len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
 
 

@@ -76,7 +76,7 @@ class Voters:
 
     @property
     def goal(self):
-        """Targets of the loss: for classes smoothed, so that no target is exactly 0 or 1."""
+        """Targets of the loss; class indicators are smoothed, so that none is exactly 0 or 1."""
         if not self.classes:
             return self.target
         return smoothed_targets(self.target.argmax(axis=1), self.target.shape[1])
@@ -168,7 +168,9 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes (numbers or whole factors) that vary in the first sample where any varies."""
+    """Return the axes (numbers or whole factors) that are not constant in a sample of the rows.
+
+    This is the first of the samples in which any axis varies."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -193,7 +195,6 @@ def _tried(n):
 
 
 def _increasing(view):
-    """Return a view (set of axis positions) in increasing order, padded with -1."""
     return np.array([*sorted(view[view >= 0]), *view[view < 0]], np.int64)
 
 
@@ -239,10 +240,10 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor t of the evidence and its loss, for V further feature sets, (V,) each.
+    """Return the best factor of the evidence, and its loss, for each further feature set, (V,).
 
-    Linear predictors are prior + t (total + new[j]): total (n, C) is the evidence so far, new (V,
-    n, C) that of each further feature set."""
+    The factor t of set j minimizes the loss of prior + t (total + new[j]): total (n, C) is the
+    evidence of the selected feature sets, new (V, n, C) that of each further set."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)

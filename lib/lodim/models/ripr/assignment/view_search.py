@@ -117,7 +117,7 @@ class ViewSearch:
 
     @property
     def n_possible(self):
-        """Number of possible views (feature sets that vary); fewer may be compared."""
+        """Number of possible views (sets of non-constant features); fewer may be compared."""
         views, complete = self._enumerated
         return len(views) if complete else count(int(self.varies.sum()), *self.dims)
 
@@ -148,7 +148,7 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return the losses of the used rows in the views (feature sets), (m, d*)."""
+        """Return the losses of the used rows in all views (feature sets), with k neighbours."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
@@ -165,10 +165,11 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected feature sets (columns of L), and their shares in each row (Mixture).
+        """Select feature sets under the user's constraints on the shares of the sets in each row.
 
-        The assignment satisfies the user's constraints. L (m, d*) are losses of m rows in d* sets.
-        The penalty is that of `recovery`, the result without constraints."""
+        Returns positions of the selected columns of L, and a Mixture with the shares.
+        L (m, d*) : losses of m rows in d* feature sets
+        recovery : result without constraints, whose penalty is used"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -201,13 +202,13 @@ class ViewSearch:
 
 
 def most_neighbours(batch):
-    """Return the largest possible number of neighbours of a row, at least one."""
+    """Return the largest number of neighbours that a row of coded data (batch) can have."""
     known = np.ones(batch.n) if batch.y is None else np.isfinite(batch.y)
     return max(1, int(known[batch.positive_weight].sum()) - 1)
 
 
 def flat_features(batch):
-    """Return positions of features whose standard deviation is determined by a few outliers."""
+    """Return the positions of features whose standard deviation is due to a few outliers."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)[batch.positive_weight]
     out = []
     for f, x in enumerate(X.T):
@@ -219,13 +220,12 @@ def flat_features(batch):
 
 
 def _positions(views, on):
-    """Replace each entry i of the views (feature sets) by on[i]; sort each view, -1 last."""
+    """Convert views with positions among the features `on` to positions among all features."""
     out = np.sort(np.where(views >= 0, on[views], on.max() + 1), axis=1)
     return np.where(out > on.max(), -1, out)
 
 
 def _varies(X):
-    """Return which features have at least two values, (p,)."""
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = (np.where(np.isnan(X), end, X) for end in (np.inf, -np.inf))
