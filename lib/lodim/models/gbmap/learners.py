@@ -1,4 +1,4 @@
-"""Weak learners and effects (averaged slopes), the estimates of gbmap."""
+"""Weak learners of a gbmap fit, and effects: the slopes of its features, averaged over rows."""
 
 from dataclasses import replace
 
@@ -47,14 +47,17 @@ REFIT_LOG = {  # fields of the log of a joint fit
 
 @forms.record
 class WeakLearners:
-    """M weak learners f_j(x) = scale (a_j + b_j g(w_j'x~)) of standardized features, x~ = (1, x).
+    """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
-    theta (M, 2 + p) is (a, intercept, w); sign (M,) is b. target is the linear predictor (class) to
-    which a learner is added, stage its boosting step from 1, scale the standard deviation of a
-    numeric response (else 1). All T linear predictors of ordered classes are the learners' sum plus
-    the sum of shift (M, T); otherwise T = 0. Argument `tiles`: features (n_tiles, p, 64) in blocks
-    of 64 rows.
-    """
+    theta : (M, 2 + p) parameters a, intercept and w, for standardized features x
+    sign : (M,) signs b, 1 or -1
+    target : (M,) class (linear predictor) to which each learner is added
+    stage : (M,) boosting step of each learner, from 1
+    scale : standard deviation of a numeric response, otherwise 1
+    shift : (M, T) terms whose sums over learners separate the T linear predictors of ordered
+        classes; otherwise T = 0
+
+    Arguments `tiles` of methods are features (n_tiles, p, 64) in blocks of 64 rows."""
 
     theta: np.ndarray = forms.real("M", "2 + p")
     sign: np.ndarray = forms.real("M", least=-1, most=1)
@@ -68,7 +71,6 @@ class WeakLearners:
 
     @classmethod
     def concatenate(cls, parts):
-        """Join several WeakLearners of one fit into one."""
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in BY_LEARNER}
         return replace(parts[0], **arrays)
 
@@ -86,51 +88,50 @@ class WeakLearners:
         return self.theta[:, 2:]
 
     def select(self, keep):
-        """Return the learners for which keep (M,) is True."""
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def score(self, tiles, n, threads=1, engine="cpu"):
-        """Return the K linear predictors, (n, K), without the offset (Eq. 1)."""
+        """Return the K linear predictors of n rows, (n, K), without the offset."""
         total = self.sums(tiles, n, threads, engine)
         return total + self.shift.sum(axis=0) if self.shift.shape[1] else total
 
     def sums(self, tiles, n, threads=1, engine="cpu"):
-        """Return the sums of the learners of each class, (n, F); F is 1 for ordered classes."""
+        """Return the sum of each class's learners at n rows, (n, K); (n, 1) for ordered classes."""
         return self._in_chunks(tiles, n, self.target, self.n_scores, threads, engine)
 
     def embedding(self, tiles, n, threads=1, engine="cpu"):
-        """Return the learners' values f_j(x) for each row, (n, M) (Eq. 5)."""
+        """Return the learners' values at n rows, (n, M)."""
         return self._in_chunks(tiles, n, np.arange(len(self)), len(self), threads, engine)
 
     def slopes(self, tiles, n, threads=1):
-        """Return slopes scale b_j g'(z_j), z_j = intercept_j + w_j'x, for each row, (n, M)."""
+        """Return the derivatives of the learners by their projections w'x, (n, M)."""
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether intercept_j + w_j'x > 0, (n, M) bool, given the learners' slopes."""
+        """Return whether a row is on the rising side of a learner's bend, (n, M), from `slopes`."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return K arrays (n, p), gradients of linear predictors, from learners' slopes (n, M)."""
+        """Return a list: the gradient (n, p) of each linear predictor at n rows, from `slopes`."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
     def projections(self, tiles, n):
-        """Return the projections intercept_j + w_j'x for each row and learner, (n, M)."""
+        """Return the projections intercept_j + w_j'x of n rows, (n, M)."""
         E = replace(self, activation=IDENTITY, scale=1.0).embedding(tiles, n)
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add learners' values (or derivatives) to columns `into` of out (n_tiles, width, 64).
+        """Add the values (or derivatives) of learner j, divided by `scale`, to out[:, into[j]].
 
-        out is divided by `scale`. `runs`, ranges (lo, hi) of blocks of rows, limits the rows.
-        """
+        out (n_tiles, width, 64) is in blocks of 64 rows, as `tiles`. `runs` lists ranges (lo, hi)
+        of blocks to which this is limited."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return an array (n, width); column into[j] sums learner j, or its derivative."""
+        """Return the sums of the learners j with into[j] = k, (n, width), for each column k."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -147,12 +148,11 @@ class WeakLearners:
 
 @forms.record
 class Effects:
-    """Averages over the training rows, for standardized features; NaN in the fit of first(m).
+    """Slopes of a fit, averaged over the training rows, for standardized features.
 
-    mean, mean_abs : slope of each linear predictor (F; one for ordered classes) by each feature,
-        and absolute slope
-    active : share of rows with intercept_j + w_j'x > 0, for each learner j
-    """
+    mean, mean_abs : means of slope and absolute slope, for each linear predictor and feature (one
+        predictor for ordered classes); NaN in a fit of the first boosts
+    active : share of rows on the rising side of each learner's bend"""
 
     mean: np.ndarray = forms.real("functions", "p", nan=True)
     mean_abs: np.ndarray = forms.real("functions", "p", nan=True)
@@ -160,7 +160,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Compute the weighted averages over the rows of a batch."""
+        """Compute the averages over the rows of a batch, with their weights."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
         remote, find = isinstance(X, WorkerTiles), effect_sums
@@ -182,14 +182,13 @@ class Effects:
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, if X is stored on the workers of a cluster."""
+    """Return row weights that sum to one, as an array on the workers of a cluster that hold X."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
 
 
 def divided(v, by):
-    """Return v / by; a named function, so that workers of a cluster can run it."""
     return v / by
 
 
@@ -198,11 +197,10 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows, from which `Effects` are averaged.
+    """Return three weighted sums over rows, from which Effects are made.
 
-    They are of M learners' slopes, of rows where a learner is active (M,), and of absolute
-    gradients (K, p).
-    """
+    They are the sums of M slopes (M,), of the rows on the rising side of each learner's bend (M,),
+    and of absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -216,7 +214,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def effect_sums_of_many(learners, tiles, weight):
-    """Return the sums of `effect_sums` by a compiled loop, which is faster for many rows."""
+    """Return the results of `effect_sums` by a compiled loop, which is faster for many rows."""
     M, K, p = len(learners), learners.n_scores, tiles.shape[1]
     shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
     rows = pad(weight, len(tiles)), *shape
@@ -225,20 +223,18 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their X) in chunks that bound temporary memory.
+    """Yield pairs (slice of rows, their features) of limited size.
 
-    width is the number of temporary columns per row.
-    """
+    `width` is the number of temporary columns per row that the caller needs."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Return the K linear predictors as symbolic expressions, for export to other languages.
+    """Return the linear predictors as symbolic expressions, for export to other languages.
 
-    features and offset are expressions; features are standardized.
-    """
+    `features` (standardized) and `offset` are expressions."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

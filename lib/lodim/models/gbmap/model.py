@@ -56,7 +56,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; fill in `monotone` (a sign per column) and m."""
+        """Return the checked problem; `monotone` becomes a sign per column, and m a number."""
         problem = super().validate(problem)
         if problem.family.shared_slopes:
             problem = _on_cpu(problem)
@@ -74,11 +74,10 @@ class Gbmap(Model):
         return not settings.joint
 
     def fit(self, problem):
-        """Return the fit to a problem (data and settings).
+        """Return the fit to the problem's data.
 
         Cross-validation chooses `m`, `lambda_` and `refit` unless the user gave both `m` and
-        `lambda_`.
-        """
+        `lambda_`."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -97,10 +96,9 @@ MODEL = Gbmap()
 
 
 def _on_cpu(problem):
-    """Return the problem with engine="cpu" instead of "auto"; raise if it asks for other engines.
+    """Return the problem with engine="cpu"; raise if the user asked for a GPU or a cluster.
 
-    Thresholds between ordered classes are only estimated where the linear predictors are in memory.
-    """
+    Thresholds between ordered classes can only be estimated if linear predictors are in memory."""
     given = {"engine='cuda'": problem.settings.engine == "cuda"}
     given["client="] = isinstance(problem.batch.X, WorkerTiles)
     for name in [name for name, used in given.items() if used]:
@@ -111,9 +109,8 @@ def _on_cpu(problem):
 def _choose(problem):
     """Choose m, lambda_ and refit by held-out deviance; return problem, table of results and gain.
 
-    The problem has the chosen settings. The gain is the relative decrease of held-out deviance by
-    fitting all learners jointly instead of one by one; NaN if only one way was tried.
-    """
+    The gain is the relative decrease of held-out deviance by a joint fit, compared with boosting
+    alone; NaN if only one of them was tried."""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
@@ -130,9 +127,8 @@ def _choose(problem):
 def _search(problem, near):
     """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
 
-    Penalties close to `near` are tried first (None: those in the middle of the grid). More are
-    tried as long as the best penalty is the smallest or largest.
-    """
+    Penalties next to `near` are tried first (by default those in the middle of the grid), further
+    ones as long as the best penalty is the smallest or largest."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

@@ -115,11 +115,12 @@ def drift(
 ) -> pd.Series:
     """Return a drift indicator of each row: large values where the fit extrapolates.
 
-    "difference" is |f(x) - mean response of the k nearest training rows|; for classes the mean of
-    their f(x_i), and the largest difference over the classes. Far away, f grows linearly while the
-    neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean distance to
-    the k rows in the embedding (Eq. 7); it finds rows of high loss about as well. f is the linear
-    predictor. The offset is left out of f and y, and each training row counts once.
+    "difference" is |f(x) - mean response of the k nearest training rows|, f being the linear
+    predictor. For classes, the mean of f over these rows replaces the mean response, and the
+    largest difference over the classes counts. Far away, f grows linearly while the neighbours'
+    mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean distance to the k rows in
+    the embedding (Eq. 7); it finds rows of high loss about as well. Offsets are left out, and each
+    training row counts once.
 
     Parameters
     ----------

@@ -16,12 +16,12 @@ SHARED = 2**16  # size of X from which one thread per learner pays
 
 
 class BoostObjective:
-    """Penalized mean loss (Eq. 3 of Patron et al. 2024) of q new learners, in shared passes over X.
+    """Penalized mean loss of q new learners as a function of their parameters theta (q, d).
 
-    X (n_tiles, p, 64), y, score and weight (n_tiles, 64) are blocks of 64 rows; score is the sum of
-    the earlier learners, weights sum to one. sign (q,) is b; penalty is an ElasticNet over theta =
-    (a, intercept, w). `runs` lists ranges (lo, hi) of blocks of rows in use; None for all.
-    """
+    This is Eq. 3 of Patron et al. (2024); passes over the rows are shared. theta has columns a,
+    intercept and w; sign (q,) is b. X (n_tiles, p, 64), y, score and weight (n_tiles, 64) are in
+    blocks of 64 rows; score is the sum of earlier learners. `runs` lists ranges (lo, hi) of blocks
+    in use; None for all."""
 
     scaled = False
 
@@ -44,7 +44,7 @@ class BoostObjective:
         return value, gradient
 
     def null_value(self, theta):
-        """Return the loss of a learner theta (1, d) with w = 0, without reading features."""
+        """Return the loss of a learner theta (1, d) whose weights are zero; reads no features."""
         if not on_host(self._X):
             return self(theta, np.arange(1))[0][0]
         without = np.empty((len(self._X), 0, TILE), self._X.dtype)
@@ -52,10 +52,10 @@ class BoostObjective:
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """Run L-BFGS from theta (q, d) in one compiled loop, for few rows; return the minima.
+        """Minimize by L-BFGS from theta (q, d) in a compiled loop, for few rows; return minima.
 
-        factor are Cholesky factors of Hessians that precondition, unit (d,) sizes of parameters.
-        """
+        `factor` holds Cholesky factors of Hessians for preconditioning, unit (d,) typical sizes of
+        the parameters."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -69,11 +69,9 @@ class BoostObjective:
         return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta, convex=True):
-        """Return the Hessians (q, d, d) of q learners at theta (q, d).
+        """Return the Hessians (q, d, d) of q learners at theta (q, d); X must not be on a GPU.
 
-        If `convex`, return positive semidefinite matrices close to the Hessians. Features must not
-        be on a GPU.
-        """
+        If `convex`, return positive semidefinite matrices close to the Hessians."""
         q, d = theta.shape
 
         def lower(i):
@@ -88,7 +86,7 @@ class BoostObjective:
         return H
 
     def _shared(self, work, q):
-        """Apply work(slice) to slices of q learners in threads; return the results in order."""
+        """Call work(slice) for slices of the q learners in threads; return the results in order."""
         threads, parts = self._how["threads"] if self._X.size >= SHARED else 1, {}
 
         def part(lo, hi):
@@ -99,7 +97,7 @@ class BoostObjective:
 
 
 class OneLearner:
-    """BoostObjective of one learner as a function of its parameters theta (d,), for `polish`."""
+    """Objective of a single learner, as a function of its parameters (d,)."""
 
     def __init__(self, objective):
         self._objective, self.precision = objective, objective.precision
@@ -109,20 +107,19 @@ class OneLearner:
         return value[0], gradient[0]
 
     def hessian(self, theta, convex):
-        """Return the Hessian (d, d) at theta (d,); if `convex`, a similar semidefinite one."""
+        """Return the Hessian (d, d) at theta (d,), or a similar semidefinite matrix if `convex`."""
         return self._objective.hessian(theta[None], convex)[0]
 
 
 def precision_of(dtype):
-    """Return the relative rounding error of a loss computed from features of a dtype."""
+    """Return the relative rounding error of a loss that is computed from features of a dtype."""
     return 4.0 * float(np.finfo(dtype).eps)
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty of theta = (a, intercept, w) as a mean over p features.
+    """Return the elastic net of a learner's parameters, averaged over the p features that vary.
 
-    p counts features that vary; width is the length of w.
-    """
+    `width` is the number of weights."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -131,17 +128,16 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function from signs b (q,) of new learners to their BoostObjective on `rows`.
+    """Return a function that makes the BoostObjective of new learners from their signs (q,).
 
-    `rows` are X, response, sum of the earlier learners and weight, in blocks of 64 rows.
-    """
+    `rows` are X, response, sum of earlier learners and weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners that add nothing: w = 0 and a = -b g(0)."""
+    """Return parameters (q, d) of learners with signs `sign` (q,) that are zero for all rows."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta
@@ -149,9 +145,8 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return first and second derivatives of the rows' weighted losses by `score`, (n,) each.
+    """Return first and second derivatives, (n,) each, of the rows' losses by the linear predictor.
 
-    score is the linear predictor. Second derivatives have a positive lower bound.
-    """
+    `score` is the linear predictor. Second derivatives have a positive lower bound."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

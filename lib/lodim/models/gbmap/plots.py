@@ -44,7 +44,7 @@ def effects(fit, ax, *, top=15):
 
 
 def local(fit, ax, *, data, row=0, top=15):
-    """Draw the slopes of f at row number `row` of data, per standard deviation of each feature."""
+    """Draw the slope of each feature at row number `row` of data, per standard deviation."""
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_functions)
@@ -66,7 +66,7 @@ def local(fit, ax, *, data, row=0, top=15):
 
 
 def embedding(fit, ax, *, data=None):
-    """Draw two principal components of the learners' values; colours show the response."""
+    """Draw the rows by two principal components of the learners' values, coloured by response."""
     if data is None:
         reference = fit._reference_rows()
         E, y = reference.embedding, reference.y

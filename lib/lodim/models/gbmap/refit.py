@@ -1,4 +1,4 @@
-"""Joint fit: optimize all learners of a boosted fit together by L-BFGS."""
+"""Joint fit: after boosting, optimize all learners together by L-BFGS."""
 
 from dataclasses import replace
 from functools import partial
@@ -23,11 +23,10 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Loss of the sum of M learners plus penalties, as a function of all parameters (M (2 + p),).
+    """Penalized mean loss of the sum of M learners, as a function of all their parameters.
 
-    This is Eq. 3 of Patron et al. (2024) for all learners at once. `state` holds the training rows
-    before the first boost; `learners` gives signs b and beta; ridge (2 + p,) penalizes theta^2.
-    """
+    `state` holds the training rows before the first boost; `learners` gives signs and sharpness;
+    ridge (2 + p,) penalizes the squares of each learner's parameters."""
 
     scaled = False
 
@@ -60,10 +59,9 @@ class JointObjective:
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Yield learners, log and predictions after each boost, or once after a joint fit.
 
-    With refit="joint", m boosts are followed by one optimization of all learners, recorded in
-    log["refit"]. Predictions are linear predictors (n, K) of the rows `eval_batch`, None without
-    it. Learners of `warm_start` are extra starting points.
-    """
+    With refit="joint", m boosts are followed by one optimization of all learners; log["refit"] has
+    its results. Predictions are linear predictors (n, K) of the rows `eval_batch`, or None. The
+    learners of `warm_start` are additional starting points."""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
     )
@@ -80,17 +78,16 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Join the (learners, log) pairs of several boosts into one; a joint fit has one already."""
+    """Join pairs (learners, log) of successive boosts into one pair."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
 def joint_refit(batch, family, settings, learners, log):
-    """Optimize all (a_j, w_j) together with signs b_j fixed; return learners and log.
+    """Optimize all learners together, with fixed signs, from `learners`; return learners and log.
 
-    Minimizes the mean loss plus all penalties, starting from `learners`. Only the sum of the
-    constants a_j is determined. So they are shifted until all learners of a class but its first
-    have mean 0 over the rows. log["refit"] gets the optimizer's results.
-    """
+    The data only determine the sum of the learners' constants. So constants are shifted until all
+    learners of a class but its first have mean 0 over the rows. log["refit"] has the optimizer's
+    results."""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -137,11 +134,10 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit of `fit` with the row weights of `problem`; return learners and log.
+    """Repeat the joint fit of `fit` with other row weights, those of `problem`, for the bootstrap.
 
-    Starts from the learners of `fit`, so that bootstrap fits are fast. None if `fit` is not a joint
-    fit.
-    """
+    Returns learners and log, or None if `fit` is not a joint fit. The search starts from the
+    learners of `fit`."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
@@ -150,9 +146,8 @@ def reweigh(problem, fit):
 def _centred(learners, first, batch, threads):
     """Return learners with shifted constants: all but the first of each class have mean 0.
 
-    `first` (K,) are the positions of the classes' first learners. For several classes the mean of
-    all linear predictors becomes 0 too, which does not change the softmax.
-    """
+    first (K,) are the positions of the classes' first learners. With several classes, the mean of
+    all linear predictors becomes 0 too, which does not change the probabilities."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

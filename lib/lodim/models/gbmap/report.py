@@ -39,10 +39,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows: learners, effects of features, optimizer results.
-
-    `full` lists all learners and features, not only the first ones.
-    """
+    """Return the Report that fit.summary() shows; `full` lists all learners and features."""
     known = not np.isnan(fit.effects.mean).all()
     tables = (_learners(fit), _effects(fit, full)) if known else (_learners(fit),)
     title = "Gradient Boosting Mapping Results"
@@ -177,12 +174,11 @@ def _notes(fit):
 
 
 def _optimizer(fit):
-    """Return the name of the optimizer that fitted the learners, followed by a comma."""
     return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 
 def _boosts(fit, some):
-    """Return the numbers of the boosts of the learners `some` (M,) bool, as text, per class."""
+    """Return the boosting steps of some learners, marked by `some` (M,) bool, as text."""
     learners = fit.learners()[some]
     if "level" not in learners:
         return ranges(learners["boost"])

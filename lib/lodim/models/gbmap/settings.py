@@ -32,7 +32,7 @@ WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
 def is_wide(n, p):
-    """Return whether n rows and p columns are too many for accurate fits in cross-validation."""
+    """Return whether cross-validation needs cheaper fits, because n and p are both large."""
     return min(n, p) >= WIDE
 
 
@@ -40,9 +40,8 @@ def is_wide(n, p):
 class Settings:
     """Settings of a gbmap fit, as explained in the help of `gbmap`.
 
-    m, lambda_ and refit are None until chosen. monotone is first the dict of the call, then a tuple
-    per column: 1 increasing, -1 decreasing, 0 free.
-    """
+    m, lambda_ and refit are None until chosen. monotone is first a dict, as in the call, then a
+    tuple with a sign per column: 1 increasing, -1 decreasing, 0 free."""
 
     m: int | None
     lambda_: float | None
@@ -104,12 +103,10 @@ class Settings:
 
     @property
     def n_threads(self):
-        """Number of threads; all available threads by default."""
         return self.threads or available_threads()
 
     @property
     def softplus(self):
-        """Whether the activation is the softplus."""
         return self.activation == "softplus"
 
     @property
@@ -124,20 +121,19 @@ class Settings:
 
     @property
     def low_precision(self):
-        """Whether boosts stop once about three digits of a learner are accurate, as in folds."""
+        """Whether three correct digits of a learner suffice, as in fits for cross-validation."""
         return self.ftol is not None and self.ftol >= 1e-6
 
     @property
     def shape(self):
-        """Sharpness beta and the code of the activation, a pair for the compiled kernels."""
+        """Sharpness of the bends and code of the activation, for the compiled kernels."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return cheaper settings for fits to folds, with n rows and p columns.
+        """Return settings for cheaper fits in cross-validation, to n rows and p columns.
 
-        They have one starting point and, for many columns, looser tolerances. Held-out losses
-        hardly change.
-        """
+        Fits have one starting point and, if n and p are large, looser tolerances. Held-out losses
+        hardly change."""
         if not self.softplus:
             return self
         if self.joint:
@@ -150,18 +146,16 @@ class Settings:
     def stop_at_noise(self, exact):
         """Return whether a boost stops once further gains are below the noise of the data.
 
-        This needs many rows (not `exact`), the softplus, and no given tolerances, L1 penalty or
-        monotone effects.
-        """
+        This is so with many rows (not `exact`) and the softplus, unless tolerances, an L1 penalty
+        or monotone effects are given."""
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
         """Return the optimizer's tolerances tol and ftol, given or by default, as a dict.
 
-        Defaults for few rows (`exact`) are strict, so that rounding errors in one boost do not
-        change the next.
-        """
+        For few rows (`exact`) they are strict, so that rounding errors in one boost do not change
+        the next."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
@@ -172,11 +166,10 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes over all rows of a fit to n rows.
+    """Estimate the memory and the number of passes over all rows that a fit to n rows needs.
 
     A learner takes 4 to 14 passes (measured). If m is not given, a class has 1 to `max_stages`
-    learners.
-    """
+    learners."""
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number

@@ -1,8 +1,7 @@
 """Starting points of a boost: hinges max(u'x - knot, 0) that lower the loss most.
 
-They do not depend on the order of rows or columns and are rounded, so that rounding errors do not
-change them.
-"""
+They are rounded and do not depend on the order of rows or columns, so that rounding errors do not
+change them."""
 
 from dataclasses import dataclass, replace
 
@@ -36,11 +35,10 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Best starting learner for each of q signs b: theta (q, d), and its loss `value` (q,).
+    """Best starting learner for each of q signs: parameters theta (q, d) and losses value (q,).
 
-    value may be on a sample of rows. n_eval counts passes over all rows; null_value is the loss of
-    all rows without a learner, None if unknown.
-    """
+    The losses may be those of a sample of rows. n_eval counts passes over all rows; null_value is
+    the loss of all rows without the learner, None if unknown."""
 
     sign: np.ndarray
     theta: np.ndarray
@@ -50,10 +48,10 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners by L-BFGS from theta (q, d); `how` are stopping limits.
+    """Minimize the loss of q learners by L-BFGS from theta (q, d); return the minima.
 
-    Parameters are divided by the sizes state.unit, and bounded if effects must be monotone.
-    """
+    Parameters are divided by their typical sizes, state.unit, and bounded if effects must be
+    monotone. `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -65,11 +63,10 @@ def minimize(objective, theta, state, **how):
 
 
 def minimize_bounded(objective, theta, ways, **stop):
-    """Minimize an objective over each row of theta (q, d), with required signs of parameters.
+    """Minimize an objective from each row of theta (q, d), under constraints on signs.
 
-    ways[c] (d,) is 1, -1 or 0 per parameter of row c: nonnegative, nonpositive or free. `stop` are
-    stopping limits.
-    """
+    ways[c] (d,) is 1, -1 or 0 for each parameter of row c: nonnegative, nonpositive or free. `stop`
+    are stopping limits such as max_iter."""
     ends = [_minimize_row(objective, theta, c, way, **stop) for c, way in enumerate(ways)]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
@@ -89,19 +86,18 @@ def _minimize_row(objective, theta, c, way, **stop):
 
 
 def weight_signs(sign, monotone):
-    """Return the required signs (d,) of the parameters of learners with signs b, as a list.
+    """Return the signs (d,) that the parameters of each learner must have, as a list.
 
-    Since g is increasing, f is monotone in x_k if b_j w_jk has the same sign for all learners j.
-    monotone (p,) is 1, -1 or 0 per feature: increasing, decreasing or free.
-    """
+    `sign` has the signs b of the learners. monotone (p,) is 1, -1 or 0 per feature: increasing,
+    decreasing or free. The fit is monotone in a feature if b times its weight has the same sign in
+    all learners."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def rounded(theta, unit):
-    """Round learners theta (r, 2 + p) to few digits, relative to the sizes `unit` (2 + p,).
+    """Round learners theta (r, 2 + p) to few digits, relative to typical sizes `unit` (2 + p,).
 
-    Otherwise rounding errors in a starting point could lead L-BFGS to another minimum.
-    """
+    Otherwise rounding errors in a starting point could lead L-BFGS to another minimum."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT) - BITS)[:, None]
@@ -109,11 +105,10 @@ def rounded(theta, unit):
 
 
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Minimize the loss of starting learners on a row sample (all rows if few).
+    """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
 
-    Returns the Start with the best one of each sign b. `near` and `near_sign` are learners of a fit
-    with another penalty, further starting points.
-    """
+    `stop` are stopping limits. `near` and `near_sign` are parameters and signs of learners of a fit
+    with another penalty, used as further starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -130,12 +125,11 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """Minimize the loss over w = V u for a few directions V, which needs cheap passes over X V.
+    """Fit starting learners for class k with weights w = V u, V a few directions; return a Start.
 
-    V are directions in which the loss has a slope, and the w of `near` (learners of a fit with
-    another penalty) and `other_sign` (a learner of the previous boost). Returns the Start with the
-    best learner of each sign b; None if the loss has no slope.
-    """
+    Passes over X V are cheap. V are directions in which the loss changes, and the weights of `near`
+    (learners of a fit with another penalty, with signs `near_sign`) and of `other_sign` (the
+    learner of the other sign of the previous boost). None if the loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -173,17 +167,16 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start with the lowest loss for each sign b among the minima `end`."""
+    """Return the Start with the lowest minimum in `end` for each sign."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(slope) X v; slope is each row's loss derivative.
+    """Return the function v -> X' diag(slope) X v, with the loss derivative of each row as slope.
 
-    Along the eigenvectors of this matrix the loss bends most, so hinges may help there.
-    """
+    The loss changes most nonlinearly along the eigenvectors of this matrix, so hinges may help."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
@@ -201,7 +194,7 @@ def _slope_weighted_gram(state, X, y, score, weight):
 
 
 def _extended(V, w):
-    """Return the orthonormal basis V (p, r), extended to span the rows of w (k, p) too."""
+    """Return an orthonormal basis that spans the columns of V (p, r) and the rows of w (k, p)."""
     for direction in w:
         size = np.linalg.norm(direction)
         for _ in range(2):
@@ -212,7 +205,7 @@ def _extended(V, w):
 
 
 def _projected(X, V, threads):
-    """Return X V, in blocks of 64 rows, for directions V (p, r) and the precision of X."""
+    """Return the projections X V of all rows on directions V (p, r), in blocks of 64 rows."""
     r = V.shape[1]
     theta = np.hstack([np.zeros((r, 2)), V.T])
     rest = theta, np.ones(r), 1.0, IDENTITY, False, np.arange(r)
@@ -230,30 +223,30 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return the best starting learners of each sign, (2 n_starts, 2 + p), and signs b.
+    """Return the best starting learners (2 n_starts, 2 + p), columns a, intercept, w, and signs.
 
-    X (n, p) are centred rows; slope and curvature (n,) their loss derivatives; key (n,) numbers
-    computed from their content. Learners are (a, intercept, w). A hinge max(u'x - knot, 0), or u'x
-    if `hinges` is False, is rated by the loss that one Newton step for its coefficient and a
-    constant saves. b is the sign of this coefficient.
-    """
+    X (n, p) are centred rows; slope and curvature (n,) are derivatives of their losses; key (n,) is
+    a number computed from each row's content. A hinge max(u'x - knot, 0), or u'x if `hinges` is
+    False, is rated by the loss that a Newton step for its coefficient and a constant saves. The
+    sign is that of the coefficient."""
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting hinges along directions U (k, p) for rows X (n, p), and signs b."""
+    """Return the best starting hinges along directions U (k, p), as learners, and their signs.
+
+    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def krylov(product, first):
-    """Compute principal Hessian directions by Lanczos: V (p, r) orthonormal and V'HV (r, r).
+    """Return principal Hessian directions by Lanczos' method: V (p, r) orthonormal, and V'HV.
 
-    H = X' diag(slope) X is given by product(v) = H v, a pass over the rows; first (p,) is X' slope.
-    V spans `first`, along which the loss falls fastest, and approximately the directions in which
-    its slope changes most (Li 1992).
-    """
+    H = X' diag(slope) X, for rows X and their loss derivatives slope, is given as a function,
+    product(v) = H v; first (p,) is X' slope. V spans `first`, along which the loss falls fastest,
+    and approximately the directions in which its slope changes most (Li 1992)."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

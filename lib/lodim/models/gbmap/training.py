@@ -1,4 +1,4 @@
-"""Training rows during boosting: responses, weights, linear predictors, row samples."""
+"""Training rows during boosting: responses, weights, linear predictors, samples of rows."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,18 +20,17 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 
 @dataclass(frozen=True)
 class Rotation:
-    """Orthonormal basis V (p, r) of the row space of X, and X V in blocks of 64 rows.
+    """Orthonormal basis V (p, r) of the space of the rows, and X V in blocks of 64 rows.
 
-    With a ridge penalty the optimal w lie in this space. So wide data (p > n) are fitted as the
-    r <= n columns of X V.
-    """
+    With a ridge penalty the optimal weights are in this space. So wide data (p > n) are fitted as
+    the r <= n columns of X V."""
 
     basis: np.ndarray
     X: np.ndarray
 
     @classmethod
     def from_batch(cls, batch):
-        """Compute the Rotation from the eigenvectors of X X'; keep it with the batch for reuse."""
+        """Return the Rotation of the rows of a batch; it is computed once per batch."""
         return batch.once(cls, lambda: cls._of_rows(tiles.unpack(batch.X, batch.n), batch.X.dtype))
 
     @classmethod
@@ -43,17 +42,17 @@ class Rotation:
         return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
-        """Map rows (a, intercept, w) of theta to (a, intercept, V'w)."""
+        """Replace the weights w in rows (a, intercept, w) of theta by V'w."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Map rows (a, intercept, u) of theta to (a, intercept, V u)."""
+        """Replace the weights u in rows (a, intercept, u) of theta by V u."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
 @dataclass(frozen=True, eq=False)
 class StartRows:
-    """Rows from which starting learners are computed, the same rows for all penalties tried."""
+    """Rows from which starting learners are computed, the same rows for all penalties."""
 
     at: np.ndarray  # positions of the rows in `tiles`
     key: np.ndarray  # a number per row that depends only on the row's content
@@ -62,10 +61,10 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight, once per batch and seed.
+        """Return the rows chosen for a batch and seed; they have positive weight.
 
-        `sample` has positions of sampled rows and sample_X their features, both None for all rows.
-        """
+        `sample` has positions of sampled rows and sample_X their features; both are None for all
+        rows."""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -74,16 +73,14 @@ class StartRows:
 
     @cached_property
     def X(self):
-        """Features of the rows, (n, p)."""
         return np.ascontiguousarray(tiles.rows(self.tiles, self.at), np.float64)
 
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows of a fit and their linear predictors by the learners fitted so far.
+    """Training rows of a fit, and their linear predictors by the learners fitted so far.
 
-    Tiles are blocks of 64 rows. A numeric response and its predictors are divided by `scale`.
-    """
+    Tiles are blocks of 64 rows. A numeric response and its predictors are divided by `scale`."""
 
     family: Any
     settings: Settings
@@ -106,7 +103,7 @@ class BoostState:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the state of the training rows of a batch before any learner is fitted."""
+        """Return the state of a batch of training rows before any learner is fitted."""
         weight, base = batch.weight, batch.offsets(family.n_scores)
         null, y, scale = family.null_intercept(batch.y, weight, base), batch.y, 1.0
         if family.link == "identity":
@@ -141,17 +138,16 @@ class BoostState:
 
     @property
     def on_workers(self):
-        """Whether the rows are on the workers of a cluster."""
         return isinstance(self.device, WorkerRows)
 
     @property
     def exact(self):
-        """Whether rows are so few that starts use all of them and each learner converges fully."""
+        """Whether the rows are so few that starts use all of them, and fits converge fully."""
         return self.sample is None or len(self.sample) == len(self.y)
 
     @property
     def small_data(self):
-        """Whether learners are fitted by the compiled Newton's method, for few rows and columns."""
+        """Whether the compiled Newton's method fits the learners, as rows and columns are few."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         one_block = len(self.X) <= tiles.TILES_PER_BLOCK
@@ -159,7 +155,7 @@ class BoostState:
 
     @property
     def spanned(self):
-        """Whether starting learners are searched along a few directions, for many rows, columns."""
+        """Whether starting learners are searched in a few directions, as data are large."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         return not self.exact and smooth and p >= WIDE
@@ -211,18 +207,18 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return X as it is, and the other arrays of `rows(k)`, copied from a GPU to memory."""
+        """Return the arrays of `rows(k)`, all but X copied to memory if they are on a GPU."""
         if self.device is None or self.on_workers:
             return self.rows(k)
         y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
         return _as_tiles(self.X, y, score, self.weight)
 
     def beside(self, X, *columns):
-        """Return the arrays `columns` (n_tiles, 64), copied to a GPU if X is there."""
+        """Return arrays (n_tiles, 64), copied to the GPU if X is on a GPU."""
         return columns if on_host(X) else self.device.beside(*columns)
 
     def standard_error(self, k, learners):
-        """Estimate the standard error of the mean loss for class k after `learners` are added."""
+        """Return the standard error of the mean loss for class k after `learners` are added."""
         y, score, weight = self.sample_margin(k)
         X = self.X if self.sample is None else self.sample_X
         score = score + learners.embedding(X, len(y)).sum(axis=1) / self.scale
@@ -231,22 +227,23 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return X (n, p), first and second loss derivatives, and hashes of the rows for starts."""
+        """Return what starting learners are computed from: X, loss derivatives, keys of the rows.
+
+        X (n, p) are the rows of `starts`; first and second derivatives and keys are (n,) each."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return response and linear predictor k, (n,) each, for a slice of rows.
+        """Return the response and linear predictor of class k, (n,) each, for a slice of rows.
 
-        With several classes: response 0 or 1 and logit of class k against all other classes.
-        """
+        With several classes they are 1 or 0, and the logit of class k against all other classes."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
     def sample_margin(self, k):
-        """Return response, linear predictor k and weights of the sampled rows, or of all rows."""
+        """Return response, linear predictor of class k and weight of the sampled (or all) rows."""
         i = self.sample
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
@@ -264,10 +261,9 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values to the linear predictors; one value for all of them if classes are ordered.
+        """Add values to the linear predictors, the same to all of them if classes are ordered.
 
-        add_to : function that adds the values to its argument, an array (n_tiles, functions, 64)
-        """
+        add_to : function that adds the values to its argument, an array (n_tiles, functions, 64)"""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)
@@ -275,14 +271,14 @@ class BoostState:
             self.score[:] += out
 
     def move_boundaries(self):
-        """Minimize the deviance over constants of ordered classes' predictors; return changes."""
+        """Optimize the thresholds between ordered classes; return changes of linear predictors."""
         score = tiles.unpack(self.score, len(self.y))
         change = self.family.moved(self.y, self.weight, score)
         self.score[:] += change[:, None]
         return change
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, for the response not divided by scale."""
+        """Return the weighted mean deviance of the rows, in units of the original response."""
         unit = self.scale**self.family.degree
         if self.on_workers:
             return unit * float(self.device.deviance())
@@ -296,16 +292,15 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """Return X and the arrays `columns` (n,) in blocks of 64 rows, with the dtype of X."""
+    """Return X and the arrays `columns` (n,) packed like X, in blocks of 64 rows."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
 def _margin(family, y, score, k):
-    """Return response (0 or 1) and logit of class k against all others, (n,) each.
+    """Return response (1 or 0) and logit of class k against all other classes, (n,) each.
 
-    score (n, K) holds linear predictors; if K = 1, y and score are returned unchanged. Ordered
-    classes have one linear predictor, see `Ordinal.margin`.
-    """
+    score (n, K) are linear predictors. If K is 1, y and score are returned unchanged; for ordered
+    classes see `Ordinal.margin`."""
     if family.shared_slopes:
         return family.margin(y, score)
     if family.n_scores == 1:
@@ -314,18 +309,16 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Return sizes (2 + p,) of the parameters (a, intercept, w), powers of four, for L-BFGS.
+    """Return typical sizes (2 + p,) of a learner's parameters, as powers of four.
 
-    size (p,) are the columns' sizes; a weight is the smaller, the larger its column.
-    """
+    size (p,) are sizes of the columns: the larger a column, the smaller its weight."""
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions of a random sample of rows, and its X in blocks of 64 rows.
+    """Return positions of randomly sampled rows and their X in blocks of 64 rows.
 
-    (None, None) if rows are so few that all are used.
-    """
+    Both are None if rows are so few that all are used."""
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -334,10 +327,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners; return their positions, their keys, and a class order.
+    """Choose rows for starting learners; return positions, keys, and the order of classes.
 
-    Keys are hashes of the rows' content, so that results do not depend on the order of rows.
-    """
+    Keys are numbers computed from the rows' content, so that results do not depend on the order of
+    rows. Classes are fitted in an order that does not depend on their names."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
@@ -355,25 +348,23 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return the K classes ordered by the mean hash of their rows, not by their names.
+    """Return an order of the K classes that depends on their rows, not on their names.
 
-    code (n,) holds the rows' classes.
-    """
+    code (n,) holds the rows' classes."""
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
 
 def _scale(rest, weight):
-    """Return the standard deviation of `rest`, response minus null model; 1 if it is zero."""
+    """Return the standard deviation of `rest`, which has mean zero; 1 if it is zero."""
     variance = sum_rows(lambda i: dot(weight[i], rest[i] ** 2), len(rest))
     return float(np.sqrt(variance)) if variance > 0 else 1.0
 
 
 def _null_scores(offset, null, family):
-    """Return initial linear predictors (n_tiles, K, 64) in blocks of 64 rows.
+    """Return the linear predictors before boosting, (n_tiles, K, 64), in blocks of 64 rows.
 
-    They are offset (n, K) plus null model (K,); zero for a numeric response, which is centred.
-    """
+    They are offset (n, K) plus null model (K,); zero for a numeric response, which is centred."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -17,9 +17,8 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    A numeric y is divided by its standard deviation. score (n_tiles, K, 64) holds the linear
-    predictors and is replaced after each learner; sample holds the positions of sampled rows.
-    """
+    Numeric responses y are divided by their standard deviation. score (n_tiles, K, 64) holds the
+    linear predictors and is replaced after each learner; sample holds positions of sampled rows."""
 
     family: Any
     loss: tuple
@@ -31,9 +30,9 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale, sample):
-        """Return the rows of a batch on workers, before any learner is fitted.
+        """Return the rows of a batch, stored on workers, before any learner is fitted.
 
-        null (K,) are the linear predictors of the null model; scale divides a numeric response.
+        null (K,) are the linear predictors of the null model; `scale` divides a numeric response.
         """
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
@@ -45,28 +44,27 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return the response and the linear predictor that the learner of class k is fitted to.
+        """Return the response and linear predictor of class k, to which a learner is fitted.
 
-        With more than two classes, they are those of class k against all other classes together."""
+        With several classes they are 1 or 0, and the logit of class k against all other classes."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Return response, linear predictor and weight for a learner of class k, as X's dtype."""
+        """Return response, linear predictor and weight for a learner of class k, like X's dtype."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return columns y = 0, score = 0 and weight = slope / 2; slope is the loss derivative.
+        """Return columns that let squared loss compute X' diag(s) X v, s being loss derivatives.
 
-        With these columns the squared loss of X v has the gradient X' diag(slope) X v.
-        """
+        The responses and linear predictors are 0, the weights s / 2: the squared loss of X v then
+        has this gradient."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
 
     def add(self, learners):
-        """Add the values of learners to the linear predictors."""
         theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
@@ -75,20 +73,18 @@ class WorkerRows:
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """Apply function(X, y, linear predictor k, weight, *args) to each range of rows.
+        """Return the results of function(X, y, linear predictor, weight, *args) per range of rows.
 
-        Returns the list of results. y and predictor are those of `margin(k)`.
-        """
+        y and linear predictor are those of `margin(k)`."""
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows, for the scaled response y."""
+        """Return the weighted mean deviance of the rows, for responses divided by the scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
 
 
 def _null_score(offset, null):
-    """Return linear predictors, null model plus offset, (n_tiles, K, 64)."""
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
@@ -97,7 +93,9 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Return the logit of class k against the others, (n_tiles, 64), from K linear predictors."""
+    """Return the logit of class k against all other classes, (n_tiles, 64).
+
+    If `score` has only one linear predictor per row, it is returned."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
@@ -114,7 +112,7 @@ def margin_score(score, k):
 
 
 def loss_slope(score, y, weight, loss):
-    """Return the derivative of each row's weighted loss by its linear predictor `score`."""
+    """Return the derivative of each row's weighted loss by its linear predictor, `score`."""
     columns = (v.astype(np.float64) for v in (y, score, weight))
     return losses.rows(loss, *columns)[1]
 

@@ -79,7 +79,7 @@ def _check(small, large):
 class _Submodel:
     """Degrees of freedom and deviance of a model with some of a fit's terms.
 
-    log_likelihood is correct up to a constant that all models of the fit share."""
+    `log_likelihood` lacks a constant that is the same for all such models."""
 
     df: int
     df_resid: int
@@ -141,13 +141,12 @@ def _is_robust(fit):
 
 
 def _in_order(fit):
-    """Return the indices of a fit's terms, terms with fewer factors first, as in R."""
     terms = fit.design.terms
     return sorted(range(len(terms)), key=lambda k: len(terms[k]))
 
 
 def _is_margin(terms, k):
-    """Return whether another term contains all factors of term k, so that k is not dropped."""
+    """Return whether another term contains all factors of term k."""
     parts = [frozenset((type(part), part.name) for part in term) for term in terms]
     return any(parts[k] < other for other in parts)
 
@@ -158,10 +157,10 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Test terms with df coefficients that lower the deviance by `fall`; return a dict.
+    """Return statistic and p-value of a test of some terms, as a dict; empty if df is 0.
 
-    The dict has the statistic and `p_value`: F if the dispersion is estimated, otherwise LR with a
-    chi-square test. It is empty if df is 0."""
+    `fall` is the decrease of the deviance by their df coefficients. The test is an F test if the
+    dispersion is estimated, otherwise a likelihood-ratio test (LR)."""
     if not df:
         return {}
     if not fit.family.dispersed:
@@ -175,10 +174,10 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return degrees of freedom and deviance (a _Submodel) for each list of terms in `sets`.
+    """Return a _Submodel for each list of terms in `sets`.
 
-    Least-squares models need no data, and follow from the fit's estimates; other models are
-    refitted to `data`. `method` names the caller in errors."""
+    Least-squares models follow from the fit's estimates, without data; others are refitted to
+    `data`. `method` names the caller in errors."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -191,10 +190,10 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return degrees of freedom and deviance of a least-squares model with only some terms.
+    """Return the _Submodel of a least-squares fit with only some terms, without a refit.
 
-    No refit is needed: the deviance increases by phi b'V^-1 b for the dropped coefficients b, their
-    covariance V and the dispersion phi."""
+    Dropping coefficients b with covariance V increases the deviance by dispersion times b'V^-1 b.
+    """
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -204,7 +203,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions (k,) of the coefficients of some terms in one linear predictor.
+    """Return the positions (k,) of the coefficients of some terms in a linear predictor.
 
     `columns` are the design columns of the model of `estimates`; by default all of the fit."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
@@ -213,10 +212,9 @@ def _positions(fit, estimates, terms, columns=None):
 
 
 def _quadratic(estimates, positions, n_scores=1):
-    """Return Wald's quadratic form b'V^-1 b of some coefficients b, and their number.
+    """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    V is the covariance of b. `positions` are those of b in each of the first `n_scores` linear
-    predictors."""
+    `positions` are those of b in each of the first `n_scores` linear predictors."""
     q = len(estimates.coef)
     at = (q * np.arange(n_scores)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -231,9 +229,9 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return value and df of Wald's test that a term has no effect in the model of `estimates`.
+    """Return Wald statistic and df for a term in the model of `estimates`.
 
-    That model is the fit itself, or has only this term and the terms before it."""
+    This model is the fit itself, or has only this term and the terms before it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -265,7 +263,7 @@ def _wald_frame(fit, terms, tests):
 def _refitter(fit, data, changes, method):
     """Return a function that fits the model with a list of terms and returns estimates and log.
 
-    `data` are the training rows. `changes` are weights, offset and clusters that were arrays in the
+    `data` are the training rows, `changes` the weights, offset and clusters that were arrays in the
     call of `glm`; `method` names the caller in errors."""
     if data is None:
         raise ArgumentError(

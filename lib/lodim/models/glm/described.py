@@ -10,14 +10,14 @@ from lodim.family import Proportion
 
 
 class Described:
-    """Mixin of GlmFit with its sizes, likelihood and lists of terms."""
+    """Sizes, likelihood and lists of terms of a GlmFit (mixin class)."""
 
     log: dict[str, Any]
     family: Any
 
     @property
     def _of_trials(self):
-        """Whether the response is a proportion of trials, with numbers of trials as weights."""
+        """Whether the response is a proportion, with numbers of trials as weights."""
         return isinstance(self.family, Proportion)
 
     @property
@@ -86,7 +86,7 @@ class Described:
 
     @property
     def aliased(self) -> dict[str, str]:
-        """Aliased terms (not estimated), with the earlier terms of which each is a combination."""
+        """Dict of aliased terms, each with the earlier terms of which it is a combination."""
         return {term: ", ".join(parts) for term, parts in self._combinations.items()}
 
     @property

@@ -1,7 +1,7 @@
 """Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics.
 
-statsmodels fits numbers and two classes in memory, Newton's method all others. The last steps to
-the maximum and all inference are shared."""
+statsmodels fits a numeric response or two classes in memory; Newton's method fits all else. Newton
+steps to the maximum and all inference follow in both cases."""
 
 from dataclasses import replace
 
@@ -24,9 +24,8 @@ CLOSE = 1e-9  # relative change of theta at which its iterations stop
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the model to the rows of `batch`, and yield one triple.
 
-    The triple has the Estimates, the log (dict of measures), and the linear predictors (n, K) of
-    the rows of `eval_batch`, None without it. It is a generator because other models of lodim are
-    fitted in several stages."""
+    It has the Estimates, the log (a dict of measures), and the linear predictors (n, K) of the rows
+    `eval_batch`, or None. Other models of lodim yield a triple per stage of the fit."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -78,32 +77,28 @@ def _fit(rows, settings):
 
 
 def _in_memory(rows, kept):
-    """Return columns (n, q), response, weights and offset (n, K) of the rows with positive weight.
+    """Return columns, response, weights and offset of the rows with positive weight.
 
-    `kept` (q,) are the positions of the columns that are not aliased."""
+    `kept` are the positions of the columns of the design matrix that are not aliased."""
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
 
 
 def _along(free, matrix):
-    """Return F'M F (r, r) for a matrix M (S q, S q) and directions F = `free` (S q, r).
-
-    M is returned unchanged if `free` is None (all directions)."""
+    """Return the part of a matrix in the directions `free` (columns); None means all directions."""
     return matrix if free is None else free.T @ matrix @ free
 
 
 def _level(rows):
-    """Return the intercepts (S,) of the intercept-only model, one per linear predictor."""
+    """Return the intercept of the intercept-only model for each linear predictor, (S,)."""
     batch, family = rows.batch, rows.family
     level = family.null_intercept(batch.y, batch.weight, batch.offsets(family.n_scores))
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
 def _both_sides(basis, cov):
-    """Convert a covariance of coefficients of z = T'x to one of coefficients of the columns x.
-
-    The columns z are nearly orthogonal; `basis` holds T."""
+    """Convert a covariance of a Basis's coefficients to one of the design matrix's coefficients."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 
@@ -111,8 +106,8 @@ def _both_sides(basis, cov):
 def independent(X):
     """Find the columns of X (n, p) that are linear combinations of earlier columns (aliased).
 
-    Return the positions `kept` (q,) of the other columns, and the combinations (q, p - q): aliased
-    column j is X[:, kept] @ combination[:, j]."""
+    Returns the positions `kept` (q,) of the other columns, and the coefficients (q, p - q) of the
+    combinations: an aliased column is X[:, kept] times a column of coefficients."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.

@@ -1,4 +1,4 @@
-"""Estimates of glm, and the training rows of its diagnostic plots."""
+"""Estimates of glm, and residuals of training rows for its diagnostic plots."""
 
 from functools import partial
 
@@ -45,10 +45,10 @@ LOG = {  # sizes, likelihood, and how the fit ended
 
 @forms.record
 class Estimates:
-    """Coefficients of a glm fit, for p centred and scaled features, with their covariance.
+    """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
     There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Those of ordered classes
-    differ only in the constant. Aliased columns, linear combinations of other columns, have no
+    differ only in the constant. Aliased columns (linear combinations of others) have no
     coefficients."""
 
     # columns of the design matrix that are not aliased; 0 is the constant
@@ -74,8 +74,8 @@ class Estimates:
     def standard_error(self, X):
         """Return the standard errors (n,) of the linear predictor for rows of a design matrix.
 
-        Only for families with one linear predictor. Errors are infinite for rows that need a
-        coefficient without finite estimate."""
+        Only for families with one linear predictor. An error is infinite if the row needs a
+        coefficient that has no finite estimate."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -83,10 +83,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return whether the linear predictor of each row of a design matrix is estimable, (n,).
+        """Return which rows of a design matrix have an estimable linear predictor, bool (n,).
 
-        A row is estimable if its aliased columns are the same combinations of other columns as in
-        training."""
+        In these, aliased columns are the same combinations of other columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -96,9 +95,9 @@ class Estimates:
     def in_units_of_data(self, mean, scale):
         """Return coefficients per unit of the features, their covariance, and standard errors.
 
-        The shapes are (q, S), (S q, S q) and (q, S). mean and scale of the features undo the
-        standardization. Covariances beyond double precision are infinite; standard errors are
-        finite."""
+        `mean` and `scale` of the features undo the standardization. For q columns and S linear
+        predictors the shapes are (q, S), (S q, S q) and (q, S). Covariances beyond double precision
+        are infinite."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -109,10 +108,9 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients per unit of the features have no finite estimate, bool (q, S).
+        """Return which coefficients have no finite estimate, bool (q, S).
 
-        S is the number of linear predictors; mean and scale of the features undo the
-        standardization."""
+        `mean` and `scale` of the features convert the coefficients to units of the data."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -121,7 +119,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that converts coefficients (q,) to units of the data."""
+        """Return the matrix (q, q) that converts q coefficients to units of the data."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -146,14 +144,14 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return the linear predictors (n, K) of X, stored in blocks of 64 rows, padding included."""
+    """Return the linear predictors (n, K) of all rows of X, stored in blocks of 64 rows."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return the linear predictors as expressions of standardized features, for export as code.
+    """Return linear predictors, and conditions under which a row is not estimable, for code export.
 
-    The second value lists conditions (expressions) under which a row is not estimable."""
+    Both are lists of expressions of standardized `features`."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -165,8 +163,8 @@ def score_nodes(estimates, family, features, offset):
 def _not_estimable(estimates, X, columns):
     """Return conditions, as expressions, under which a row's linear predictor is not estimable.
 
-    Each states that an aliased column differs from its combination of other columns in training.
-    X are all columns of the design matrix, `columns` those that are not aliased."""
+    They are that an aliased column differs from its combination of other columns. X are all columns
+    of the design matrix, `columns` those that are not aliased."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -101,7 +101,7 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return linear predictors (n, K) of a batch of rows with design matrix X, with offset.
+        """Return linear predictors (n, K), with offset, of a batch with design matrix X.
 
         Rows that are not estimable are NaN, unless `_answers_all` is set."""
         score = self.estimates.score(X, self.family)
@@ -413,22 +413,20 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return slopes and thresholds (q - 1 + S, 1) of ordered classes from coefficients (q, S).
+        """Return slopes, then thresholds, of ordered classes, from coefficients (q, S).
 
-        The S linear predictors have the same slopes; thresholds are minus their constants, as in
+        All S linear predictors have the same slopes; thresholds are minus their constants, as in
         R's polr."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
     def _thresholds(self):
-        """Names of the thresholds between ordered classes, such as "low|high"."""
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return design matrix (N, q) of `data` in units of the data, and offsets (N, K) or None.
+        """Return the design matrix (N, q) of `data` in units of the data, and offsets (N, K).
 
-        N is the number of rows of `data`; rows that cannot be predicted are NaN. The offsets are
-        None if the model has none."""
+        Rows that cannot be predicted are NaN. The offsets are None if the model has none."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -444,7 +442,7 @@ class GlmFit(Described, Fit):
     def _at(self, coef, X, offset, type):
         """Return predictions, (N,) or (N, K), of the model with other coefficients (S q,).
 
-        X (N, q) and `offset` (or None) are those of `_matrix`. `type` is "response" or "link"."""
+        X and `offset` are the results of `_matrix`; `type` is "response" or "link"."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -1,7 +1,7 @@
 """Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
 
 B is the inverse information divided by the dispersion phi; u are phi times the derivatives of the
-rows' log-likelihoods in their linear predictors. For n rows x_i of the design matrix X, q columns
+rows' log-likelihoods by their linear predictors. For n rows x_i of the design matrix X, q columns
 and G clusters, covariances of the coefficients are (White 1980; MacKinnon 1985):
 
     nonrobust  phi B
@@ -9,8 +9,7 @@ and G clusters, covariances of the coefficients are (White 1980; MacKinnon 1985)
     HC2        u^2 / (1 - h)                 HC3  u^2 / (1 - h)^2, h the leverage
     cluster    sums of u_i x_i over clusters; times G / (G - 1) (n - 1) / (n - q)
 
-If the likelihood has no maximum, B is the pseudo-inverse of the information (Geyer 2009).
-"""
+If the likelihood has no maximum, B is the pseudo-inverse of the information (Geyer 2009)."""
 
 import hashlib
 from functools import partial
@@ -36,7 +35,7 @@ LARGEST = 2**20  # largest array of sums over clusters
 def measures(rows, found, df_resid):
     """Return sizes, dispersion, deviance and likelihood of a fit, as a dict.
 
-    `found` are the Sums over the rows at the estimates."""
+    `found` has the deviance and other sums over the rows at the estimates."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -55,10 +54,10 @@ def measures(rows, found, df_resid):
 
 
 def log_likelihood(rows, deviance):
-    """Return the log-likelihood of all rows, given their deviance.
+    """Return the log-likelihood of all rows from their deviance, as R's logLik.
 
-    As R's logLik: for gaussian at the dispersion that maximizes it, for gamma at the mean deviance.
-    NaN for tweedie, whose density has no closed form."""
+    The dispersion is its maximum likelihood estimate for gaussian, the mean deviance for gamma. NaN
+    for tweedie, whose density has no closed form."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
@@ -83,29 +82,28 @@ def log_likelihood(rows, deviance):
 
 
 def flat(at_null):
-    """Return the largest eigenvalue of the information that counts as zero.
+    """Return the limit up to which an eigenvalue of the information counts as zero.
 
-    This limit is a small share of the largest eigenvalue of `at_null`, the information of the
-    intercept-only model."""
+    `at_null` is the information of the intercept-only model; the limit is a small share of its
+    largest eigenvalue."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
     """Return the pseudo-inverse of the information H (S q, S q) and its null directions (S q, k).
 
-    H is multiplied by the dispersion. Null directions are eigenvectors with an eigenvalue of at
-    most `least`: separated data have no finite estimate along them."""
+    Null directions are eigenvectors whose eigenvalue is at most `least`: along them, separated data
+    have no finite estimate."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance (S q, S q) of the coefficients, of the given kind; NaN if undefined.
+    """Return the covariance (S q, S q) of the coefficients of a Basis; NaN if undefined.
 
     `kind` is "nonrobust", "HC0" to "HC3" or "cluster". B is the nonrobust covariance divided by the
-    dispersion, for the nearly orthogonal columns of `basis`. `found` are the Sums over the rows at
-    the estimates."""
+    dispersion; `found` holds the coefficients."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -125,8 +123,8 @@ def covariance(kind, rows, basis, found, B, dispersion):
 def _of_clusters(rows, basis, found, B, n, q):
     """Return the cluster-robust covariance (S q, S q) of the coefficients.
 
-    It is summed over blocks of clusters, which limits memory. The numbers n of rows and q of
-    columns give the small-sample factor."""
+    It is summed over ranges of clusters, to save memory. n and q, the numbers of rows and columns,
+    give the small-sample factor."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -168,12 +166,12 @@ def fingerprint(batch, family):
 
 
 def kind_of(settings, clusters):
-    """Return the kind of covariance of the settings; by default "cluster" if there are clusters."""
+    """Return the kind of covariance: as set, or "cluster" if there are clusters, or "nonrobust"."""
     return settings.covariance or ("nonrobust" if clusters is None else "cluster")
 
 
 def check_covariance(kind, family, n_clusters):
-    """Raise unless a kind of covariance suits the family and the number of clusters (or None)."""
+    """Raise an ArgumentError unless the kind of covariance suits the family and the clusters."""
     if family.several_classes and kind in ("HC2", "HC3"):
         raise ArgumentError(
             "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
@@ -192,8 +190,7 @@ def check_covariance(kind, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return residuals, leverages and Cook's distances of at most `most` training rows.
 
-    B (q, q) is the nonrobust covariance divided by the dispersion, `rank` the trace of the hat
-    matrix."""
+    B is the nonrobust covariance divided by the dispersion, `rank` the number of coefficients."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -1,6 +1,6 @@
-"""Intervals of the mean and of a new observation; `score` is the estimated linear predictor.
+"""Tests and intervals of glm: of coefficients, of the mean, and of a new observation.
 
-The linear predictor is taken as normal, with its standard error."""
+The linear predictor, `score`, is taken as normal, with its standard error."""
 
 import numpy as np
 from scipy import stats
@@ -19,16 +19,16 @@ WEIGHTS = stats.norm.pdf(NODES) / stats.norm.pdf(NODES).sum()
 
 
 def critical(level, df):
-    """Return the two-sided critical value of the t distribution; infinite df mean the normal."""
+    """Return the two-sided critical value of the t distribution (normal if df is infinite)."""
     share = 0.5 + 0.5 * level
     return stats.norm.ppf(share) if np.isinf(df).all() else stats.t.ppf(share, df)
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return the degrees of freedom (n,) of the sum of two estimated variances, at most `df_two`.
+    """Return the degrees of freedom (n,) of the sum of two variances by Satterthwaite (1946).
 
-    The variances `one` (n,) and `two` have `df_one` and `df_two` degrees of freedom (Satterthwaite
-    1946)."""
+    The variances `one` (n,) and `two` have `df_one` and `df_two` degrees of freedom; the result is
+    at most `df_two`."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -40,7 +40,7 @@ def satterthwaite(one, df_one, two, df_two):
 def inference(coef, error, df, level):
     """Return tests and confidence limits of coefficients (q, S), as a dict of arrays (q, S).
 
-    `error` (q, S) are standard errors, df those of the t distribution (infinite for the normal)."""
+    `error` (q, S) are standard errors, df the degrees of freedom of the t distribution."""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -57,8 +57,8 @@ def inference(coef, error, df, level):
 def of_mean(family, score, error, level, df):
     """Return confidence limits (n, 2) of the mean, symmetric on the scale of the link.
 
-    score and error (n,) are linear predictors and their standard errors; df are those of the t
-    distribution."""
+    score and error (n,) are linear predictors and their standard errors, df the degrees of freedom
+    of the t distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -66,9 +66,10 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    Gaussian family: t limits, for the sum of the squared `error` of the linear predictor `score`
-    and the dispersion. Other families: quantiles of the family's distribution, mixed over the
-    normal distribution of the linear predictor."""
+    score and error (n,) are linear predictors and their standard errors. For the gaussian family,
+    the limits are those of the t distribution, with variance error^2 + dispersion. For other
+    families they are quantiles of the family's distribution, mixed over a normal linear predictor.
+    """
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -82,9 +83,9 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return the quantiles (n,) at probability `share` of new observations.
+    """Return quantiles (n,) of new observations, at probability `share`.
 
-    The linear predictor is normal with mean `score` and standard deviation `error`."""
+    Linear predictors are normal with mean `score` and standard deviation `error`."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -108,7 +109,7 @@ def _quantile(family, score, error, share, dispersion):
 def _count(family, score, error, share):
     """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
 
-    A count is Poisson or negative binomial, given a linear predictor that is normal with mean
+    Counts are Poisson or negative binomial, given a linear predictor that is normal with mean
     `score` and standard deviation `error`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
@@ -124,10 +125,10 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logs of quantiles (n,) at probability `share` of new gamma responses, by Newton steps.
+    """Return logarithms of quantiles (n,) of new gamma responses, at probability `share`.
 
-    A response is gamma, given a linear predictor that is normal with mean `score` and standard
-    deviation `error`."""
+    Responses are gamma, given a linear predictor that is normal with mean `score` and standard
+    deviation `error`. Newton's method finds the quantiles."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

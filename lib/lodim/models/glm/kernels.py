@@ -1,7 +1,8 @@
-"""Compiled passes over rows in tiles (blocks of 64): work that grows with rows times columns.
+"""Compiled sums over the rows, stored in tiles (blocks of 64 rows).
 
-x (q, m) holds the used columns of the design matrix for m rows. In `columns`, -1 stands for the
-constant and k >= 0 for feature k. `live` (n,) are the rows with positive weight, bool.
+Common arguments: `columns` are the used columns of the design matrix, -1 for the constant and k >=
+0 for feature k. `live` (n,) bool are the rows with positive weight. T transforms these columns x of
+a row to nearly orthogonal ones, z = T'x.
 
 No array is assigned to a part of another, as in `A[i] = row`: this compiles for seconds."""
 
@@ -22,9 +23,9 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with the S linear predictors of the rows of X, from coefficients (S, q).
+    """Fill out (S, n) with linear predictors of the rows of X, for coefficients coef (S, q).
 
-    X is stored in blocks of 64 rows. `columns` (q,) are the used columns; -1 is the constant."""
+    X is in blocks of 64 rows. `columns` (q,) are the used features; -1 is the constant."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -36,11 +37,11 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add the sums of slope times z to `gradient`, and of curvature times z z' to `information`.
+    """Add sums over the rows: slope times z to `gradient`, curvature times z z' to `information`.
 
-    z = T'x for each row of `live`; x are its `columns` in X (blocks of 64 rows; -1 is the
-    constant). slopes (S, n) and gradient (S, q) are for S linear predictors, curvatures (P, n) and
-    information (P, q, q) for P pairs of them."""
+    z = T'x for the used `columns` x of a row of X (in blocks of 64 rows; column -1 is the
+    constant). slopes (S, n) are for S linear predictors, curvatures (P, n) for P pairs of them.
+    Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -58,9 +59,9 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with z'z for the rows z = T'x; T is (q, r). Leverages need these lengths.
+    """Fill out (n,) with |z|^2 of each row, z = T'x, from which leverages follow.
 
-    x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
+    x are the used `columns` of a row of X (in blocks of 64 rows; column -1 is the constant)."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -72,9 +73,10 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slopes (S, n) times z = T'x of each row to out (g, S, q), at the row's index in `group`.
+    """Add the slopes (S, n) of each row times z to the sum of its group, out[group[i]] (S, q).
 
-    x are the columns `columns` of X, stored in blocks of 64 rows; -1 is the constant."""
+    z = T'x for the used `columns` x of a row of X (in blocks of 64 rows; column -1 is the
+    constant)."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -90,7 +92,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with columns of the next m rows of X, from block `first` of 64 rows on.
+    """Fill x (q, m) with the used columns of the next m rows of X, from block `first` on.
 
     Blocks without a row of positive weight, and those beyond the end, become zeros."""
     x[:] = 0.0

@@ -8,10 +8,10 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return linear predictors (n, K) with a column of zeros added for the first of K classes.
+    """Return linear predictors (n, K) of all K classes; that of the first is zero.
 
-    This is for unordered classes, where S = K - 1 are estimated; otherwise `linear` (n, S) is
-    returned unchanged."""
+    `linear` (n, S) has the estimated ones. It is returned unless there are more than two unordered
+    classes."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
@@ -20,7 +20,7 @@ def all_scores(linear, family):
 def working_weights(family, weight, mean):
     """Return the weights (n,) of iteratively reweighted least squares, at given means.
 
-    They are the expected second derivatives of each row's -log-likelihood in its linear predictor,
+    They are the expected second derivatives of each row's -log-likelihood by its linear predictor,
     times the dispersion."""
     if family.canonical:
         return weight * family.variance(mean)
@@ -28,11 +28,11 @@ def working_weights(family, weight, mean):
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of each row's -log-likelihood in pairs of linear predictors.
+    """Return second derivatives (P, n) of each row's -log-likelihood by pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. `observed` takes the
-    actual responses instead of expected values, so that Newton steps converge faster. For ordered
-    classes this is always done, as in R and statsmodels."""
+    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. With `observed` they
+    are not replaced by expected values, so that Newton steps converge faster. For ordered classes
+    they never are, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -47,9 +47,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return a symmetric matrix (S q, S q), given its blocks (P, q, q) on and below the diagonal.
-
-    Block (s, t), for s >= t, belongs to linear predictors s and t of S."""
+    """Return a symmetric matrix (S q, S q) from its blocks (P, q, q) on and below the diagonal."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -58,7 +56,7 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return the derivatives of the rows' log-likelihoods in their S linear predictors, (n, S).
+    """Return the derivatives of the rows' log-likelihoods by their S linear predictors, (n, S).
 
     They are multiplied by the dispersion. S is one less than the number of classes, otherwise 1."""
     if family.shared_slopes:
@@ -69,11 +67,11 @@ def slopes(family, y, weight, mean):
 
 
 def pearson(family, y, mean):
-    """Return the Pearson residuals (y - mu) / sqrt(V(mu)), (n,), with means mu and variances V."""
+    """Return Pearson residuals (n,): (y - mean) / sqrt(variance of the family at this mean)."""
     return (y - mean) / np.sqrt(np.maximum(family.variance(mean), 1e-300))
 
 
 def saturated(y, trials):
-    """Return the log-likelihood (n,) of proportions y, each at its own observed proportion."""
+    """Return the log-likelihood (n,) of proportions y, each with its own probability."""
     ways = gammaln(trials + 1.0) - gammaln(trials * y + 1.0) - gammaln(trials * (1.0 - y) + 1.0)
     return ways + trials * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))

@@ -22,7 +22,7 @@ REFERENCE = """\
 
 
 class Glm(Model):
-    """Declaration of the model glm for the shared fitting code; it has no setting to choose."""
+    """Declaration of the model glm for the shared fitting code."""
 
     name = "glm"
     reference = REFERENCE
@@ -40,17 +40,17 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Warn if weights cannot be numbers of trials; estimate theta of a negative binomial."""
+        """Return the checked problem; warn if weights cannot be numbers of trials."""
         problem = check_trials(problem)
         return problem.with_rows(problem.batch)
 
     def learn_family(self, batch, family, settings):
-        """Return the family; theta of a negative binomial is the maximum likelihood estimate."""
+        """Return the family; a negative binomial gets the maximum likelihood estimate of theta."""
         family = super().learn_family(batch, family, settings)
         return with_theta(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the GlmFit of estimates, with warnings about separation and convergence."""
+        """Return the GlmFit of some estimates; warn about separation and missing convergence."""
         log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),

@@ -19,9 +19,9 @@ HALVINGS = 30
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
 
-    Sums hold coefficients, deviance, gradient and information. The search starts at the Sums
-    `start` or `at_null` (intercept-only model), whichever has the lower deviance. It ends with one
-    more step after the predicted decrease of the deviance has become negligible."""
+    Sums hold coefficients, deviance, gradient and information. The search starts at `start` or
+    `at_null` (the intercept-only model), whichever has the lower deviance. It ends with one more
+    step after the predicted decrease of the deviance has become negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -50,7 +50,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 def _step(rows, found):
     """Return a Newton step (S, q) and twice the decrease of the deviance that it predicts.
 
-    The step starts at the coefficients of the Sums `found`."""
+    It starts at the coefficients of the Sums `found`."""
     S, q = found.coef.shape
     free = rows.free_directions(S, q)
     if free is None:
@@ -63,7 +63,7 @@ def _step(rows, found):
 
 
 def _solve(H, gradient):
-    """Return H^-1 times a gradient, computed with H scaled to a unit diagonal for accuracy."""
+    """Return H^-1 times `gradient`; H is scaled to a unit diagonal for accuracy."""
     if not len(H):
         return gradient
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
-"""Passes over the rows, range by range, in a basis of nearly orthogonal columns.
+"""Sums over the rows of a range, for nearly orthogonal columns.
 
-z = T'x for used columns x of a row, where T is the inverse of the triangle R of a QR decomposition.
-Sums of z z' lose no digits, unlike those of x x' if columns are nearly collinear."""
+These columns are z = T'x for the used columns x of a row; T is the inverse of the factor R of a QR
+decomposition. Sums of z z' lose no digits, unlike those of x x' if columns are nearly collinear."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +29,7 @@ N_TOTALS = 2  # deviance, squared Pearson residuals
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Some consecutive rows that are processed together, with the columns that the model uses."""
+    """Consecutive rows that are processed together, and the columns that the model uses."""
 
     X: Any  # features in blocks of 64 rows
     kept: np.ndarray  # (q,) columns of the design matrix that are used
@@ -41,9 +41,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield RowBlocks of at most 16,384 rows, to limit the memory of work arrays.
+        """Yield the rows of X in RowBlocks of at most 16,384 rows, to save memory.
 
-        `rows` are the arrays weights, y, offset and groups of all rows of X."""
+        `rows` are weights, response, offset and groups of all rows, as far as needed."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -56,16 +56,15 @@ class RowBlock:
 
     @property
     def basis(self):
-        """First arguments of the kernels: X, used columns, T, bool of rows with positive weight."""
+        """Arguments of the kernels: X, columns, T, and which rows have positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
     def of_live(self, array):
-        """Return the entries of an array (n, ...) for the rows with positive weight."""
         return None if array is None else array[self.live]
 
     def padded(self, values):
-        """Return values (k, m) of the m rows with positive weight as an array (k, N) of all rows.
+        """Return values (k, m) of the m rows with positive weight in an array (k, N) for all rows.
 
         Other rows, and the padding at the end that the kernels need, are zero."""
         shape = len(values), kernels.padded_length(self.X)
@@ -76,9 +75,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K) of the m rows with positive weight, with offset.
+        """Return linear predictors (m, K), with offset, of the m rows with positive weight.
 
-        `coef` (S, q) are the coefficients of the nearly orthogonal columns z = T'x."""
+        `coef` (S, q) are coefficients of the nearly orthogonal columns."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -87,7 +86,7 @@ class RowBlock:
 
 
 def cross_products(X, weights):
-    """Return the weighted cross products (1 + p, 1 + p) of the columns of the design matrix."""
+    """Return the weighted cross products (1 + p, 1 + p) of constant and p features."""
     q = 1 + X.shape[1]
     out = np.zeros((1, q, q))
     for part in RowBlock.of_span(X, np.arange(q), np.eye(q), weights):
@@ -99,7 +98,7 @@ def cross_products(X, weights):
 def triangle(X, weights):
     """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
 
-    R is (1 + p, 1 + p) for p features, or has fewer rows if there are fewer rows of data."""
+    R is (1 + p, 1 + p) for p features, with fewer rows if there are fewer rows of data."""
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -110,17 +109,16 @@ def triangle(X, weights):
 
 
 def joined(R, rows):
-    """Return the factor R of a QR decomposition, updated with more rows of the matrix."""
     return np.linalg.qr(np.concatenate([R, rows]), mode="r")
 
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Sum deviance, squared Pearson residuals, gradient and information over the given rows.
+    """Return deviance, squared Pearson residuals, gradient and information of the given rows.
 
-    Return one vector (2 + S q + (S q)^2,) in this order, so that vectors of several ranges of rows
-    can be added; `parts` splits it. There are S linear predictors and q columns z = T'x, T (q, q),
-    with coefficients `coef` (S, q). The information is observed if `observed`, else expected."""
+    They are sums in one vector, so that vectors of several ranges of rows can be added; `parts`
+    splits it. coef (S, q) are coefficients of S linear predictors and q columns z = T'x. The
+    information is the expected one unless `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -138,8 +136,8 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 def parts(found, coef):
     """Split the vector of `sums` into totals (2,), gradient (S q,) and information (S q, S q).
 
-    Totals are the deviance and the sum of squared Pearson residuals. Gradient and information of
-    the log-likelihood at `coef` (S, q) are multiplied by the dispersion."""
+    The totals are deviance and sum of squared Pearson residuals. Gradient and information, for
+    coefficients coef (S, q), are multiplied by the dispersion."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -147,11 +145,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return [number of rows of leverage one, *M.ravel()], with M (S q, S q) for HC covariances.
+    """Return the number of rows of leverage one, then the middle matrix of an HC covariance.
 
-    M = X' diag(u^2 / (1 - h)^power) X over the given rows, for S linear predictors and q columns
-    `kept`: u are derivatives of their log-likelihoods in the linear predictors, h leverages. B is
-    the nonrobust covariance divided by the dispersion."""
+    This matrix, raveled, is X' diag(u^2 / (1 - h)^power) X: u are derivatives of the rows'
+    log-likelihoods by the linear predictors, h leverages. B is the nonrobust covariance divided by
+    the dispersion."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -173,8 +171,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Return the codes (g,) of the rows' clusters, and the sum of gradients per cluster (g, S q).
 
-    A gradient is that of a row's log-likelihood in q coefficients of S linear predictors. Only
-    clusters with codes from bounds[0] to below bounds[1] count."""
+    A gradient is the derivative of a row's log-likelihood by the coefficients. Only clusters with
+    codes from bounds[0] to bounds[1] - 1 count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)
@@ -188,5 +186,5 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
 
 def _no_blocks(S, q):
-    """Return zeros (P, q, q), one block for each of the P pairs of S linear predictors."""
+    """Return zeros, a matrix (q, q) for each pair of S linear predictors."""
     return np.zeros((S * (S + 1) // 2, q, q))

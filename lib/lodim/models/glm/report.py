@@ -23,7 +23,7 @@ LEAST_P = 2e-16  # as in R: smaller p-values are not accurate
 
 
 def listing(fit):
-    """Return lines and table of the short print, in the style of R."""
+    """Return the lines and the table that printing a fit shows, in the style of R."""
     log = fit.log
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
@@ -36,7 +36,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, coefficients with their inference, and notes."""
+    """Return the Report that fit.summary() shows; `full` shows all rows of its tables."""
     return Report(
         title="Generalized Linear Model Results",
         header=_header(fit),
@@ -91,13 +91,11 @@ def _coefficients(fit, title, inference=True):
 
 
 def _limits(frame):
-    """Return confidence limits as text."""
     limits = zip(frame["conf_low"], frame["conf_high"], strict=True)
     return ["" if np.isnan(a) else f"{significant(a, 3)}, {significant(b, 3)}" for a, b in limits]
 
 
 def _p_value(p):
-    """Return a p-value as text, in R's format."""
     return f"<{LEAST_P:g}" if p < LEAST_P else significant(p, 3)
 
 
@@ -169,7 +167,6 @@ def _doubts(fit):
 
 
 def _made_of(terms):
-    """Return a phrase that lists the terms of which an aliased term is a combination."""
     return f"made of {first_names(terms, NAMED)}" if terms else "constant"
 
 
@@ -204,7 +201,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return a list with one picture, the coefficients with their intervals; empty without any."""
+    """Return a list with a picture of the coefficients and their intervals, if there are any."""
     tidy = in_pandas(fit.tidy)()
     terms = tidy[tidy["term"].isin(fit.design.names)]
     note = "With 95% intervals."

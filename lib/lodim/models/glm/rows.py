@@ -1,4 +1,4 @@
-"""Rows of a glm fit, a nearly orthogonal basis of their columns, and sums over the rows."""
+"""Training rows of a glm fit, sums over them, and a nearly orthogonal basis of their columns."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,14 +16,13 @@ FAR = 1e-3  # unexplained share of a column whose square still has ten digits
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Training rows (`batch`) of a fit, processed in ranges of 65,536 rows to save memory."""
+    """Training rows of a fit; sums over them are computed in ranges of 65,536 rows."""
 
     batch: Any
     family: Any
 
     @property
     def arrays(self):
-        """Response, weights and offset of the rows."""
         return self.batch.y, self.weights, self.batch.offset
 
     @cached_property
@@ -34,17 +33,15 @@ class Rows:
 
     @cached_property
     def positive(self):
-        """Number of rows with positive weight."""
         return int(np.count_nonzero(self.weights))
 
     @cached_property
     def sum_weights(self):
-        """Sum of the given weights."""
         return self.total(lambda y, weights, offset: weights)
 
     @cached_property
     def sizes(self):
-        """Sum of the weights of the rows of each class, (K,); for more than two classes."""
+        """Total weight of the rows of each class, (K,)."""
         y, weights, K = self.batch.y, self.weights, 1 + self.family.n_linear
         return sum_rows(lambda i: np.bincount(y[i].astype(int), weights[i], K), len(y))
 
@@ -61,15 +58,15 @@ class Rows:
 
     @property
     def n_codes(self):
-        """Largest code of a cluster plus one."""
+        """Number of cluster codes, whether or not rows have them."""
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return the directions (S q, r) of the coefficients that are free; None if S is 1.
+        """Return the directions (S q, r) in which coefficients may move; None if S is 1.
 
-        There are q coefficients for each of S linear predictors. A class without rows has no free
-        coefficients. Linear predictors of ordered classes share their slopes. They share the
-        constant too, if only a class without rows lies between them."""
+        There are q coefficients for each of S linear predictors. Those of a class without rows are
+        fixed. Linear predictors of ordered classes share their slopes; if only classes without rows
+        are between two of them, they share the constant too."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -87,7 +84,7 @@ class Rows:
     def total(self, work):
         """Return the sum of work(y, weights, offset) over the rows with positive weight.
 
-        work is called for one range of rows at a time, and returns one value per row."""
+        `work` is called for one range of rows at a time, and returns one value per row."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -100,8 +97,8 @@ class Rows:
     def triangle(self):
         """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
 
-        R is the Cholesky factor of the cross products. If a column is nearly a combination of
-        earlier columns, cross products are not accurate enough, and QR is used."""
+        R is the Cholesky factor of the cross products, unless a column is nearly a combination of
+        earlier columns. Cross products are then not accurate enough, and QR is used."""
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
             R = np.linalg.cholesky(products).T
@@ -110,11 +107,11 @@ class Rows:
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
     def over_spans(self, work, *arrays):
-        """Call work(X, *arrays) for each range of 65,536 rows; yield its results in order."""
+        """Yield the results of work(X, *arrays) for ranges of 65,536 rows, in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
 
     def drawn(self, most):
-        """Return increasing positions of at most `most` random rows with positive weight."""
+        """Return the positions, in order, of at most `most` random rows with positive weight."""
         at = self.batch.positive_weight
         if len(at) <= most:
             return at
@@ -123,10 +120,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal columns z = T'x of the used design columns x.
+    """Nearly orthogonal columns z = T'x of q columns x of the design matrix.
 
-    T (q, q) is the inverse of the factor R of a QR decomposition of these columns. `kept` (q,) are
-    their positions in the design matrix."""
+    T is the inverse of the factor R of their QR decomposition; kept (q,) are their positions."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -134,24 +130,21 @@ class Basis:
 
     @classmethod
     def from_triangle(cls, R, kept):
-        """Return the basis of columns `kept`, from the QR factor R of all design columns."""
+        """Return the Basis of the columns `kept`, from the factor R of all design columns."""
         R = np.linalg.qr(R[:, kept], mode="r")
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Transform a matrix (S q, k) of coefficients of z into coefficients of the columns x.
-
-        z = T'x are q nearly orthogonal columns; each of S linear predictors has q coefficients."""
+        """Convert coefficients (S q, k) of the nearly orthogonal columns to design columns."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Deviance, gradient and information over all rows, at given coefficients.
+    """Deviance, gradient and information over all rows, at coefficients of a Basis.
 
-    They belong to S linear predictors and q nearly orthogonal columns. Gradient and information of
-    the log-likelihood are multiplied by the dispersion."""
+    Gradient and information of the log-likelihood are multiplied by the dispersion."""
 
     coef: np.ndarray  # (S, q)
     totals: np.ndarray  # (2,) deviance, sum of squared Pearson residuals
@@ -160,9 +153,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the Sums at coefficients coef (S, q) of the nearly orthogonal columns z.
-
-        With `observed`, the information is the observed one, otherwise its expected value."""
+        """Return the Sums at coefficients coef (S, q), with `observed` or expected information."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))
@@ -170,6 +161,6 @@ class Sums:
 
     @property
     def deviance(self):
-        """Deviance of all rows; infinite if it is not a finite number."""
+        """Deviance of all rows; infinite if it overflows."""
         value = float(self.totals[0])
         return value if np.isfinite(value) else np.inf

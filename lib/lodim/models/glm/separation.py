@@ -11,11 +11,10 @@ LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the 
 
 
 def is_separated(family, X, y, H, flat, free=None):
-    """Return whether the likelihood of the rows X (n, q) has no maximum, so estimates are infinite.
+    """Return whether the likelihood of rows X (n, q) has no maximum (infinite estimates).
 
-    H is the information at the estimates; data are separated only if an eigenvalue is at most
-    `flat`. `free` (S q, r) are the directions of coefficients to which H belongs; None means all.
-    """
+    H is the information at the estimates; if all its eigenvalues exceed `flat`, data are not
+    separated. H and the search are restricted to the directions `free` (S q, r), or None."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
@@ -39,10 +38,10 @@ def is_separated(family, X, y, H, flat, free=None):
 
 
 def _rows(family, X, y):
-    """Return sparse matrices A and B that define separation.
+    """Return sparse matrices A and B: data are separated if some d has A d >= 0, A d != 0, B d = 0.
 
-    Data are separated if some d (S q,) has B d = 0, A d >= 0 and a positive element of A d. d has q
-    coefficients for each of S linear predictors."""
+    d is a direction of the S q coefficients; it raises the likelihood of rows in A, and must not
+    change the linear predictor of rows in B."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -54,10 +53,11 @@ def _rows(family, X, y):
 
 
 def _rises(family):
-    """Return pairs (class, direction (S,)): along it the likelihood of the class rises.
+    """Return pairs (class, direction): along them the likelihood of rows of the class rises.
 
-    With ordered classes it rises with the linear predictor of the lower boundary, and falls with
-    that of the upper one; otherwise it rises with the difference to that of each other class."""
+    A direction (S,) changes the linear predictors. For ordered classes it raises the predictor of
+    the threshold below the class, or lowers that of the threshold above; otherwise it raises the
+    predictor of the class minus that of another class."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

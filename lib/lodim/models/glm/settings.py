@@ -30,7 +30,7 @@ class Settings:
 
 
 def check_trials(problem):
-    """Return the problem unchanged; warn if a proportion's weights are not numbers of trials."""
+    """Warn if the weights of proportions are not numbers of trials; return the problem."""
     batch = problem.batch
     if not isinstance(problem.family, Proportion):
         return problem
@@ -50,6 +50,6 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """Estimate memory and number of passes (readings of all rows) of a fit to n rows."""
+    """Estimate the memory and the number of passes over all rows that a fit to n rows needs."""
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)
     return Needs(8, 4 * 8 * SPAN_ROWS * problem.family.n_scores, passes)

@@ -113,7 +113,7 @@ def _softplus(x):
 
 @cuda.jit(device=True)
 def _activate(z, beta, activation):
-    """Return the activation g(z) and its derivative g'(z)."""
+    """Return the softplus (or identity) of z, and its derivative."""
     if activation == IDENTITY:
         return z, 1.0
     g, slope = _softplus(beta * z)
@@ -122,11 +122,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Load some features of tile t (64 rows) to shared memory; add their part of w'x to low, high.
+    """Load features of 64 rows to shared memory; add their products with weights w to the row sums.
 
-    A thread sums two rows, i in `low` and i + 32 in `high`, so that memory is read in order and
-    each weight is used twice.
-    """
+    The features are `size` columns of X from `first` on, the rows those of block t. Each thread
+    sums two rows: row i in `low` and row i + 32 in `high`."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -138,7 +137,7 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Load some features of 64 rows (tile t) to shared memory again, for their second use."""
+    """Load `size` features, from `first` on, of block t of 64 rows to shared memory again."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -147,7 +146,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add X'r over 64 rows, for some features and a number r per row, to `partials`."""
+    """Add the derivatives of the loss by `size` weights, over 64 rows, to `partials`.
+
+    r (2, 64) are the loss derivatives by the rows' projections on two learners. `stage` holds
+    features `first` and later ones. With `start`, earlier sums are overwritten."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -168,9 +170,8 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Compute each thread block's partial sums of loss and gradient of several learners.
 
-    learners (slots, 3 + p) holds (b, a, intercept, w). partials is (blocks * segments, slots, 3 +
-    p): the rows of a block are summed in several segments.
-    """
+    A row of `learners` holds the sign b, the constant a, the intercept and p weights of a learner.
+    `partials` (n_partials, n_learners, 3 + p) gets the loss and its derivatives by all but b."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -249,7 +250,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute partial sums of loss and gradient of the sum of M learners, one thread per row."""
+    """Compute each thread block's partial sums of loss and gradient of the sum of all learners.
+
+    A row of `learners` holds the sign b, the constant a, the intercept and the weights of a
+    learner; `target` is the linear predictor to which it is added. `room` holds work arrays."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -298,7 +302,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add learner values or derivatives to out[:, into[j]], with a thread per row."""
+    """Add the values (or derivatives) of learner j at all rows to out[:, into[j]], for each j."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -314,7 +318,7 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y (1 for class k) and base, the logit of class k, with a thread per row."""
+    """Fill y with 1 for rows of class k and 0 for others, and `base` with the logit of class k."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf
@@ -331,7 +335,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _take(score, positions, out):
-    """Copy the linear predictors of the rows at `positions` to out, with a thread per row."""
+    """Copy the linear predictors of the rows at `positions` to `out`."""
     e = cuda.grid(1)
     if e < positions.size:
         at = positions[e]

@@ -14,11 +14,10 @@ from lodim.solve.objective import solve_lower, solve_upper
 
 
 class Scale(NamedTuple):
-    """Scale of the parameters in L-BFGS.
+    """Scaling of d parameters of q learners, which speeds up L-BFGS.
 
-    unit (d,) : sizes by which parameters are divided
-    factor (q, d, d) : Cholesky factors of q Hessians as preconditioners, used if `scaled`
-    """
+    unit : (d,) typical sizes, by which the parameters are divided
+    factor : (q, d, d) Cholesky factors of Hessians, for preconditioning; only used if `scaled`"""
 
     unit: np.ndarray
     factor: np.ndarray
@@ -28,9 +27,9 @@ class Scale(NamedTuple):
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a Minimum.
 
-    X, y, weight and the sum f of earlier learners are blocks of 64 rows. theta (q, d) are starting
-    points in the units of `scale`, sign (q,) the signs b. limits: (max_iter, tol, ftol, memory).
-    """
+    X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta (q, d) are
+    starting points, divided by the units of `scale`; sign (q,) is 1 or -1, the sign of each
+    learner. `limits` is (max_iter, tol, ftol, memory)."""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight
@@ -40,7 +39,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
-    """Minimize the loss of q learners by L-BFGS; return final state and number of evaluations."""
+    """Run the iterations of `descend`; return the final state and the number of evaluations."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

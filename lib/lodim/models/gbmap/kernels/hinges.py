@@ -1,8 +1,7 @@
 """Compiled search for starting points: hinges max(u'x - knot, 0) that lower the loss most.
 
-Functions that are used once are inlined before compilation, which saves compiling them alone. Work
-arrays are allocated outside, since each kind of allocation adds a function to compile.
-"""
+Functions that are used once are inlined before compilation, to save time. Work arrays are allocated
+outside, since each kind of allocation adds a function to compile."""
 
 import math
 from typing import NamedTuple
@@ -36,7 +35,6 @@ def _dot(u, v):
 
 @inlined(**OPTIONS)
 def _add(out, a, u):
-    """Add a u to out, in place."""
     for i in range(u.size):
         out[i] += a * u[i]
 
@@ -80,7 +78,7 @@ def _orthonormal(Q, k):
 
 @njit(**OPTIONS, inline="always")
 def _eigenvectors(A, k):
-    """Write eigenvectors of the symmetric A[:k, :k] to A[k : 2 k], as columns (Jacobi's method)."""
+    """Compute eigenvectors of the symmetric A[:k, :k] as columns of A[k : 2 k], by rotations."""
     for i in range(k):
         for j in range(k):
             A[k + i, j] = 1.0 if i == j else 0.0
@@ -129,13 +127,12 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
-    """Fill rows of U with directions along which to search for hinges; return their number.
+    """Fill rows of U with directions u along which to search for hinges; return their number.
 
-    They are X slope, along which the loss falls fastest, MIXTURES random combinations of rows, and
-    approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992). X is (p,
-    n); slope and curvature (n,) are loss derivatives; cos(key speed + phase) gives random numbers
-    per row. P, Q and A are work arrays.
-    """
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. The directions
+    are X slope, along which the loss falls fastest, then random combinations of rows, then
+    approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992). Row i is
+    combined with weights cos(key_i speed + phase). P, Q and A are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -171,10 +168,10 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale directions U (k, p) and projections Z = U X (k, n) to unit variance, in place.
+    """Scale k directions U and the rows' projections Z on them to unit variance, in place.
 
-    Constant projections are dropped. Returns how many are left (all k if all are constant).
-    """
+    Rows are weighted by `curvature`. Constant projections are dropped, unless all are constant.
+    Returns the number of directions that are left."""
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -196,11 +193,11 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Return loss decrease, coefficient (a Newton step) and mean of h = max(side z - knot, 0).
+    """Return the decrease of the loss by a hinge, its coefficient, and its mean over the rows.
 
-    z (n,) are projections of the rows, side is 1 or -1. slope and curvature (n,) are loss
-    derivatives; level is the sum of slopes over total, the sum of curvatures. A constant next to h
-    is fitted too.
+    The hinge is h = max(side z - knot, 0), for projections z (n,) and side 1 or -1. A Newton step
+    fits its coefficient together with a constant. slope and curvature (n,) are derivatives of the
+    rows' losses; `total` is the sum of the curvatures, `level` the sum of the slopes divided by it.
     """
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
@@ -219,11 +216,11 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the n_starts best hinges of each sign b; return how many they are.
+    """Fill theta and sign with the best n_starts hinges of each sign; return their number.
 
-    gain, knots, steps and centres (2, 2 k) hold loss decrease, knot, coefficient and mean of hinges
-    along the k directions U and their opposites, one row per sign.
-    """
+    gain, knots, steps and centres (2, 2 k) hold loss decrease, knot, coefficient and mean of the
+    hinges along k directions U and their opposites, with a row per sign. theta has columns a,
+    intercept and weights."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -245,12 +242,12 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Find the best hinges max(u'x - knot, 0) along k directions u of room.U; return their number.
+    """Find the best hinges max(u'x - knot, 0) along directions u; return their number.
 
-    Results are in the work arrays room.theta and room.sign. X is (p, n); slope and curvature (n,)
-    are loss derivatives; ridge is the penalty of squared weights; without `hinges` functions u'x
-    are used. room.U is scaled in place.
-    """
+    The directions are the first k rows of room.U, which are scaled in place; the hinges are stored
+    in room.theta and room.sign. X (p, n) holds n rows; slope and curvature (n,) are derivatives of
+    their losses; `ridge` penalizes squared weights. If `hinges` is False, linear functions u'x are
+    used instead."""
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
@@ -278,11 +275,10 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 
 
 class HingeArrays(NamedTuple):
-    """Work arrays and results (theta, sign) of the search for starting hinges.
+    """Work arrays of the search for starting hinges, and its results: theta and sign.
 
-    At most `most` directions U (most, p) with projections Z (most, n) are searched. U, deviation
-    and rest share the memory of `zeros`, so that one call clears them.
-    """
+    U (most, p) holds up to `most` directions, Z (most, n) the projections of n rows on them. U,
+    deviation and rest are parts of `zeros`, so that one call clears them."""
 
     zeros: np.ndarray
     U: np.ndarray
@@ -297,7 +293,7 @@ class HingeArrays(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Return work arrays for n rows, p features and at most `most` directions."""
+        """Return work arrays for n rows of p features, `most` directions and n_starts per sign."""
         first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
         ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
         zeros = np.zeros(ends[-1])
@@ -308,17 +304,17 @@ class HingeArrays(NamedTuple):
         return cls(zeros, *own, *map(np.empty, shapes), *ends)
 
     def clear(self):
-        """Set arrays to zero, gains to -inf, before a new search."""
         self.zeros.fill(0.0)
         self.gain.fill(-np.inf)
 
 
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
-    """Return the best starting learners (2 n_starts, 2 + p) and their signs b, for data X (p, n).
+    """Return the best starting learners (2 n_starts, 2 + p) and their signs (2 n_starts,).
 
-    slope and curvature (n,) are the rows' loss derivatives; cos(key speed + phase) combines rows at
-    random. `room` are work arrays, with which the results share memory.
-    """
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. Learners are
+    hinges (linear functions if `hinges` is False) along directions found in the data and random
+    ones, which depend on the rows' keys and on phase and speed (see `find_directions`). The results
+    are views of the work arrays `room`."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
@@ -327,10 +323,9 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners and their signs b along given directions U (k, p).
+    """Return the best starting learners along k given directions U (k, p), and their signs.
 
-    slope and curvature (n,) are the loss derivatives of the rows of X (p, n).
-    """
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -24,10 +24,11 @@ EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 
 
 
 class Problem(NamedTuple):
-    """Settings of `newton`: beta (sharpness of softplus), loss, ridge penalties, stopping limits.
+    """What `newton` minimizes, and when it stops.
 
-    precision is the relative rounding error of the loss.
-    """
+    beta, loss, ridge : sharpness of the softplus, loss function, penalties of squared parameters
+    precision : relative rounding error of the loss
+    max_iter, tol : largest number of passes over the rows; largest derivative at a minimum"""
 
     beta: float
     loss: tuple
@@ -40,8 +41,8 @@ class Problem(NamedTuple):
 class NewtonArrays(NamedTuple):
     """Work arrays of Newton's method.
 
-    kept (3, n_tiles, 64) : linear predictor, g' and loss derivative of all rows, for the Hessian
-    """
+    `kept` (3, n_tiles, 64) holds what the Hessian needs for each row: projection, derivative of the
+    softplus, and derivative of the loss."""
 
     kept: np.ndarray
     tiles: np.ndarray
@@ -54,7 +55,7 @@ class NewtonArrays(NamedTuple):
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _factor(H, damping, L):
-    """Fill L with the Cholesky factor of H + damping max(diag H) I; return whether it exists."""
+    """Fill L with the Cholesky factor of H + damping max(diag H) I; return False if it has none."""
     largest = 0.0
     d = H.shape[0]
     for i in range(d):
@@ -80,10 +81,9 @@ def _factor(H, damping, L):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _promised(H, damping, slope, L, step):
-    """Solve (H + damping max(diag H) I) step = slope; return the loss decrease that it predicts.
+    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    Returns -1 if the matrix is not positive definite. L is a work array for the Cholesky factor.
-    """
+    Returns -1 if the matrix is not positive definite. L is a work array."""
     if not _factor(H, damping, L):
         return -1.0
     for k in range(step.size):
@@ -98,10 +98,10 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, at, convex):
-    """Change Hessian H and gradient `slope`, in place, from parameter a to c = a + b g(intercept).
+    """Transform Hessian H and gradient `slope` to the parameter c = a + b softplus(at), in place.
 
-    `at` is the intercept. If `convex`, a negative second derivative by the intercept is left out.
-    """
+    c replaces the learner's constant a; `at` is its intercept, b its sign. If `convex`, a negative
+    term of the second derivative by the intercept is left out."""
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
     t = b * share
@@ -120,28 +120,29 @@ def _softplus(z, beta):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _tile_rows(room, t):
-    """Return the work arrays for block t of 64 rows; those in room.kept serve the Hessian later."""
     kept, tiles = room.kept, room.tiles
     return TileRows(tiles[0], kept[0, t], kept[1, t], tiles[1], kept[2, t], tiles[2])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
-    """Minimize the loss of learners theta (r, d) for few rows by damped Newton steps, in place.
+    """Minimize the loss of learners theta (r, d) on few rows by damped Newton steps, in place.
+
+    Parameters of a learner are its constant a, intercept and weights; `sign` is its sign b. f is
+    the sum of earlier learners. ends (r, 5) gets the results named in LOG; `room` holds work
+    arrays.
 
     As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright
-    2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well and rises
+    2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well, and rises
     otherwise. H is the convex part of the Hessian until steps gain less than CONVEX_UNTIL.
 
-    Steps use c = a + b g(intercept), the learner's value at the features' mean, instead of a: the
-    valley of the minimum is curved in a and straight in c. If all rows lie on the linear
-    side of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
+    Steps change c = a + b softplus(intercept), the learner's value at the mean row, instead of a:
+    the valley of the minimum is curved in a and straight in c. If all rows are on the linear side
+    of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
 
-    A learner is finished if (1) no gradient exceeds tol, (2) two successive steps gain a share of
-    at most ftol (an amount of at most ftol with `of_one` and values below 1), or (3) steps predict
-    gains within rounding. f is the sum of earlier learners; ends (r, 5) gets the results named in
-    LOG; room holds work arrays.
-    """
+    A learner is finished if (1) no derivative exceeds tol, (2) two successive steps gain at most
+    ftol times the loss (with `of_one` and losses below 1: at most ftol), or (3) predicted gains are
+    within rounding errors."""
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size

@@ -30,10 +30,10 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill slope and bend with first and second loss derivatives of the rows at positions `at`.
+    """Fill `slope` and `bend` with first and second derivatives of the losses of the rows `at`.
 
-    own is their response, rest their linear predictor. Second derivatives have a lower bound.
-    """
+    `own` holds responses, `rest` linear predictors, in blocks of 64 rows. Second derivatives have a
+    positive lower bound."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -46,13 +46,11 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill own and rest (n_tiles, 64) with the response and offset to which a learner is fitted.
+    """Fill `own` and `rest` with response and offset for the next learner; return the current loss.
 
-    The offset is the sum of earlier learners. With several classes, own is 1 for class `target` and
-    rest its logit against the other classes; for ordered classes they are as in `Ordinal.margin`.
-    Also fills slope and curvature with loss derivatives of the rows `start_at`; returns the loss
-    without the new learner.
-    """
+    Arrays are in blocks of 64 rows. The offset is the sum of earlier learners, `score`. With
+    several classes, the response is 1 for class `target`, else 0, and the offset is the logit of
+    this class. `slope` and `curvature` get derivatives of the losses of the rows `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -78,13 +76,12 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 
 
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
-    """Fit one learner from several starts; return its sign b and the optimizer's results.
+    """Fit one learner from several starts; return its sign and the optimizer's results (a list).
 
-    `learner` (2 + p,) gets its parameters, which add nothing if the loss does not fall. Starts of
-    both signs are minimized until they can be compared, then the best start of each sign to the end
-    (all starts if `compare` is False). `follow` minimizes; own is the response, rest the sum of
-    earlier learners, null_value the loss without a learner.
-    """
+    `learner` (2 + p,) gets the parameters; they add nothing if the loss does not fall below
+    `null_value`, the loss without a learner. `follow` minimizes the loss (see `follower`), given
+    responses `own` and sums of earlier learners `rest`. If `compare`, all starts are first fitted
+    roughly, and only the best of each sign is fitted to the end."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
@@ -113,10 +110,11 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function (own, rest, theta, sign, ftol, of_one) -> ends that runs `newton`.
+    """Return a function that minimizes the loss of learners on the rows X by `newton`.
 
-    Its work arrays for the rows X are allocated once.
-    """
+    Its arguments are responses, offsets, starting points theta, signs, ftol and of_one (see
+    `newton`); it changes theta and returns a list of results per learner. Work arrays are allocated
+    only once."""
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
@@ -133,7 +131,7 @@ def follower(X, weight, problem):
 
 
 def _best_of_each_sign(sign, ends):
-    """Return the positions of the starts with the lowest loss for each sign b, first for b = 1."""
+    """Return the positions of the fits `ends` with the lowest loss for sign 1, and for sign -1."""
     best = []
     for b in (1.0, -1.0):
         own = [m for m in range(len(sign)) if sign[m] == b]
@@ -146,10 +144,9 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position of the best of the results `ends`, whose lowest loss is `lowest`.
+    """Return the position of the best of the fits `ends`, whose lowest loss is `lowest`.
 
-    Among losses within rounding of `lowest`, converged results are preferred, then b = 1.
-    """
+    Among losses within rounding errors of it, converged fits are preferred, then sign 1."""
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
     converged = [m for m in tied if ends[m][CONVERGED] > 0.0]
