@@ -1,8 +1,7 @@
 """Forms: rules for the fields of a record: type, shape, range, and storage in a file.
 
 A file may hold any values, so reading checks every field. A length in a shape is a number, a symbol
-such as "p", or "2 + p". The first array with a length "p" sets p; all later ones must agree.
-"""
+such as "p", or "2 + p". The first array with a length "p" sets p; all later ones must agree."""
 
 import ast
 import functools
@@ -29,8 +28,7 @@ class Form:
 
     read : callable(value, where, sizes) -> checked value, or ValueError; where : name of the field
         for messages; sizes : dict of the lengths known so far, such as {"p": 3}
-    write : callable(value) -> stored value
-    """
+    write : callable(value) -> stored value"""
 
     read: Callable[[Any, str, dict], Any]
     write: Callable[[Any], Any] = lambda value: value
@@ -54,8 +52,7 @@ def real(
 ) -> Any:
     """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
 
-    least, most : range of the numbers; nan : whether NaN is allowed
-    """
+    least, most : range of the numbers; nan : whether NaN is allowed"""
     return _numbers(np.float64, shape, least, most, nan)
 
 
@@ -80,7 +77,7 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: an integer equal to a length, such as "p" in the shapes of other fields."""
+    """Declare a field: an integer that is also a length in the shapes of other fields, as "p"."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -92,7 +89,7 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare a field of `rows` responses: codes 0..C-1 of C classes, or any numbers if C is 0."""
+    """Declare a field: an array of `rows` responses, codes of the classes or numbers."""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -180,7 +177,9 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field of the form `inner` with its own lengths: its "p" may differ from others."""
+    """Declare a field with the rules `inner`, whose symbols for lengths are its own.
+
+    Its "p" may differ from "p" in other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -214,8 +213,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
     """Declare a field: a dict column name -> `rows` values, which have the column's form (rule).
 
     forms : dict name -> form of each required column; others : forms of optional columns. Any other
-        column must hold numbers or NaN.
-    """
+        column must hold numbers or NaN."""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -228,7 +226,9 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: another record; kind : its class, or a dict field name -> form (rule)."""
+    """Declare a field that is itself a record.
+
+    kind : class of the record, or a dict field name -> form (rules) for a plain dict"""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -245,7 +245,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a field: a record of one of several classes, stored with its class's position."""
+    """Declare a field: a record of one of several classes."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -292,17 +292,15 @@ def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
     Its attributes are forms (rules for a field), such as real("p"). `_check_fields`, if defined,
-    checks the fields together. A field that is not stored has a default instead of a form.
-    """
+    checks the fields together. A field that is not stored has a default instead of a form."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms (rules for fields) among a class's attributes to its attribute `_forms`.
+    """Move the forms (rules for fields) of a class to its attribute `_forms`.
 
-    So a dataclass does not take them for default values.
-    """
+    As attributes of their own, a dataclass would take them for default values."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -377,7 +375,7 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the length that a form states; a new symbol such as "p" gets the length `found`."""
+    """Return the length `size` of a shape as a number; a new symbol gets the length `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)

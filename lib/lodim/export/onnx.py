@@ -43,8 +43,7 @@ def write(equation):
 class _Graph:
     """Builder of an ONNX graph: an expression is a tensor (n, 1), or (1, 1) if constant.
 
-    Methods return names of tensors.
-    """
+    Methods return names of tensors."""
 
     def __init__(self, onnx, equation):
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
@@ -255,7 +254,9 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return the tensor of a sum of kernels exp(-1/2 |z - point|^2), or its logarithm."""
+        """Return the tensor of a weighted sum of kernels exp(-1/2 |x - point|^2), or its logarithm.
+
+        x are the arguments of the expression `node`; it also holds the points and weights."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
@@ -270,7 +271,6 @@ class _Graph:
     # Model -------------------------------------------------------------------------------------
 
     def model(self):
-        """Return the whole ONNX model."""
         kinds = self.onnx.TensorProto
         columns, answers = self.equation.columns, self.equation.answers
         for column in columns:
@@ -314,7 +314,9 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the ModelProto of a graph, with classes, title and producer as metadata."""
+        """Return the ONNX model of a graph, with class names, title and producer as metadata.
+
+        answers : dict of predictions by class, or by None for a numeric response"""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         model = self.helper.make_model(
             graph,

@@ -164,7 +164,6 @@ class _Python(Program):
     # Module ------------------------------------------------------------------------------------
 
     def module(self):
-        """Return the whole text of the module."""
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         head = (
@@ -210,10 +209,9 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """Return the lines of name = text, wrapped if they are long and without a text constant.
+    """Return the lines of the assignment of an expression (Python text) to a name.
 
-    `note` is a comment for the first line, or empty.
-    """
+    Long lines are wrapped, unless they contain a quoted text. `note` is a comment, or empty."""
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

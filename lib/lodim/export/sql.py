@@ -1,8 +1,7 @@
 """A fit as one SQL query, for DuckDB and PostgreSQL.
 
-The steps are in a lateral query of one row, so that their names cannot conflict with columns of the
-table. NULL means not a number; infinities are numbers.
-"""
+Intermediate values of a row are computed in a LATERAL subquery, so that their names cannot conflict
+with columns of the table. NaN is written as NULL."""
 
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_named, check_text, software
@@ -26,8 +25,7 @@ POWER = (
 def write(equation, dialect, table):
     """Return the text of an SQL query that computes a fit's predictions for the rows of a table.
 
-    table is its name, or names of schema and table; dialect is "duckdb" or "postgres".
-    """
+    table is its name, or names of schema and table; dialect is "duckdb" or "postgres"."""
     parts = (table,) if isinstance(table, str) else table
     if (
         not isinstance(parts, tuple)
@@ -52,7 +50,9 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the entry of `_SQL.functions` for a function that is NULL unless a condition holds."""
+    """Return the entry of `_SQL.functions` for a function that is NULL unless `condition` is true.
+
+    Both are SQL text, in which {0} stands for the argument."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -112,10 +112,9 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> number of the query step that computes it.
+        """Return a dict id(expression) -> last step of the query that computes a part of it, or 0.
 
-        A named expression is a column of its step, which later steps use.
-        """
+        Each named expression is a column of its step, so that later steps can use its value."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)
@@ -191,7 +190,6 @@ class _SQL(Infix):
     # Query -------------------------------------------------------------------------------------
 
     def query(self, table):
-        """Return the whole text of the query."""
         named = [node for node in self.order if id(node) in self.named]
         if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
             raise ArgumentError(
@@ -219,7 +217,9 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first step of the query, which reads the table's columns (`nodes`)."""
+        """Return the SQL of the query's first step: columns with the named expressions `nodes`.
+
+        A further column marks rows with a number that is too large to be computed with."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

@@ -58,9 +58,8 @@ class Inputs:
 
     columns : dict of Column by name
     features : list of p centred and scaled features
-    refusals : list of (condition, message, expression shown in it): rows for which predict() raises
-    unknown : list of conditions: rows that predict() predicts as missing
-    """
+    refusals : list of (condition, message, expression to show): rows for which predict() raises
+    unknown : list of conditions: rows for which predict() returns a missing value"""
 
     def __init__(self, design, new_levels):
         self.design, self.new_levels = design, new_levels
@@ -76,10 +75,9 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing).
+        """Return a dict column -> (known levels, new levels that count as missing; None for all).
 
-        forgiven : entries of this dict for columns with such new levels; None means all new levels
-        """
+        forgiven : such entries of the columns in which some new levels count as missing"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -224,8 +222,7 @@ class Inputs:
     def _source(self, part):
         """Return the expression whose values are the levels of a categorical factor.
 
-        It is a column, or the argument of C(); rows with new levels are refused.
-        """
+        It is a column, or the argument of C(); rows with new levels are refused."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -249,8 +246,7 @@ def _largest(part):
 def _is_plain(node):
     """Return whether a call in a formula is finite for every number, as center(x) is.
 
-    bs() is not: it overflows far outside its knots.
-    """
+    bs() is not: it overflows far outside its knots."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -360,10 +356,9 @@ class _Translation:
         return call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a spline or standardization, with the values learned in training.
+        """Return the columns of a spline or of center() etc., with the values learned in training.
 
-        node is the syntax tree of the call; settings and words are its other arguments.
-        """
+        node : syntax tree of the call; settings, words : its settings by position and by name"""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -377,10 +372,9 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of bs(), cr() or cc(), as polynomials between the knots.
+        """Return the columns of bs(), cr() or cc() at x, as polynomials between the knots.
 
-        state holds the values learned in training; settings and words are other arguments of the
-        call.
+        state : values learned in training; settings, words : other arguments by position and name
         """
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
@@ -415,11 +409,10 @@ def _values(name, state, at, settings, words):
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of the polynomials that equal `values` in each piece.
+    """Return coefficients (m, degree + 1, q) of polynomials equal to a function between its breaks.
 
-    m pieces lie between the breaks (m + 1,); values(x) gives q columns. A polynomial is in u, from
-    -1 to 1 within its piece, interpolated at Chebyshev points for accuracy.
-    """
+    breaks : (m + 1,) ends of the m pieces; values : callable(x) -> the function's q columns
+    A polynomial's variable runs from -1 to 1 within its piece."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)

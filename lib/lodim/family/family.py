@@ -38,12 +38,12 @@ class Family:
 
     @property
     def n_linear(self):
-        """Return the number of linear predictors to estimate; a class may be the reference."""
+        """Return the number of linear predictors with coefficients; a reference class has none."""
         return self.n_scores
 
     @property
     def n_functions(self):
-        """Return the number of linear predictors that differ by more than a constant."""
+        """Return the number of linear predictors, or 1 if they differ only by their intercepts."""
         return 1 if self.shared_slopes else self.n_scores
 
     @staticmethod
@@ -66,7 +66,7 @@ class Family:
         return with_zero(score)
 
     def score_names(self, levels):
-        """Return a list of names of several linear predictors, given the classes."""
+        """Return the names of the linear predictors of a response with the classes `levels`."""
         return list(levels)
 
     def learned(self, y, weight):
@@ -76,19 +76,20 @@ class Family:
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
-        """Return the family for a numeric response divided by `scale`; Huber's limit changes."""
+        """Return the family of a numeric response that was divided by `scale`.
+
+        Only the family "huber" changes: its limit is in units of the response."""
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the loss of one score per row as a tuple for compiled functions (see `losses`).
+        """Return the loss of a row with one linear predictor, as a tuple for compiled functions.
 
-        With several classes, it is the loss of one class against all others."""
+        The tuple is explained in `losses`. For several classes, it is one class against all others.
+        """
         raise NotImplementedError
 
     def saturated(self, y):
-        """Return the loss (n,) of each response if its mean equals the response.
-
-        Only differences matter: it is zero by default."""
+        """Return the smallest possible loss (n,) of each response: that of a mean equal to it."""
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
@@ -96,7 +97,7 @@ class Family:
         return offset + self.null_intercept(y, weight, offset)
 
     def absent(self, y, weight):
-        """Return which classes have no row of positive weight, (n_scores,) bool."""
+        """Return which classes have no row of positive weight, as one bool per class."""
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
@@ -167,7 +168,7 @@ def beyond_null(y, offset, null):
 
 
 def with_zero(score):
-    """Return linear predictors (n, K) per class; two classes with logits (n, 1) get zeros first."""
+    """Return a linear predictor per class, (n, K): a logit (n, 1) becomes (0, logit)."""
     return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
 
 
@@ -181,10 +182,10 @@ def hits(y, score):
 
 
 def beside_offset(family, y, weight, offset, start, intercepts=np.asarray):
-    """Return the intercepts (K,) that minimize the deviance given the offset (n, K).
+    """Return the intercepts (K,) of lowest mean deviance, given the offset (n, K).
 
-    start : (K,) first guess, the exact solution without an offset
-    intercepts : function from free parameters, such as `start`, to intercepts; by default equal"""
+    start : starting values of the free parameters; they are the solution without an offset
+    intercepts : callable(free parameters) -> intercepts; by default they are the same"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

@@ -1,7 +1,7 @@
-"""The losses of families with one score f (linear predictor) per row, for compiled functions.
+"""Losses of families with one linear predictor f per row, for compiled functions and CUDA kernels.
 
-A loss is a tuple (code, flat, three parameters): the code selects the family, and `flat` is a lower
-bound of the curvature per unit of weight. CUDA kernels use the source of these functions."""
+A loss is a tuple: the code of the family, a lower bound of the curvature per unit of weight, and
+three parameters of the family, such as Huber's limit."""
 
 import numpy as np
 
@@ -30,7 +30,9 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return `loss_slope` of all families but ordered classes, whose logarithm is slow in loops."""
+    """Return a row's weighted loss and its derivative in f, for all families but ordered classes.
+
+    Their loss has a logarithm, which would slow down the loops of the other families."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:

@@ -57,7 +57,7 @@ class NegativeBinomial(LogLink):
         )
 
     def log_likelihood(self, y):
-        """Return the log-likelihood of counts whose means are the counts, (n,)."""
+        """Return the log-likelihood of each count y if its mean is y itself, (n,)."""
         t = self.theta
         ways = gammaln(y + t) - gammaln(t) - gammaln(y + 1.0)
         return ways + xlogy(y, y) + t * np.log(t) - (y + t) * np.log(y + t)

@@ -25,8 +25,8 @@ STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
 def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class), and its derivative in f.
 
-    See `Ordinal.margin` for y and f. A class between two boundaries has y = 1 + h and
-    P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)); the loss of f is a sum of two log-losses."""
+    y and f are from `Ordinal.margin`. A class between two boundaries has y = 1 + h and
+    P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y <= one:
         return logistic(y, f, weight)
@@ -39,7 +39,7 @@ def loss_slope(y, f, weight):
 
 @scalar
 def curvature(y, f, weight):
-    """Return the second derivative of a row's weighted loss in f; see `loss_slope`."""
+    """Return the second derivative in f of a row's weighted loss; y and f as in `loss_slope`."""
     h = max(y - like(1.0, f), like(0.0, f))
     share = like(1.0, f) if h > like(0.0, f) else like(0.5, f)  # of an outer class: one log-loss
     return share * (logistic_curvature(y, f + h, weight) + logistic_curvature(y, f - h, weight))
@@ -49,10 +49,8 @@ def curvature(y, f, weight):
 class Ordinal(Family):
     """Family of K ordered classes, coded 0 to K - 1; the deviance is -2 log-likelihood.
 
-    Linear predictor s = 1, ..., K - 1 is the log-odds of class s or a higher one, so these
-    decrease. In models they differ by constants only (proportional odds): predictor s is
-    x'b minus threshold s.
-    """
+    Linear predictor s = 1, ..., K - 1 is the log-odds of class s or a higher class, so it decreases
+    with s. In models it is x'b minus threshold s (proportional odds)."""
 
     n_scores: int
     name: str = "ordinal"
@@ -67,10 +65,11 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def margin(self, y, score):
-        """Return response and linear predictor f of the loss with one f per row, (n,) each.
+        """Return the arguments y and f of `loss_slope` for each row, (n,) each.
 
-        f is the middle of the linear predictors of a class's two boundaries, and h half of their
-        difference. The response is 0 for the first class, 1 for the last one, otherwise 1 + h."""
+        For a class between two boundaries, f is the mean of their linear predictors, and y is 1
+        plus half their difference. The first class has y = 0 and the last class y = 1; for them f
+        is the linear predictor of their only boundary."""
         code, rows = y.astype(int), np.arange(len(y))
         above = score[rows, np.maximum(code - 1, 0)]
         below = score[rows, np.minimum(code, self.n_scores - 1)]
@@ -118,9 +117,9 @@ class Ordinal(Family):
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of log-likelihoods in the linear predictors, and tail probabilities.
+        """Return derivatives of log-likelihoods, and probabilities of a class above each boundary.
 
-        Both are (n, K - 1). The latter are probabilities of a class above each boundary."""
+        Both are (n, K - 1); the derivatives are in the linear predictors of the boundaries."""
         least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
@@ -140,16 +139,18 @@ class Ordinal(Family):
         return start + self.moved(y, weight, offset + start) if offset.any() else start
 
     def tied(self, present):
-        """Return a number per boundary, equal for those that only classes without rows separate.
+        """Return a group number per boundary (K - 1,); boundaries of one group must move together.
 
-        present : (K,) whether a class has rows; at least one boundary must have rows on both
-            sides"""
+        No row has a class between the boundaries of a group. A boundary without rows on one side is
+        in the group of the nearest boundary with rows on both sides.
+
+        present : (K,) bool, whether a class has rows; at least two have"""
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def moved(self, y, weight, score):
-        """Return what to add to each linear predictor so that the deviance is minimal, (K - 1,).
+        """Return the change of the linear predictors, (K - 1,), that minimizes the mean deviance.
 
-        Newton's method with step halving; weights sum to one."""
+        By Newton's method with step halving, from linear predictors `score`; weights sum to one."""
         change, present = np.zeros(self.n_scores), ~self.absent(y, weight)
         if present.sum() < 2:
             return change

@@ -60,9 +60,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to raise errors for unknown arguments and to show progress.
 
-    If its first argument is a model function, that function's arguments are allowed too. `*args` is
-    only for type checkers and accepts no values.
-    """
+    If the first argument is a model function, its arguments are allowed too. `*args` in a signature
+    tells type checkers so; a call cannot use it."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

@@ -1,4 +1,4 @@
-"""Methods of every fit that other packages of lodim implement: checks, code, tables, a page."""
+"""Methods of every fit whose code is in other packages: plot, check, report and exports."""
 
 from abc import ABC
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
 
 
 class Delegates(ABC):
-    """Base class of every fit, with methods that other packages of lodim implement."""
+    """Base class of every fit, with methods whose code is in other packages of lodim."""
 
     name: str
     design: Any
@@ -26,7 +26,9 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return linear predictors as expressions of scaled features, and conditions of NaN."""
+        """Return linear predictors, and the conditions under which they are NaN, as expressions.
+
+        features, offset : expressions of the scaled features and of the offset"""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
@@ -38,7 +40,9 @@ class Delegates(ABC):
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Return a dict kind -> function (fit, ax, ...) that draws it; without "calibration"."""
+        """Return a dict kind of plot -> function (fit, ax, ...), except for "calibration".
+
+        `plot` adds "calibration", which is the same for all models."""
         return {}
 
     def _linear(self):

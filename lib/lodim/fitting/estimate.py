@@ -227,7 +227,7 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return (number of rows, Problem of evenly spaced rows, text on them) for a frame."""
+        """Return for a frame: number of rows, Problem of a sample, description of the sample."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -236,7 +236,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample, text on the sample) for a Source."""
+        """Return for a Source: number of rows, Problem of a sample, description of the sample."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -266,7 +266,9 @@ class _Looked:
         return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
-        """Return the Problem (data as numbers, settings) of rows at positions `at` of all rows."""
+        """Return the Problem (data as numbers, settings) of sampled rows.
+
+        data : the sampled rows; at : their positions among all rows, to take values of arrays"""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -275,7 +277,9 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return frames with the first rows of up to eight pieces (files etc.), or of one piece."""
+    """Return frames with the first rows of up to eight pieces, such as files, of a source.
+
+    only_first : whether to read one piece only"""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -290,11 +294,10 @@ def _first_rows(source, names, only_first):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Return the peak bytes of reading the data and fitting the model, without X.
+    """Return the peak bytes of reading the data and fitting the model, without the features.
 
-    batch : rows of the sample; rows, n : numbers of complete and of all rows of the data
-    needs : memory of the model, or None; n_names : number of columns to read
-    """
+    batch : rows of a sample; rows, n : numbers of complete and of all rows of the data
+    needs : Needs (memory) of the model, or None; n_names : number of columns to read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
@@ -315,9 +318,9 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Return the bytes per Dask worker: its rows of X, the model's arrays, and a chunk of data.
+    """Return the bytes that each Dask worker needs: features, arrays of the model, and data.
 
-    rows : number of rows; tiles : bytes of X; names : columns to read"""
+    rows : number of rows; tiles : bytes of all features; names : columns to read"""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

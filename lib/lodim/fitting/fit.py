@@ -38,9 +38,8 @@ class Fit(Delegates):
     """Result of a model function: a fitted model.
 
     predict(), augment() and evaluate() return frames of the same package as their data (pandas,
-    polars or pyarrow). tidy() and glance() follow the training data. Other methods return pandas
-    frames.
-    """
+    polars or pyarrow); tidy() and glance() use the package of the training data. Other methods
+    return pandas frames."""
 
     name: str
     _estimate_name: str  # axis label of tidy()'s estimates
@@ -107,7 +106,9 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the frame of glance(); sizes, ends : columns before and after the deviances."""
+        """Return the frame of glance(), one row with the columns that all models share.
+
+        sizes, ends : dicts of further columns, before and after the deviances"""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
@@ -123,7 +124,7 @@ class Fit(Delegates):
 
     @property
     def _reader_columns(self):
-        """Positions (q,), among all features, of those that the fit needs for predictions."""
+        """Positions (q,) of the features that predictions need."""
         return np.arange(len(self.design.names))
 
     @property
@@ -146,7 +147,7 @@ class Fit(Delegates):
         raise NotImplementedError
 
     def _selected_views(self):
-        """Return a list of feature positions, one array per view (set of features) in the model."""
+        """Return a list of the model's views (sets of features), as arrays of feature positions."""
         return []
 
     # Shared by all models ----------------------------------------------------------------------
@@ -482,11 +483,11 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Mean held-out deviance of the tried settings nearest to the fit's settings, or None."""
+        """Mean held-out deviance of the fit's settings, or the nearest tried ones; None if unknown."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
-        """Return the rows of a Batch with response and prediction, and their linear predictors."""
+        """Return the rows that have a response and a prediction, and their linear predictors."""
         score = self._score(batch)
         known = ~(np.isnan(batch.y) | np.isnan(score).any(axis=1))
         if known.all():
@@ -532,7 +533,6 @@ class Fit(Delegates):
 
     @property
     def _penalties(self):
-        """Names of the model's penalties."""
         return tuple(model_module(self.name).MODEL.penalties)
 
     def update(self, data: Data, **changes: Any) -> Self:
@@ -584,11 +584,11 @@ class Fit(Delegates):
         return arguments
 
     def _of_tables(self):
-        """Return the rows of tidy() that a table with several fits side by side shows."""
+        """Return the rows of tidy() that belong in a table of several fits."""
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return the rows of tidy() to compare with a `reference` fit, as in a bootstrap."""
+        """Return tidy() with estimates comparable to those of the fit `reference`, for a bootstrap."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
@@ -641,7 +641,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Rename a function that a class uses as method `name`, so that error messages are clear."""
+    """Rename a function to its name as a method of a class, which tracebacks then show."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

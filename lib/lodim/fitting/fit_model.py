@@ -36,7 +36,7 @@ SCRATCH = "scratch"  # entry of `control` that names a folder
 
 
 def fitted_by(model: Model) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that makes a function with a signature and help call `fit_model`."""
+    """Return a decorator that makes a function call `fit_model`; its signature and help stay."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -68,7 +68,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return a call's options (a dict), and of `others` those that are settings of the model."""
+    """Return a call's options, plus those of `others` that are settings of the model, as a dict."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -77,8 +77,7 @@ def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem (data as numbers, and settings) for a call of a model function.
 
     which : index of the response, if the formula has several
-    groups : groups for the folds of cv(), if the model has no argument `groups`
-    """
+    groups : argument of cv(): rows with equal values are in the same fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
@@ -163,7 +162,7 @@ def _warn_of_wild_values(design, batch):
 
 
 def _client(model, client):
-    """Return the Dask client that reads the data, or False if the model cannot run on workers."""
+    """Return the call's Dask client, or False if the model cannot run on Dask workers."""
     if model.on_workers:
         return client
     if client is not None:
@@ -176,7 +175,9 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with X in memory, as `what` (a model or step) needs; else ArgumentError."""
+    """Return a Batch with its features in memory; raise ArgumentError if they do not fit.
+
+    what : the model or step that needs them, for the message"""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]

@@ -35,7 +35,9 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (dict text -> level), to restore levels that were numbers."""
+    """Return a dict column -> (text -> level), for levels that are not text, such as numbers.
+
+    read : dict column -> Column"""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()
@@ -46,8 +48,7 @@ def _texts(read):
 class LodimModel(ModelAbstract):
     """A fit and its data with the interface that the package marginaleffects expects.
 
-    For derivatives, it also predicts at coefficients near those of the fit.
-    """
+    For derivatives, it also predicts at coefficients near those of the fit."""
 
     _n_offsets = 0  # columns in addition to the design matrix
 
@@ -126,7 +127,9 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return a polars frame of a dict of columns, without rows that miss a needed column."""
+    """Return columns as a polars frame, without rows in which a column in `needed` is missing.
+
+    read : dict name -> Column"""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

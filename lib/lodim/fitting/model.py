@@ -30,8 +30,7 @@ class Penalty:
     largest : callable(batch, family, settings) -> value that shrinks the model to (nearly) the
         intercept
     ratio : smallest value to try, divided by the largest
-    needed : whether a fit needs a value; if not, None is allowed
-    """
+    needed : whether a fit needs a value; if not, None is allowed"""
 
     largest: Callable
     ratio: float = 1e-6
@@ -42,8 +41,7 @@ class Penalty:
 class Option:
     """Option of the command line, passed to the model function as the keyword argument `name`.
 
-    file : whether the option names a CSV file that holds the argument's value
-    """
+    file : whether the option names a CSV file that holds the argument's value"""
 
     flag: str
     name: str
@@ -58,8 +56,7 @@ class Needs:
     """Memory that a fit needs without X, and its number of passes over X.
 
     row : bytes per row, without response, weights etc.; fixed : bytes for any number of rows
-    passes : usual range of the number of passes; None if unknown
-    """
+    passes : usual range of the number of passes; None if unknown"""
 
     row: int
     fixed: int
@@ -70,9 +67,9 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    chosen : dict setting -> values that cross-validation chose, one per set of random folds
-    standardize : whether features are scaled; arguments : of the call, as stored in the fit
-    """
+    standardize : whether features are scaled
+    arguments : arguments of the call, as stored in the fit
+    chosen : dict setting -> values that cross-validation chose, one per set of random folds"""
 
     model: "Model"
     design: Design
@@ -97,9 +94,7 @@ class Problem:
         return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
 
     def with_rows(self, batch):
-        """Return the problem for other rows or weights, from which the family learns its parameter.
-
-        The parameter is also stored in the design, since fits take it from there."""
+        """Return the problem for other rows or weights; the family's parameter is learned again."""
         family, design = self.model.learn_family(batch, self.family, self.settings), self.design
         if family.learn is not None:
             design = replace(design, parameter=family.parameter)
@@ -116,10 +111,10 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with these settings; those named in `given` become call arguments.
+        """Return the problem with these settings.
 
-        So the call stored in a fit of path() or cv() reproduces that fit.
-        """
+        Settings named in `given` become arguments of the stored call, so that the call of a fit
+        from path() or cv() reproduces that fit."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -147,8 +142,7 @@ def _same(value, default):
 def lambda_grid(problem, penalty, n, ratio=None):
     """Return n decreasing values of a penalty, evenly spaced in log, from the largest down.
 
-    ratio : smallest value divided by the largest; default: that of the Penalty
-    """
+    ratio : smallest value divided by the largest; default: that of the Penalty"""
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -169,17 +163,15 @@ class Model:
     penalties : settings that shrink the model, by name; path() and cv() vary the first by default
     stage_setting : name of the setting for the number of stages, such as learners added one by one,
         if one run also gives the fits with fewer stages
-    shared_setting : name of a setting of which `fit_stages` fits several values in one run, a stage
-        per value
+    shared_setting : name of a setting of which one run of `fit_stages` can fit several values
     patience : number of stages without a lower held-out loss after which a run stops
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
-    compiled_stages : whether threads are faster for several problems even with few rows
+    compiled_stages : whether several fits to few rows run faster in parallel threads
     streams : whether X may be larger than memory
     on_workers : whether a fit may run on the workers of a Dask cluster
     several_responses : whether a formula may have several responses, which `fit_together` fits
     many_rows : number of rows above which a default call takes minutes
-    options, plots : options, and kinds of plots, of the command line
-    """
+    options, plots : options, and kinds of plots, of the command line"""
 
     name: ClassVar[str]
     reference: ClassVar[str]
@@ -228,8 +220,7 @@ class Model:
         """Return the fit of a problem with all settings fixed.
 
         selection : table of tried settings; warm_start : estimates to start from
-        for_path : whether to leave out slow results; found : (estimates, log) if already known
-        """
+        for_path : as in `assemble`; found : (estimates, log) if they are already computed"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -252,8 +243,7 @@ class Model:
         """Yield (part of the estimates, log, linear predictors of `eval_batch`) after each stage.
 
         A stage is a step of the fit, such as one learner added; the log tells how it converged.
-        eval_batch : held-out rows, or None
-        """
+        eval_batch : held-out rows, or None"""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
@@ -264,20 +254,20 @@ class Model:
         """Return the Fit of a problem with given estimates, and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : whether to leave out slow results; "spread" leaves out all but those for the
-            standard deviation of each response
-        """
+        for_path : whether to leave out results that are slow to compute; "spread" keeps what the
+            standard deviation of each response needs"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) after a change of weights, updated from `fit`; else None."""
+        """Return (estimates, log) for changed row weights, updated from the old `fit`.
+
+        The problem has the new weights. None if the model must be fitted from scratch."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return (cv()'s default grid, (estimates, log) if they are known, else None).
+        """Return the default grid of cv(), and (estimates, log) if they are already known, or None.
 
-        The grid is a dict with the given value of the first penalty, or a list of n values.
-        """
+        The grid is a dict: the first penalty -> its given value, or n values to compare."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

@@ -14,11 +14,12 @@ from lodim.sources.schemas import arrow
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Yield a function that appends frames to a file, which appears when the block ends.
+    """Open a file of rows as a context manager, which returns a function that appends a frame.
 
-    After an error, an existing file is unchanged. Row labels of pandas are written, except a
-    RangeIndex. other : writer for suffixes other than those of Parquet, Arrow and CSV
-    """
+    The file replaces an existing one at the end of the with block, unless an error occurs. Row
+    labels of pandas are written, except a RangeIndex.
+
+    other : writer for suffixes other than .parquet, .csv, .arrow and .feather"""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:
@@ -89,11 +90,10 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends frames as pyarrow tables with a common schema.
+    """Yield a function that appends a frame to a file, as a pyarrow table of a common schema.
 
-    open_writer : function of the schema that returns a writer. The first tables are kept in memory
-        while a column has no value, since its type is unknown
-    """
+    open_writer : callable(schema) -> writer of the file. The first tables are kept in memory
+        until each column has a value, since its type is unknown before"""
     pa = arrow()
     waiting, opened, schema = [], None, None
 
@@ -140,5 +140,4 @@ def _table(frame):
 
 
 def _named(frame):
-    """Return a pandas frame whose column names are text."""
     return frame.set_axis([name_of(label) for label in frame.columns], axis=1)

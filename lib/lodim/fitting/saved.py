@@ -86,19 +86,18 @@ def load(path: FilePath) -> Any:
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
     """Return the object (such as a fit) that the contents of a file describe.
 
-    kind : such as "gbmap"; where : place for messages; sizes : dict of known lengths
-    """
+    kind : such as "gbmap"; where : name of the part that is read, for messages
+    sizes : dict of the lengths known so far, as in `Form`"""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file; add its lengths to the dict `sizes`.
+    """Return the Design of a fit from a file; add numbers that it determines to the dict `sizes`.
 
-    K : linear predictors per row; functions : linear predictors that differ by more than a constant
-    boundaries : K for ordered classes, otherwise 0
-    S : linear predictors with coefficients; C : classes, 0 for numbers
-    """
+    K : linear predictors per row; S : those with coefficients; C : classes, 0 for numbers
+    functions : linear predictors, or 1 if they differ only by their intercepts
+    boundaries : K for ordered classes, otherwise 0"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -108,13 +107,11 @@ def _read_design(value, where, sizes):
 
 
 def _read_frame(value, where, sizes):
-    """Return a DataFrame from a dict of lists of plain values, as stored in a file."""
     forms.entries(forms.several(None, forms.modest())).read(value, where, sizes)
     return pd.DataFrame(value)
 
 
 def _read_arguments(value, where, sizes):
-    """Return the arguments of a call from a file, with tuples instead of lists."""
     return as_tuples(forms.modest().read(value, where, sizes))
 
 
@@ -139,7 +136,9 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the form (rules for reading) of a settings class; others : forms of some fields."""
+    """Return the Form (rules for reading) of a class of settings.
+
+    others : Forms of fields that need special rules"""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
@@ -182,8 +181,7 @@ def _check_selection(selection, chosen, settings):
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
     """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
 
-    selection : table of tried settings. Positive numbers are compared by their logarithms.
-    """
+    selection : table of tried settings. Positive numbers are compared by their logarithms."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

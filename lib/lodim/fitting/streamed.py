@@ -42,10 +42,9 @@ OUTPUT = """output : path, optional
 
 
 def streaming(method: F) -> F:
-    """Decorate a method (fit, data, ...) -> frame to accept data not in memory, and `output`.
+    """Decorate a method of a fit, such as predict, to accept data larger than memory, and `output`.
 
-    The data are read and predicted in chunks, which are written to the file `output` if given.
-    """
+    The data are predicted in chunks, which are written to the file `output` if it is given."""
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
@@ -95,20 +94,18 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair (columns, result) for a frame in memory, like one chunk of `of_source`.
+        """Yield (rows, result) once for a frame in memory, like one chunk of `of_source`.
 
-        `columns` is the frame itself if the result must be written together with the frame's
-        columns (`augment` of a frame other than pandas); otherwise it is None."""
+        rows : the frame if the result must be joined with it (`augment`, unless it is a pandas
+            frame), or None"""
         answers = self(data)
         beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
         yield (data if beside else None), answers
 
     def of_source(self, source):
-        """Yield a pair (columns, result) per chunk of rows of files or lazy frames.
+        """Yield (rows, result) for each chunk of files or lazy frames.
 
-        `columns` are the chunk's rows if the result is written together with them (`augment`), or
-        None.
-        """
+        rows : the chunk's rows if the result must be joined with them (`augment`), or None"""
         names = source.names if self.beside else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -195,10 +192,9 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return answer(frame) for a chunk of rows; errors about the data name the chunk and row.
+    """Return a method's result for a chunk; errors about the data name the chunk and the row.
 
-    answer : function of a Frame, such as predict; offset : dict with the offset, or {}
-    """
+    answer : callable(Frame) -> result, such as predict; offset : {"offset": values}, or {}"""
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -209,7 +205,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk for which `answer` raises DataError."""
+    """Return the position of the first row of a chunk for which answer(frame) raises DataError."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -230,8 +226,7 @@ def _first_refused(answer, chunk, source, offset):
 def _write(path, parts):
     """Write the results of all chunks of rows to a file, and return its path.
 
-    parts : pairs of (rows to join with the result or None, result), one per chunk
-    """
+    parts : pairs of (rows to join with the result or None, result), one per chunk"""
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_beside(data, answers))
@@ -247,7 +242,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _beside(data, answers):
-    """Return the results `answers` as a frame, with the columns of `data` if given."""
+    """Return results as a frame, after the columns of the rows `data` if they are given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -276,7 +271,7 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result for one Dask partition, with the dtypes of the empty result `like`."""
+    """Return the result for a Dask partition, with the dtypes of the result `like` of no rows."""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -292,8 +287,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 def scored_rows(fit, source, offset):
     """Return the rows of data not in memory that have a response and a prediction.
 
-    The result is (Batch without features, linear predictors (n, K), dict of losses (n,)).
-    """
+    The result is (Batch without features, linear predictors (n, K), dict of losses (n,))."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -321,9 +315,9 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return (Batch, linear predictors (n, K), dict of losses (n,)) of a Frame's scored rows.
+    """Return (Batch, linear predictors (n, K), dict of losses (n,)) of the rows of a Frame.
 
-    These rows have a response and a prediction; all may have weight zero."""
+    It has the rows with a response, a prediction and a weight (which may be zero)."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -20,8 +20,7 @@ class Formula:
     """A parsed formula, before data are read.
 
     responses : columns or calls of the left side, if any; right : syntax tree of the right side
-    sides : text of both sides
-    """
+    sides : text of both sides"""
 
     text: str
     responses: tuple[Leaf, ...]
@@ -40,8 +39,7 @@ class Formula:
 def parse(text):
     """Return the Formula of a text such as "y ~ ." or "np.log(y) ~ a:b + I(x**2)".
 
-    A FormulaError shows the formula with a caret under the error.
-    """
+    A FormulaError shows the formula with a caret under the error."""
     text, left, right, tilde = _cut(text)
     responses = side(text, left, 0)
     tree = side(text, right, tilde + 1)
@@ -112,7 +110,7 @@ def expand(formula, names, hidden=()):
     """Return the terms of the right side, given the names of the data's columns.
 
     A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied. A
-    dot stands for all columns except the response, `hidden` ones, and predictions of a model.
+    dot stands for all columns but the response, those in `hidden`, and columns added by augment().
     """
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
@@ -132,7 +130,9 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the names of columns, such as .fitted, that a dot excludes as added by augment()."""
+    """Return columns named like those that augment() adds, such as .fitted, if there is a dot.
+
+    A dot does not stand for them."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -167,8 +167,7 @@ def update(old, new):
     """Return the formula `new` with each dot replaced by a side of the formula `old`, as in R.
 
     In `. ~ . + x` the dots stand for the left and the right side of `old`. If the left side of
-    `new` is no dot, `new` is returned unchanged: there a dot means all columns of the data.
-    """
+    `new` is no dot, `new` is returned unchanged: there a dot means all columns of the data."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new
@@ -186,8 +185,7 @@ def update(old, new):
 def leave_out(text, *given):
     """Return a formula whose dot excludes the columns `given`: "y ~ . - id" for "y ~ ." and "id".
 
-    Arrays and None among `given` are ignored.
-    """
+    Arrays and None among `given` are ignored."""
     for name in given:
         if isinstance(name, str):
             left, right = parse(text).sides
@@ -219,7 +217,9 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return other columns whose names Python reads as `name`: it changes some letters."""
+        """Return other columns whose names become equal to `name` when Python reads them.
+
+        Python replaces some letters, as `canonical` says."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]

@@ -1,8 +1,7 @@
 """The formula language: a fixed list of functions and operators.
 
 All other Python code raises an error when the syntax tree is checked, before data are read. So a
-formula from a saved fit or a web form is safe to evaluate.
-"""
+formula from a saved fit or a web form is safe to evaluate."""
 
 import ast
 import datetime
@@ -81,8 +80,7 @@ class Refused(Exception):
 def read(code):
     """Return the syntax tree of an expression, with column names as they were written.
 
-    Python converts bare names to the Unicode form NFKC; names in other forms become Q('name').
-    """
+    Python converts bare names to the Unicode form NFKC; names in other forms become Q('name')."""
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")
@@ -94,10 +92,9 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Syntax-tree transformer that restores the spelling of column names.
+    """Syntax-tree transformer that gives column names the spelling in the text of the formula.
 
-    Python changes some Unicode characters of names (NFKC). Q('') is kept only if needed.
-    """
+    Python replaces some letters of names. Such names become Q('name')."""
 
     def __init__(self, code):
         self.code = code.encode()
@@ -141,7 +138,7 @@ def spell(tree):
 
 
 def place(code, node):
-    """Return the position of a syntax node in characters; the node itself counts UTF-8 bytes."""
+    """Return the position of a syntax node in the text, in characters instead of bytes."""
     return len(code.encode()[: node.col_offset].decode())
 
 
@@ -153,7 +150,7 @@ def canonical(name):
 
 
 def column_name(node):
-    """Return the column that a syntax node is, as x or Q('x'); None for other nodes."""
+    """Return the column's name if a syntax node is a column, as x or Q('x'); else None."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call) and function_name(node.func) == "Q":
@@ -216,7 +213,6 @@ def width(node):
 
 
 def _unwelcome(node):
-    """Return a message why a syntax node is not allowed; usually a name contains a dot."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         name = f"{node.value.id}.{node.attr}"
         return f"write a column name with a dot as Q('{name}'); {ALLOWED}"

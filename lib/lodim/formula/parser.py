@@ -1,8 +1,7 @@
 """Parser of formulas into trees of columns, dots, numbers and calls.
 
 As in R, ** has the highest precedence, then :, then * and /, then + and -. Arguments of calls are
-Python expressions, parsed by `language`.
-"""
+Python expressions, parsed by `language`."""
 
 import ast
 import keyword
@@ -39,8 +38,7 @@ _TOKEN = re.compile(
 class Token(NamedTuple):
     """A piece of a formula: a quoted text, a number, a name or a sign, at a position.
 
-    depth : number of brackets around it
-    """
+    depth : number of brackets around it"""
 
     kind: str
     text: str
@@ -49,12 +47,13 @@ class Token(NamedTuple):
 
     @property
     def end(self):
-        """Position after the last character of the token."""
         return self.place + len(self.text)
 
 
 class Named(NamedTuple):
-    """A column named in a formula, at position `place`; `bare` means written without Q('')."""
+    """A column named in a formula.
+
+    place : position in the text; bare : whether it was written without Q('')"""
 
     name: str
     place: int
@@ -65,8 +64,7 @@ class Named(NamedTuple):
 class Leaf:
     """A part of a formula without operators: a dot, column, call or number.
 
-    text : name of the column, or code in normal spelling; tree : syntax tree of a call
-    """
+    text : name of the column, or code in normal spelling; tree : syntax tree of a call"""
 
     kind: str
     text: str
@@ -79,8 +77,7 @@ class Leaf:
 class Joined:
     """Parts of a formula joined by operators of equal precedence, such as a + b - c.
 
-    Operators precede their parts: the first one is '+', or '-' if the sum starts with it.
-    """
+    Operators precede their parts: the first one is '+', or '-' if the sum starts with it."""
 
     parts: tuple
     operators: tuple[str, ...]
@@ -132,8 +129,7 @@ def _check_sign(text, string, place):
 def side(text, tokens, after):
     """Return the syntax tree of one side of a formula, or None if it is empty.
 
-    after : position of the first character of the side
-    """
+    after : position of the first character of the side"""
     return _Reader(text, tokens, after).side() if tokens else None
 
 

@@ -40,8 +40,7 @@ LEARNT = {  # transform -> form of its learned state
 def check(name, state):
     """Raise ValueError unless a state from a file can be what a transform has learned.
 
-    name : such as "bs"; state : its knots or means, which the spline library does not check
-    """
+    name : such as "bs"; state : its knots or means, which the spline library does not check"""
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
     forms.part(LEARNT[name]).read(state, name, sizes)
@@ -54,8 +53,7 @@ def check(name, state):
 def contrast(code, node, levels):
     """Return the matrix of a contrast such as Sum, (n_levels, n_columns), and its column labels.
 
-    code, node : text and syntax tree of the contrast
-    """
+    code, node : text and syntax tree of the contrast"""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
@@ -77,9 +75,8 @@ def contrast(code, node, levels):
 def learn(name, data, settings, words, positive_weight):
     """Return what a transform such as bs() learns from data: a dict of numbers and arrays.
 
-    settings, words : its other arguments, by position and by name
-    positive_weight : (n,) bool, rows that count; None means all
-    """
+    data : list of arrays; settings, words : other arguments, by position and by name
+    positive_weight : (n,) bool, rows that count; None means all"""
     if positive_weight is not None:
         data = [x[positive_weight] for x in data]
     if name in ("scale", "standardize"):
@@ -121,11 +118,10 @@ def _plain(value):
 
 
 def apply(name, state, data, settings, words):
-    """Return the columns of a transform such as bs() for new data, given what it has learned.
+    """Return the columns of a transform such as bs() for new data.
 
-    data : list of arrays, (n,) or (n, k columns)
-    settings, words : its other arguments, by position and by name
-    """
+    state : dict that `learn` returned; data : list of arrays, (n,) or (n, k columns)
+    settings, words : other arguments of the transform, by position and by name"""
     out, n = None, len(data[0])
     for i in range(0, max(n, 1), ROWS):  # splines need several times the memory
         values = _transform(name, state, [x[i : i + ROWS] for x in data], settings, words)
@@ -150,8 +146,7 @@ def _transform(name, state, data, settings, words):
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
     """Return k B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
-    patsy would be slow, and raises errors for values outside the training range.
-    """
+    patsy would be slow, and raises errors for values outside the training range."""
     from scipy.interpolate import BSpline
 
     x, knots, order = x.reshape(len(x)), state["_all_knots"], state["_degree"] + 1

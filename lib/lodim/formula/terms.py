@@ -1,8 +1,7 @@
 """The algebra of terms: the terms that result from operators on columns, dots and calls.
 
 A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
-call).
-"""
+call)."""
 
 from lodim.formula.parser import Leaf, fail
 
@@ -11,16 +10,16 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return the terms of a side of a formula as a tuple, in the order of the text.
+    """Return the terms of a side of a formula, as a tuple in the order of the text.
 
-    A term is a tuple of (column, None) or (None, code of a call). tree : parsed side; dot : columns
-    for which a dot stands
-    """
+    tree : parsed side; dot : columns for which a dot stands"""
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
 class _Algebra:
-    """Operators of formulas on sets of terms: dicts (frozenset of factor keys) -> term."""
+    """Operators of formulas such as * and :, applied to sets of terms.
+
+    A set is a dict with the factors of each term, as a frozenset, as keys, and terms as values."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -61,7 +60,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of the terms of two sets, except for terms in `known`."""
+        """Return the products of a term of `left` and one of `right`, without those in `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)

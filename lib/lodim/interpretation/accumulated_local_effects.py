@@ -57,8 +57,8 @@ def second_order(difference, cell, weight, shape):
 
     difference : (n, K) second difference of each row's prediction over its cell of the grid
     cell : (n, 2) interval of each row for both features; shape : number of intervals of both
-    A cell without rows takes the mean of the nearest cell. See Eqs. 17 to 20 of Apley and Zhu
-    (2020)."""
+
+    See Eqs. 17 to 20 of Apley and Zhu (2020). A cell without rows takes the mean of the nearest."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)

@@ -210,7 +210,9 @@ def _groups(by, data):
 
 
 def _tidy(fit, found, level):
-    """Return a frame with one row per point (and class) of a term's effect (a TermEffect)."""
+    """Return the rows of Effects.tidy() for one term: one per point (and class).
+
+    found : TermEffect; level : confidence level"""
     q, K = found.estimate.shape
     pair = isinstance(found.values[0], tuple) if found.values else False
     frame = pd.DataFrame({"term": [found.term] * q})

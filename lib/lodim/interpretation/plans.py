@@ -27,7 +27,7 @@ class Plan:
 def local_effects(rows, feature, others):
     """Return the Plan (rows to predict, reduction) of a feature's accumulated local effect.
 
-    others : other features; levels of `feature` with similar rows by these become neighbours"""
+    others : other features, by whose values unordered levels are put in an order"""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -174,6 +174,5 @@ def drawn_rows(fit, rows, seed):
 
 
 def _mean(values, weight):
-    """Return the weighted mean (K,) of values (n, K) over rows without NaN."""
     known = np.isfinite(values).all(axis=1)
     return weight[known] @ values[known] / weight[known].sum()

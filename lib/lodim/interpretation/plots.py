@@ -93,7 +93,9 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw the effect of one term; `explain` adds a legend, `label` a label of the y axis."""
+    """Draw the effect of one term.
+
+    explain : whether to add a legend; label : whether to label the y axis"""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -118,7 +120,9 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """Draw an effect curve per group and class, with confidence bands; rug : values of the data."""
+    """Draw a numeric feature's effect as a curve per group and class, with confidence bands.
+
+    parts : frames with the points of each curve; rug : quantiles of the feature"""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -164,5 +168,4 @@ def _surface(effects, ax, part, term):
 
 
 def _names(effects, term):
-    """Return the names of the two features of a term that is a pair, such as a:b."""
     return next((a, b) for a in effects.rugs for b in effects.rugs if f"{a}:{b}" == term)

@@ -27,10 +27,10 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Along:
-    """Intervals of a numeric feature, from which a curve (accumulated local effect) is computed.
+    """Intervals of a numeric feature, from which its accumulated local effect is computed.
 
-    The curve sums the mean change of predictions per interval: derivative times width. The outer
-    intervals are wide, so differences of predictions replace derivatives in them."""
+    Over an interval, the effect changes by the interval's width times the mean derivative of the
+    predictions in it. In the wide outer intervals, differences of predictions are used instead."""
 
     at: np.ndarray  # (n,) positions of rows in which the feature is known
     weight: np.ndarray
@@ -54,9 +54,11 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect at E edges, (E, K), from derivatives (N, K).
+        """Return the accumulated local effect at the E edges of the intervals, (E, K).
 
-        gradient : derivatives of all N rows; type : "response" or "link", scale of predictions"""
+        gradient : (N, K) derivatives of the predictions of all N rows in the feature
+        fit : model for the differences in the outer intervals; type : "response" or "link"
+        """
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -167,7 +169,7 @@ class Question:
 def _alone(design):
     """Return a dict name -> feature position of numeric columns that occur in only one term.
 
-    For these columns, one derivative of the prediction gives the change with the column."""
+    The derivative in this one feature is the derivative in the column."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}

@@ -24,13 +24,14 @@ class Feature:
     dates: bool = False  # whether values are days since 1970-01-01
 
     def take(self, at):
-        """Return the feature for the rows at positions `at`."""
         return replace(self, values=self.values[at])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to predict: a dict of columns, weights (n,) and offset; the coded rows are cached."""
+    """Rows to predict: a dict of columns, weights (n,) and offset.
+
+    `_read` keeps the last Batch (rows as numbers), which several predictions use."""
 
     columns: dict
     weight: np.ndarray
@@ -39,11 +40,9 @@ class Rows:
 
     @property
     def n(self):
-        """Number of rows."""
         return len(self.weight)
 
     def take(self, at):
-        """Return the rows at positions `at`, which may repeat."""
         held = {name: values[at] for name, values in self.columns.items()}
         offset = None if self.offset is None else self.offset[at]
         return Rows(held, self.weight[at], offset)
@@ -55,7 +54,7 @@ class Rows:
         return replace(self, columns=columns, _read={})
 
     def batch(self, design, response=False):
-        """Return the rows as numbers (a Batch): features of a design, and the response if asked."""
+        """Return the rows as numbers (a Batch): a design's features, and the response if wanted."""
         key = id(design), response
         if key not in self._read:
             self._read.clear()
@@ -110,7 +109,7 @@ def _feature(column, design, n):
 
 
 def _column(feature, values):
-    """Return values of a feature as a column of data, which a design can read."""
+    """Return a feature's values in the type of a column of data: dates, numbers or categories."""
     if feature.dates:
         return columns.to_moments(values)
     if feature.levels is None:
@@ -120,7 +119,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return a Column as a column of data with the same values, which a design can read."""
+    """Return the values of a Column in the type of a column of data, such as a Categorical."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -129,7 +128,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels, given by codes (-1 if missing), as a data column, which a design can read."""
+    """Return levels, given by their codes (-1 if missing), as a column of data with n values."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
