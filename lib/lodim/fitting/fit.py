@@ -483,7 +483,7 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Mean held-out deviance of the fit's settings, or the nearest tried ones; None if unknown."""
+        """Mean held-out deviance of the fit's settings, or of the nearest tried ones, or None."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
@@ -588,7 +588,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() with estimates comparable to those of the fit `reference`, for a bootstrap."""
+        """Return tidy() with estimates comparable to those of a bootstrap's fit `reference`."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
