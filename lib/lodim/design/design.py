@@ -47,24 +47,26 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """Formula with all that it learns from training data to convert new data; holds no row.
+    """Formula with all that it learned from the training rows and needs to convert new rows.
 
-    family : of the response, 'none' without; parameter : of the family, such as Tweedie's power
-    terms : a term is a tuple of factors, whose columns are multiplied
+    family : of the response, or 'none'
+    parameter : of the family, such as the power of Tweedie
+    terms : each term is a tuple of factors, whose columns are multiplied
     names, term_names : names of the p features, and of the terms
     term_of : (p,) number of the term that makes each feature
-    mean, scale : (p,), X = (raw - mean) / scale. A constant feature has X = 0, also in new data
+    mean, scale : (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
+    constant : names of the constant features
     n_dropped : number of rows of positive weight dropped for missing values
-    weights, offset : names of columns, if given by name; offset_given : whether there was an offset
+    weights, offset : names of columns, or None; offset_given : whether there was an offset
     left_out : columns that a dot leaves out: predictions of a model, and identifiers of rows
     missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
         number becomes the training mean, with an indicator; a missing category is a level
     fills : replacements of missing values per column; empty unless missing is 'indicator'
     n_incomplete : number of rows of positive weight that miss only features
     frame_kind : package of the data frame; "pandas" also for a dict
-    n_sampled : rows from which splines, centres and scales were learned; 0 without a sample
-    wild : ranges (Limits) of features with extreme outliers, which are replaced by `middle`
-    """
+    n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 for
+        all
+    wild : ranges (Limits) of features with extreme outliers, which are replaced by `middle`"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -108,18 +110,17 @@ class Design:
     ):
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
-        The Batch holds the rows as numbers. Rows of weight zero are kept, but do not influence the
-        Design.
+        The Batch holds the training rows as numbers. Rows of weight zero are kept in it, but do not
+        influence the Design.
 
-        inputs : RowInputs (weights, offset etc.) as column names or arrays of the N rows
-        family : None guesses it: levels, and numbers {0, 1} or {-1, 1}, are classes
+        inputs : RowInputs (weights, offset etc.) as column names, or as arrays with a value per row
+        family : by default inferred: levels, and numbers {0, 1} or {-1, 1}, are classes
         parameters : dict of family parameters, such as {"power": 1.5} for family "tweedie"
         standardize : whether to scale features to unit standard deviation; they are always centred
         missing : treatment of missing features, see `Design`
         reference_levels : whether to code factors as R does, without a column for the first level
         which : index of the response, if the formula has several
-        reading : how rows are read, and where X is held
-        """
+        reading : how rows are read, and where X is held"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
         weights = read.rows.inputs.weights
@@ -168,12 +169,11 @@ class Design:
         """Return new data as a Batch of numbers, converted as the training data were.
 
         Incomplete rows are left out; `Batch.rows` has the positions of the others. A warning is
-        given if more rows have extreme outliers than chance explains.
+        given if extreme outliers are too frequent.
 
         offset : required if it was an array in training; a column of training is read again
         response : whether to read the response too, and weights that are a column
-        new_levels : "error", or "missing" to treat new levels as missing values
-        """
+        new_levels : "error", or "missing" to treat new levels as missing values"""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -185,7 +185,7 @@ class Design:
         return batch
 
     def _warn_of_wild_rows(self, frame):
-        """Warn if more rows of a Frame have extreme outliers than would be expected by chance."""
+        """Warn if too many rows of a Frame, usually over 1%, have extreme outliers in a feature."""
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
@@ -200,7 +200,8 @@ class Design:
         """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
 
         inputs : RowInputs (weights, offset etc.); response : whether to read the response
-        known : result of `known_levels`; part : whether the rows are some of the training rows
+        known : result of `known_levels`
+        part : whether the rows are a part of the training rows, whose weights were checked before
         """
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
@@ -218,7 +219,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return a list of (Limits, row positions, values): the extreme outliers per feature."""
+        """Return the extreme outliers in data: a list of (Limits, row positions, values)."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -233,10 +234,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return (design with only the terms of some features, positions of its features).
+        """Return a design with only the terms of some features, and the positions of its features.
 
-        features : positions. A term with several columns (levels, a spline) is kept whole.
-        """
+        features : positions; all columns of a term (levels, a spline) are kept"""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -286,13 +286,12 @@ class Design:
         return list(dict.fromkeys(names))
 
     def columns_needed(self, others=()):
-        """Return the names of the formula's columns, and the names `others`, each once."""
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
         """Return a dict column -> (training levels, new levels that count as missing).
 
-        The second is None if all new levels count as missing, as with new_levels="missing".
+        The second entry is None if all new levels count as missing, as with new_levels="missing".
         """
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
@@ -343,13 +342,12 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Data as read for a Design, before the features are learned.
+    """Training data as read by `_read`, before the features are learned.
 
-    keys : terms as tuples of (column name, None) or (None, code)
+    keys : terms, as tuples of (column name, None) or (None, code)
     left_out : columns that a dot in the formula leaves out
-    given : RowInputs as given; y : response of the complete rows
-    rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary
-    """
+    given : RowInputs (weights etc.) as given; y : response of the complete rows
+    rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary"""
 
     kind: str
     keys: tuple
@@ -400,8 +398,7 @@ def _read(formula, data, given, family, which, missing, reading):
 def _tiles(design, features, flat, read, scratch):
     """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    flat : (p,) constant features; scratch : folder of a file for X, or None for memory
-    """
+    flat : (p,) bool, constant features; scratch : folder of a file for X, or None for memory"""
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
@@ -420,7 +417,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return the parsed Formula and its response; FormulaError if the family needs another one.
+    """Return a parsed Formula and its response; raise FormulaError if the family does not fit.
 
     which : index of the response, if the formula has several"""
     parsed = parse(text)
@@ -435,10 +432,9 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the names of the data's columns that a formula and other arguments read.
+    """Return the names of the columns of the data that a formula and other arguments use.
 
-    beside : arguments that may be column names
-    """
+    names : of all columns; beside : values of arguments that may be column names"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}
@@ -446,7 +442,6 @@ def columns_read(formula, names, family=None, beside=()):
 
 
 def _response(leaf):
-    """Return the Response, without its levels, for the parsed left side of a formula, or None."""
     return None if leaf is None else Response(leaf.text, None, leaf.kind == "call")
 
 
@@ -456,13 +451,12 @@ def _answers(response):
 
 
 def _formula(response, terms):
-    """Return the text of a formula with a response and terms."""
     left = "" if response is None else _text(response)
     right = " + ".join(dict.fromkeys(":".join(map(_text, term)) for term in terms)) or "1"
     return f"{left} ~ {right}".strip()
 
 
 def _text(part):
-    """Return a response, or a factor of a term, as formula text with quoted names if needed."""
+    """Return a response, or a factor of a term, as formula text with names quoted if needed."""
     code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

@@ -38,9 +38,8 @@ COMPARISONS = {
 class _Scope:
     """State of the evaluation of one expression of a formula.
 
-    states : what its transforms (such as splines) have learned, in order
-    learning : whether they learn now; position : number of transforms evaluated so far
-    """
+    states : what its splines, centres and scales have learned, in order
+    learning : whether they learn now; position : number of them evaluated so far"""
 
     table: Table
     code: str  # for messages
@@ -51,10 +50,7 @@ class _Scope:
 
 @functools.lru_cache(5000)
 def tree(code):
-    """Return the syntax tree of an expression; FormulaError for code that formulas forbid.
-
-    The text may come from a saved file, so it is checked.
-    """
+    """Return the syntax tree of an expression; raise FormulaError for code that formulas forbid."""
     try:
         node = language.read(code)
         if isinstance(node, ast.Call):
@@ -67,7 +63,9 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return an expression's number of columns, and a tuple of what its splines etc. learn."""
+    """Return the number of columns of an expression, and what its splines, centres etc. learned.
+
+    table : Table of the rows to learn from"""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -76,8 +74,8 @@ def learn(code, table):
 def check_states(code, width, states):
     """Raise ValueError unless an expression fits the states that were saved with it.
 
-    `states` are what its splines and means learned from the training rows. The expression must use
-    all of them and have `width` columns."""
+    The expression must use all states and have `width` columns. states : what its splines, centres
+    and scales learned from the training rows"""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -86,7 +84,9 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of an expression; remove its learned entries from `states`."""
+    """Return the number of columns of a syntax tree; remove the states that it uses from `states`.
+
+    states : list of what splines, centres and scales have learned, in order of evaluation"""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -108,7 +108,7 @@ def _width(node, states):
 
 
 def _settings(node):
-    """Return the constant arguments of a call, as 4 in bs(x, 4): a list, and a dict by name."""
+    """Return the constant arguments of a call, such as 4 in bs(x, 4): by position, and by name."""
     settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
     return settings, {w.arg: ast.literal_eval(w.value) for w in node.keywords}
 
@@ -116,8 +116,7 @@ def _settings(node):
 def evaluate(code, node, table, states=()):
     """Return the values of an expression in all rows of a table, (n, width) float64, all finite.
 
-    node : syntax tree of the code; states : what its transforms (such as splines) learned
-    """
+    node : syntax tree of the code; states : what its splines, centres and scales learned"""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
@@ -144,7 +143,6 @@ def _matrix(node, scope):
 
 
 def _report(value, node, scope):
-    """Raise DataError that names the first row in which an expression is not finite."""
     table = scope.table
     i = int(np.flatnonzero(~np.isfinite(value).all(axis=1))[0])
     position = table.rows[i] if table.rows.size else i
@@ -303,10 +301,8 @@ def _data(node, scope):
 def _transform(name, data, settings, words, scope):
     """Return the values of a spline or standardization, such as bs(x) or scale(x).
 
-    If the scope is learning, knots or means are learned from the data first.
-
-    settings, words : other arguments, by position and by name
-    """
+    If scope.learning, knots or means are learned from the data first.
+    settings, words : other arguments, by position and by name"""
     values = None
     try:
         if scope.learning:

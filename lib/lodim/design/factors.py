@@ -1,8 +1,7 @@
-"""A factor of a term: the numbers of a column, its levels, or an expression of columns.
+"""Factors, the parts of a term: a column of numbers, its levels, or an expression of columns.
 
 A factor stores what it learns from training rows (levels, knots, means), so that it makes columns
-with the same meaning from new data.
-"""
+with the same meaning from new data."""
 
 import ast
 import functools
@@ -46,18 +45,18 @@ class Numeric:
 
 @forms.record
 class Levels:
-    """Part of a term (a factor) with levels: of a column, of C() or of a condition in I().
+    """Part of a term (a factor) that codes levels as columns of numbers.
 
-    Two levels make one 0/1 column; more levels make one column each, so that a penalty treats them
-    alike. With reference levels the first level has no column.
+    The levels are those of a column, of C() or of a condition in I(). Two levels make one 0/1
+    column. More levels make one column each, so that a penalty treats them alike; with reference
+    levels, the first level has no column.
 
-    name, called : a column, or if `called` the code, such as C(x, Sum)
-    labels : names of the columns, such as levels
+    name, called : name of the column; or, if `called`, a call such as C(x, Sum)
+    labels : names of the columns that it makes, such as levels
     matrix : contrasts, row i with the column values of level i; None for 0/1 columns
-    unseen : declared categories without training rows; new rows with them count as missing
-    missing : label of the last column, which marks missing values; or None
-    shares : (n_levels,) share of each level in training, which replaces a missing value; or None
-    """
+    unseen : declared categories without training rows; in new rows they count as missing
+    missing : label of a last column, which marks missing values; or None
+    shares : (n_levels,) frequency of each level in training, used for missing values; or None"""
 
     name: str = forms.text()
     called: bool = forms.flags()
@@ -70,11 +69,10 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return the Levels factor of a column whose levels all occur, without missing values."""
+        """Return a Levels factor, given its levels, for data without missing values."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
-        """Raise ValueError unless the labels of columns fit the levels."""
         columns_of((None if self.called else self.name, self.name if self.called else None))
         check_levels(self.levels, self.name, least=1)
         check_levels(self.unseen, self.name, least=0)
@@ -93,7 +91,7 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """Return a formula function, such as "bs", and the dict that it learned, from a file."""
+    """Return a pair from a file: a function such as "bs", and a dict of what it learned."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -106,15 +104,13 @@ LEARNT = forms.Form(_read_learnt, list)
 class Expression:
     """Part of a term (a factor) that is a call over columns, such as bs(x) or I(x1 + x2).
 
-    states : pairs (function, dict) with what its splines and means learned, in order of evaluation
-    """
+    states : pairs (function, dict) of what its splines and means learned, in order of evaluation"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
     states: tuple = forms.several(None, LEARNT)
 
     def _check_fields(self):
-        """Raise ValueError unless what the expression has learned fits its text."""
         columns_of((None, self.name))
         expressions.check_states(self.name, self.width, self.states)
 
@@ -124,20 +120,19 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the data columns that a key reads: (column name, None), or (None, code) of a call."""
+    """Return the names of the columns that a key, (column name, None) or (None, code), reads."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Return the factor (part of a term) of a key, with what it learns from the training rows.
+    """Learn a factor (part of a term) from the training rows, given its key.
 
     key : (column name, None), or (None, code) for an expression
     summaries : dict of Summary by column name, or by key for computed values in C()
     table : Table of the rows from which splines, centres and scales are learned
     missing : treatment of missing features: 'drop', 'indicator' or 'keep'
-    polynomials : whether to code ordered categories by orthogonal polynomials
-    """
+    polynomials : whether to code ordered categories by orthogonal polynomials"""
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
         return learn_expression(code, table)
@@ -161,7 +156,7 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the Levels factor of a column, from its summary; n : rows with a value."""
+    """Return the Levels of a column from its Summary; n : number of rows with a value."""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -195,7 +190,7 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """Return the Expression factor of a call such as bs(x), with knots learned from the table."""
+    """Return the Expression factor of a call such as bs(x), with knots learned from rows."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -203,7 +198,7 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Return whether a call, as text, contains a spline, a centre or a scale, which must learn."""
+    """Return whether a call, as text, has a spline, centre or scale, which learn from rows."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
@@ -214,7 +209,6 @@ def is_category(code):
 
 
 def _is_column_of_bools(code, summaries):
-    """Return whether a call, as text, is I() of a column of bools."""
     name = column_in(code) if function_name(tree(code).func) == "I" else None
     return name is not None and holds_bools(summaries[name].column)
 
@@ -225,12 +219,12 @@ def holds_bools(column):
 
 
 def column_in(code):
-    """Return the name of the column in C(x) or I(x), given as text; None if x is an expression."""
+    """Return the name of x if the text of a call is C(x) or I(x) of a column, else None."""
     return column_name(tree(code).args[0])
 
 
 def is_counted(code):
-    """Return whether a call, as text, is C() of an expression, whose values must be computed."""
+    """Return whether a call, as text, is C() of an expression, whose levels are computed."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
@@ -254,7 +248,7 @@ def labels(factor):
 
 
 def title(factor):
-    """Return the name of a factor (part of a term), from which the name of the term is made."""
+    """Return the name of a factor (part of a term), as used in the name of the term."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
@@ -266,16 +260,15 @@ def width(factor):
 
 
 def letters(factor):
-    """Return the approximate length of the longest name of a factor's columns, in characters."""
+    """Return about how many characters the longest name of a factor's columns has."""
     shown = max(map(len, factor.labels), default=0) if isinstance(factor, Levels) else 0
     return shown + len(factor.name)
 
 
 def least_width(key):
-    """Return the smallest number of columns that a part of a term can have before it learns.
+    """Return the smallest number of columns that a factor can have, known before it learns.
 
-    key : (column name, None), or (None, code) for an expression
-    """
+    key : (column name, None), or (None, code) for an expression"""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -310,8 +303,7 @@ def prepare(factor, table):
 def column(factor, prepared, j):
     """Return column j of a factor (part of a term), (n,) float64.
 
-    prepared : numbers or codes of levels, as `prepare` returns them
-    """
+    prepared : its values in all rows, as `prepare` returns them"""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -328,15 +320,14 @@ def column(factor, prepared, j):
 
 
 def level_of(factor, j):
-    """Return the position of the level whose 0/1 column is column j; not for contrasts."""
+    """Return the position of the level that the 0/1 column j of a Levels factor stands for."""
     return j + len(factor.levels) - len(factor.labels)
 
 
 def of_missing(factor, j):
-    """Return the value of a factor's column j in rows where the factor is missing.
+    """Return the value of column j of a Levels factor in rows where its data column is missing.
 
-    It is zero if missing values have a column of their own, else the training mean.
-    """
+    It is zero if missing values have a column of their own, else the training mean."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -345,17 +336,16 @@ def of_missing(factor, j):
 
 
 def against_reference(factor, reduced):
-    """Return a Levels factor with a 0/1 column per level, except the first if `reduced`."""
+    """Return a Levels factor with a 0/1 column per level, without the first if `reduced`."""
     if not isinstance(factor, Levels) or (reduced and factor.matrix is not None):
         return factor
     return replace(factor, labels=tuple(map(str, factor.levels))[int(reduced) :], matrix=None)
 
 
 def _in_order(factor, polynomials):
-    """Return the Levels factor of an ordered category with columns that respect the order.
+    """Return the Levels of an ordered category with columns that respect the order.
 
-    Columns are orthogonal polynomials if `polynomials`, else one per threshold (>= level).
-    """
+    The columns are orthogonal polynomials if `polynomials`, else one per threshold (>= level)."""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -367,12 +357,12 @@ def _in_order(factor, polynomials):
 
 
 def _shown(levels):
-    """Return the labels of the columns of levels: the second level if there are two, else all."""
+    """Return the labels of 0/1 columns: all levels, but only the second if there are two."""
     return tuple(str(level) for level in (levels[1:] if len(levels) == 2 else levels))
 
 
 def raw_numbers(factor, table):
-    """Return the numbers of a Numeric factor's column in all rows, with the dtype of the data."""
+    """Return all rows of the column of a Numeric factor, as numbers with the dtype of the data."""
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
@@ -395,10 +385,9 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels factor of `code`: C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
+    """Return the Levels of a call: C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
 
-    name : of the column, for messages; used : levels that occur
-    """
+    code : text of the call; name : of the column, for messages; used : levels that occur"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -417,7 +406,7 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return the Levels factor with what new rows need: missing values and unused categories."""
+    """Return a Levels factor that also codes missing values and unused categories in new rows."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -445,10 +434,9 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument of C() or I() as a Column, and the positions of its rows to use.
+    """Return the argument of C() or I() as a Column, and the positions of the rows to use.
 
-    code, node : text and syntax tree of the call
-    """
+    code, node : text of the call, and syntax tree of its argument"""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -456,14 +444,14 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return the values (n,) of an expression (its syntax tree `node`) as a Column."""
+    """Return the values (n,) of an expression, with the syntax tree `node`, as a Column."""
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)
 
 
 def check_levels(levels, name, least):
-    """Raise ValueError unless levels from a file are distinct values, at least `least`."""
+    """Raise ValueError unless levels from a file are distinct, and at least `least` of them."""
     if any(isinstance(level, int) and not -(2**63) <= level < 2**63 for level in levels):
         raise ValueError(f"{name} has a level that is beyond the whole numbers of arrays")
     if len(set(levels)) < max(len(levels), least):

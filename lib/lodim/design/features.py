@@ -45,10 +45,9 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Function that returns the values of a factor (part of a term) in all rows, with a cache.
+    """Cache of the values of factors (parts of terms) in all rows; calling it returns the values.
 
-    again : whether all terms will be evaluated a second time; small results are then kept
-    """
+    again : whether all terms will be evaluated a second time; small results are then kept"""
 
     def __init__(self, terms, table, again=False):
         self.table, self.room, self.kept, self.again = table, KEPT, {}, again
@@ -65,10 +64,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, rows) per feature of a term: an array, and positions of the rows to use in it.
+    """Yield (values, rows) per feature of a term: an array, and the positions of its rows to use.
 
-    The array is the user's own column if possible. Empty `rows` mean all.
-    """
+    The array is the user's own column if possible. Empty positions mean all rows."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -82,7 +80,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield (values, positions of the rows to use) per feature of a term without missing values."""
+    """Yield (values, rows) per feature, as `_sources`, of a term without missing values."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -94,7 +92,7 @@ def _known_sources(term, table, prepared):
 
 
 def _product(columns):
-    """Return the product of columns without missing values; overflow gives infinity."""
+    """Return the product of columns without missing values; an overflow gives infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = np.multiply.reduce(columns)
     product[np.isnan(product)] = np.inf
@@ -102,7 +100,9 @@ def _product(columns):
 
 
 def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) per term, with threads for large data."""
+    """Call work(term, position of its first feature) for all terms, in threads if data are large.
+
+    p : number of features"""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -110,11 +110,13 @@ def _for_terms(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Write the features, except constant ones (flat), to X, (n_tiles, p, 64) in blocks of 64 rows.
+    """Standardize the features of terms and write them to X, stored in blocks of 64 rows.
 
-    mean, scale : (p,) X = (feature - mean) / scale
+    X : (n_tiles, p, 64), initially zero
+    mean, scale : (p,); X = (feature - mean) / scale
+    flat : (p,) bool, constant features, which stay zero
     limits : dict feature position -> (lower, upper, middle); values outside become the middle
-    """
+    prepared : cache of the values of factors, or None"""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
@@ -129,12 +131,11 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments (p, 5) of the features.
+    """Return the moments (p, 5) of the features of terms.
 
     They are sum of weights, mean, sum of squared deviations, minimum and maximum.
-    known : (p,) bool, features to skip because their moments are known; zeros in the result
-    limits : dict feature position -> (lower, upper, middle); values outside become the middle
-    """
+    known : (p,) bool, features to skip, for which the result is 0
+    limits : dict feature position -> (lower, upper, middle); values outside become the middle"""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -165,10 +166,10 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return a dict feature position -> Tails: its `size` smallest and `size` largest values.
+    """Return the smallest and largest values of features, as a dict feature position -> Tails.
 
-    at : positions of the features; rows of weight zero are ignored
-    """
+    at : positions of the features; size : number of smallest, and of largest, values
+    Rows of weight zero are ignored."""
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):
@@ -189,9 +190,8 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 def scaling(found, names, standardize):
     """Return mean, scale, size (p,) of features, and which are constant, (p,) bool.
 
-    found : (p, 5) sum of weights, mean, sum of squared deviations, minimum and maximum
-    size : standard deviation divided by the scale, or 1 for a constant feature
-    """
+    found : (p, 5) moments: sum of weights, mean, sum of squared deviations, minimum, maximum
+    size : standard deviation of the standardized feature, or 1 if it is constant"""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -207,7 +207,9 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if distance / scale is too large; distance : largest one from the mean."""
+    """Raise DataError if a value is too far from the mean for computations.
+
+    distance : largest |value - mean| of a feature; scale : its standard deviation (or 1)"""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -220,7 +222,6 @@ def check_distance(distance, scale, term, dtype):
 
 
 def _known_moments(x, rows, weights):
-    """Return the moments (5,) of x in the rows where x is not missing."""
     if rows.size or not np.isnan(x).any():
         return moments(x, rows, weights)
     at = np.flatnonzero(~np.isnan(x))
@@ -252,11 +253,9 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the range without outliers (Limits) of each feature that has extreme outliers.
+        """Return the range without outliers (Limits) of each feature with extreme outliers.
 
-        moments : (p, 5) of all features. Only numeric features are examined; levels and splines
-            are bounded.
-        """
+        Only numeric features are examined, as levels and splines are bounded. moments : (p, 5)"""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -271,8 +270,9 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) after extreme outliers are replaced; moments : those before.
+        """Return the moments (p, 5) of the features after extreme outliers are replaced.
 
+        moments : before the replacement
         limits : dict feature position -> (lower, upper, middle); values outside become the middle
         """
         known = np.ones(len(moments), bool)
@@ -280,7 +280,7 @@ class Features:
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5) of features: from `found` if `known` (p,), else computed."""
+        """Return the moments (p, 5) of features: from `found` where `known` (p,), else computed."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -288,10 +288,9 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Return a list of work(terms, table, prepared) per chunk of rows.
+        """Call work(terms, table, prepared) for each chunk of rows; return a list of the results.
 
-        prepared : function that returns the values of a part of a term, or None
-        """
+        prepared : cache of the values of factors, or None"""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -299,7 +298,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return the table with missing values replaced, and its Prepared; both are kept."""
+        """Return a Table with missing values replaced, and a cache of the values of factors."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)
@@ -310,11 +309,10 @@ class Features:
         return np.repeat(np.arange(len(self.terms)), np.array(widths(self.terms), int))
 
     def _with(self, at):
-        """Return the terms that make the features at positions `at`."""
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def write(self, X, mean, scale, flat, limits):
-        """Write the features of all rows, except constant ones (flat), to X, (n_tiles, p, 64)."""
+        """Standardize the features of all rows and write them to X, as `write_features` does."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -323,7 +321,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of Summary of columns, with moments computed after outliers are replaced."""
+    """Return a list of column Summaries, with moments computed after outliers are replaced.
+
+    parts : Chunks of the rows"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -343,18 +343,17 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term has factors other than levels, each of them one column of numbers."""
+    """Return whether a term has numeric factors, each with one column (and maybe levels)."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
 
 def _needed(terms):
-    """Return the names of the data columns that terms read, each once."""
     return list(dict.fromkeys(n for term in terms for part in term for n in factors.needs(part)))
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Return work(terms, table) for one chunk of rows, with missing values replaced."""
+    """Replace missing values in a chunk of rows (a Table), and return work(terms, table)."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -369,9 +368,8 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 def tiles_for(is_source, n, p, dtype, folder):
     """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in memory or in a scratch file.
 
-    The file is used with a `folder`, or for data on disk (is_source) if X needs over half of the
-    free memory.
-    """
+    A file is used if a folder is given, or if data come from disk (is_source) and X needs over half
+    of the free memory."""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):
@@ -418,7 +416,6 @@ def tiles_in(folder, n, p, dtype):
 
 
 def _reserve(file, size):
-    """Set the size of an open file, and reserve its disk space if the system can do so."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:
@@ -445,7 +442,7 @@ def free_memory():
 
 
 def _available():
-    """Return the bytes of memory that the system reports as available, or None."""
+    """Return the bytes of memory that the system reports as available, or None if unknown."""
     try:
         with open("/proc/meminfo") as lines:
             sizes = {line.split(":")[0]: line.split()[1] for line in lines}

@@ -102,7 +102,7 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """Return the data with the columns of the pandas DataFrame `new` added or replaced.
+    """Return a frame with the columns of the pandas DataFrame `new` added or replaced.
 
     kind : package of the data and of the result, such as "polars"
     """
@@ -187,7 +187,7 @@ def name_of(label):
 
 
 def _plain(series):
-    """Return the values of a Series as an array of numbers, or as a list."""
+    """Return the values of a Series as an array if they are numbers or bools, else as a list."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub":
         return series.to_numpy()
     values = series.astype(object)
@@ -195,17 +195,15 @@ def _plain(series):
 
 
 def _nulls(nw, frame):
-    """Return a narwhals frame with null instead of NaN; nw is the module."""
     floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
     return frame.with_columns(nw.col(*floats).fill_nan(None)) if floats else frame
 
 
 def as_given(method: F) -> F:
-    """Decorate a method (fit, data, ...) that returns a pandas frame to return the kind of `data`.
+    """Decorate a method that returns pandas objects, to return those of the user's package instead.
 
-    Without `data`, the result has the kind of the training data. lodim itself calls the method
-    through `in_pandas`, which skips the conversion.
-    """
+    The package is that of the argument `data`, or else of the training data. lodim itself calls the
+    method through `in_pandas`, which skips the conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -225,10 +223,7 @@ def as_given(method: F) -> F:
 
 
 def in_pandas(method: F) -> F:
-    """Return the undecorated form of a method that `as_given` has decorated.
-
-    `as_given` converts results to the kind of frame that the user gave (such as polars). lodim's
-    own code needs pandas frames, without this conversion."""
+    """Return the original form of a method decorated by `as_given`; it returns pandas objects."""
     bound: Any = method
     return cast(F, functools.partial(bound.in_pandas, bound.__self__))
 
@@ -238,11 +233,11 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns of equal length; fetch(keys[name]) returns a column.
+    """The user's data as named columns of equal length.
 
+    keys, fetch : fetch(keys[name]) returns the column of that name
     repeated : names that several columns share
-    kind : package of the data frame; "pandas" for dicts too
-    """
+    kind : package of the data frame; "pandas" for dicts too"""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -253,10 +248,7 @@ class Frame:
 
 
 def read_frame(data):
-    """Return a pandas frame, a dict or a frame of another package as a Frame of named columns.
-
-    A pandas Series is one row, with the column names as its index.
-    """
+    """Return data as a Frame of named columns: a data frame, a dict, or a Series (one row)."""
     if isinstance(data, Frame):
         return data
     data = rows_of(data)
@@ -295,7 +287,7 @@ def _mapping_frame(data):
 
 
 def _common_index(data, n):
-    """Return the index that all Series of a mapping share, or 0..n-1 without any Series."""
+    """Return the index that all Series of a mapping share; without any Series, 0 to n - 1."""
     indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
     for name, index in indexes[1:]:
         if not index.equals(indexes[0][1]):
@@ -317,7 +309,6 @@ def _as_series(key, value):
 
 
 def _narwhals_frame(data):
-    """Return a frame of a package such as polars as a Frame of named columns."""
     nw, frame = read_narwhals(data, READABLE)
     names, index = list(frame.columns), pd.RangeIndex(len(frame))
     kind = frame.implementation.value
@@ -407,11 +398,10 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError or warn if a text column mostly holds numbers or dates, but is no category.
+    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
 
-    Declared categories, up to 20 distinct numbers, and up to 10 dates pass.
-    n : number of rows with a value; answer : whether the column is the response
-    """
+    Declared categories pass, and up to 20 distinct numbers or 10 dates.
+    levels : of the column; n : number of rows with a value; answer : whether it is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
@@ -431,7 +421,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether over 10%, or all but one, of the levels are `others`: no number (or date)."""
+    """Return whether too many levels, usually over 10%, are other than numbers (or dates)."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -442,10 +432,9 @@ def _is_number(level):
 
 
 def _check_dates(what, name, levels, answer):
-    """Raise DataError if nearly all of more than 10 levels of a text column are dates.
+    """Raise DataError if a text column has over 10 levels, and nearly all are dates.
 
-    what : description of the column for messages; answer : whether it is the response
-    """
+    what : description of the column for messages; answer : whether it is the response"""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -461,7 +450,7 @@ def _check_dates(what, name, levels, answer):
 
 
 def _cure(name, levels, answer):
-    """Return advice: how to convert a text column (the response, if `answer`) to numbers."""
+    """Return advice on how to convert a text column (the response, if `answer`) to numbers."""
     texts = [level for level in levels if _is_number(level)]
     commas = [level for level in texts if "," in level]
     decimal = not all(THOUSANDS.fullmatch(level) for level in commas)
@@ -477,5 +466,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code for messages that declares a column (the response, if `answer`) as a category."""
+    """Return code that makes a column (the response, if `answer`) a category, for messages."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

@@ -18,15 +18,15 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return a list, one entry per column: 1 increasing, -1 decreasing, None for other values."""
+    """Return a list with 1 (increasing), -1 (decreasing) or None (invalid) for each column."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
 def directions(monotone, design, family):
-    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each column of X.
+    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each feature of a design.
 
-    monotone : dict column name -> "increasing" or "decreasing". Raises ArgumentError if the column
-        also occurs in another term.
+    monotone : dict column name -> "increasing" or "decreasing"
+    Raises ArgumentError unless exactly one term has the column, as a number or an ordered category.
     """
     if family.n_functions > 1:
         raise ArgumentError(
@@ -48,7 +48,7 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term reads the values of column `name`, not only which are missing."""
+    """Return whether a term reads the values of a column, and not only which are missing."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 

@@ -44,9 +44,8 @@ class Reading:
 
     sample : number of rows drawn at random with `seed`; None means all rows
     scratch : folder of a file that holds X; default: memory, or a temporary file for large files
-    client : Dask client whose workers read the data and hold X; default: that of this process for a
-        Dask frame; False means none
-    """
+    client : Dask client whose workers read the data and hold X; False means none. By default that
+        of this process, if data are a Dask frame"""
 
     sample: int | None = None
     seed: int = 0
@@ -54,10 +53,7 @@ class Reading:
     client: Any = None
 
     def client_for(self, source):
-        """Return the Dask client whose workers read the data; None to read them in this process.
-
-        A Dask frame uses the client of this process, if there is one, unless `client` is False.
-        """
+        """Return the Dask client whose workers read the data; None to read them in this process."""
         if self.client is False:
             return None
         if self.client is None:
@@ -79,13 +75,12 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function RowInputs -> Rows that reads the complete rows, and its first argument.
+        """Return a function that reads the complete rows, given row inputs; and these inputs.
 
-        RowInputs are weights, offset and the like. With a sample, both are for the sampled rows
-        only. The caller calls the function again if the weights depend on the response.
+        The function maps RowInputs (weights, offset etc.) to Rows. It is called again if weights
+        depend on the response. With a sample, both results are for the sampled rows only.
 
-        request, answers : columns to summarize, and columns of the response
-        """
+        request : columns to summarize (ColumnRequest); answers : columns of the response"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -102,11 +97,11 @@ class Rows:
     inputs : RowInputs (weights, offset etc.) of the complete rows
     table : Table in memory, with at least the columns of the response
     parts : Chunks with all columns, from which features are computed
-    rows : (n,) positions of the complete rows among all N rows; index : labels of the N rows
-    n_dropped, n_incomplete : number of dropped rows, and of rows that miss only features; both of
-        positive weight
-    streamed : whether the data are not in memory, so that each pass reads the chunks again
-    """
+    rows : (n,) positions of the complete rows among all rows of the data
+    index : labels of all rows
+    n_dropped : number of dropped rows with positive weight
+    n_incomplete : number of rows with positive weight that miss only features
+    streamed : whether the data are not in memory, so that each pass reads the chunks again"""
 
     inputs: RowInputs
     table: Table
@@ -119,10 +114,9 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Return the complete rows of a Frame in memory, as Rows.
+    """Read the complete rows of a Frame in memory; return them as Rows.
 
-    request : columns to summarize; answers : columns of the response
-    """
+    request : columns to summarize (ColumnRequest); answers : columns of the response"""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -137,12 +131,11 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Missing values, response and row inputs of a chunk, found when it is first read.
+    """Missing values, response and row inputs of a chunk of rows, found when it is first read.
 
     runs : list of (position in the chunk, row number in the file, file) per run of rows
     flags : Flags, which mark missing values
-    beside : dict of Columns: the response, and row inputs (weights and the like) given by name
-    """
+    beside : dict of Columns: the response, and row inputs (weights and the like) given by name"""
 
     n: int
     runs: list
@@ -167,12 +160,11 @@ def join_scans(scans):
 
 
 def _add(counts):
-    """Return one dict with the sums of the values of several dicts with the same keys."""
     return {key: sum(count[key] for count in counts) for key in counts[0]}
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Return the Scan (missing values and response) of a chunk of rows, and its columns, a dict."""
+    """Read a chunk of rows; return a Scan (missing values etc.) and a dict of its columns."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -186,10 +178,9 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Return the complete rows of data not in memory, read in one pass, as Rows.
+    """Read the complete rows of data not in memory, in one pass; return them as Rows.
 
-    request : columns to summarize; answers : columns of the response
-    """
+    request : columns to summarize (ColumnRequest); answers : columns of the response"""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -212,7 +203,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield (Scan, dict of columns) per chunk of rows; a Scan marks missing values."""
+        """Yield the missing values (a Scan) and the columns (a dict) of each chunk of rows."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -224,7 +215,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add the Scan and the columns of a chunk; summarize each 65,536 complete rows."""
+        """Add a chunk (its Scan and columns); summarize each 65,536 complete rows."""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
@@ -294,14 +285,14 @@ def _rows_of(found, first, source, labels, inputs):
 
 
 def _without_labels(value, n):
-    """Return values with row labels 0 to n - 1 as an array; other values stay unchanged."""
+    """Return values as an array if their row labels are 0 to n - 1; else unchanged."""
     if isinstance(value, pd.Series | pd.DataFrame) and value.index.equals(pd.RangeIndex(n)):
         return value.to_numpy()
     return value
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return a Frame of `size` random rows, in the order of the data, and their row inputs.
+    """Return `size` random rows of the data, in their order, as a Frame, and their row inputs.
 
     data : Frame, or the source; names : columns needed; inputs : weights, offset etc. of all rows
     """

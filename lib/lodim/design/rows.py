@@ -38,8 +38,7 @@ class Response:
     """The left side of a formula: its name, and its classes if it has any.
 
     levels : classes as the user wrote them; the second of two is the success. None for numbers
-    called : whether `name` is an expression such as np.log(y), not a column
-    """
+    called : whether `name` is an expression such as np.log(y), not a column"""
 
     name: str = forms.text()
     levels: tuple | None = forms.optional(forms.several(None, forms.plain()))
@@ -81,9 +80,9 @@ class Response:
 class RowInputs:
     """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
-    `read` makes float64 arrays: offset (n,), or (n, K) for K classes; others (n,), with codes for
-    clusters and groups. Rows of a cluster may be dependent. Rows of a group are held out together.
-    """
+    After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,), with
+    codes for clusters and groups. Rows of a cluster may be dependent. Rows of a group are held out
+    together."""
 
     weights: Any = None
     offset: Any = None
@@ -97,7 +96,7 @@ class RowInputs:
         return [value for value in vars(self).values() if isinstance(value, str)]
 
     def map(self, work):
-        """Return the row inputs (weights, offset etc.), each replaced by work(value, name)."""
+        """Return the row inputs (weights etc.), each one replaced by work(value, name)."""
         return RowInputs(**{k: None if v is None else work(v, k) for k, v in vars(self).items()})
 
     def read(self, frame):
@@ -117,14 +116,16 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the row inputs of rows start to stop - 1; DataError if an array is too short."""
+        """Return the inputs of the rows start to stop - 1; DataError if an array is too short."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return the row inputs at the positions `rows`; weights that are all one become None."""
+        """Return the row inputs of the complete rows; weights that are all one become None.
+
+        rows : positions of the complete rows"""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -161,10 +162,9 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return the argument `what` (such as "weights") as an array for the rows.
+    """Return a row input, such as weights, as an array with an entry per row.
 
-    value : column name, or values per row
-    """
+    value : column name, or values per row; what : name of the input"""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -269,16 +269,14 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return four results about the complete rows of a frame.
+    """Select the complete rows of a Frame; return their Table and positions, and two counts.
 
-    They are the Table, the rows' positions in the frame, the number of dropped rows, and the number
-    of rows that miss only features. A complete row has a response, weight and offset, and all
-    features if `missing` is "drop".
+    The counts are of dropped rows, and of rows that miss only features. A complete row has a
+    response, weight and offset, and all features if `missing` is "drop".
 
     features, answers : columns of the right and the left side of the formula
     learning : whether to raise DataError if no row is complete
-    known : dict column -> (training levels, new levels that count as missing)
-    """
+    known : dict column -> (training levels, new levels that count as missing)"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -294,12 +292,11 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Rows that have missing values.
+    """Which rows have missing values.
 
-    gaps : (n,) bool, rows that miss a feature which may be missing
-    bad : (n,) bool, rows that miss a value which must not be missing
-    columns, inputs : dicts with the number of rows that miss each column, and each row input
-    """
+    gaps : (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
+    bad : (n,) bool, rows that miss a response, weight or the like, without which they are dropped
+    columns, inputs : dicts with the number of rows that miss each column, and each row input"""
 
     gaps: np.ndarray
     bad: np.ndarray
@@ -308,11 +305,10 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Return the Flags of the rows, which mark missing values.
+    """Find the rows with missing values; return them as Flags.
 
-    read : dict of columns; answers : columns of the response; missing : 'drop', 'indicator' or
-        'keep'
-    """
+    read : dict of columns; answers : columns of the response
+    missing : 'drop', 'indicator' or 'keep', which also keeps rows without a response"""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -377,8 +373,8 @@ def learn_response(response, family, table):
     """Return the response (n,) with classes coded, its Response with levels, and the family's name.
 
     response : Response without levels; None gives (None, None, "none")
-    family : name; None guesses it from the values. A missing response in a row that is kept is NaN.
-    """
+    family : name; None infers it from the values
+    A row that is kept without a response gets NaN."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -401,7 +397,7 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a binomial response holds proportions, with numbers of trials as weights."""
+    """Return whether a binomial response has proportions, with numbers of trials as weights."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -423,10 +419,11 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) with equal sums per class: n / (K n_k) in class k of K, with n_k rows.
+    """Return weights (size,) of the rows, such that all classes have the same sum of weights.
 
-    y : (n,) class codes, NaN if missing; rows : (n,) positions of these rows among all `size` rows.
-        Rows without a class have weight one.
+    A row of class k has weight n / (K n_k), for n rows in K classes and n_k rows in class k. Rows
+    without a class have weight one.
+    y : (n,) class codes, NaN if missing; rows : (n,) positions of these rows among all `size` rows
     """
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
@@ -493,7 +490,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the name of the family that the response's values suggest, such as "binomial"."""
+    """Return the family that the values of the response suggest, such as "binomial"."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -511,7 +508,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice for messages: a condition that makes two classes of numbers, else ""."""
+    """Return advice on how a condition makes two classes of numbers; empty for other levels."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -537,17 +534,15 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows, or the most frequent level. A level replaces values
-        only inside functions; otherwise a missing category is coded as a level
-    n_missing : number of training rows with positive weight in which the column is missing
-    """
+    value : weighted mean of the training rows, or the most frequent level. A level is used only
+        inside of functions; elsewhere, missing is a level of its own
+    n_missing : number of training rows with positive weight in which the column is missing"""
 
     name: str = forms.text()
     value: str | bool | int | float = forms.plain()
     n_missing: int = forms.whole()
 
     def _check_fields(self):
-        """Raise ValueError unless the square of the mean is finite."""
         if isinstance(self.value, float) and not abs(self.value) <= LARGEST_MEAN:
             raise ValueError(f"mean of {self.name} is {self.value}")
 
@@ -600,10 +595,9 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return terms that are 1 in rows where a column is missing, per column with missing values.
+    """Return a term for each column with missing values, which is 1 in rows where it is missing.
 
-    No indicator is needed if the formula codes missing values of the column as a level.
-    """
+    A column whose missing values are coded as a level needs no such term."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

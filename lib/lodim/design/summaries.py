@@ -1,9 +1,9 @@
 """Summaries of columns (levels and counts, moments, missing values, outliers), merged over chunks.
 
-Extreme outliers ("wild" values) are replaced by a value near the median: a single cell of 1e12
-would determine mean and scale. A value is wild only if its gap to the others is many times their
-range, so that heavy tails stay unchanged. Clipping would still let a few rows determine the slope.
-"""
+Extreme outliers ("wild" values) are replaced by a value near the median, since a single cell of
+1e12 would determine mean and scale. A value is wild only if its distance from the others is many
+times their range, so that heavy tails stay unchanged. Clipping would still let a few rows determine
+the slope."""
 
 from dataclasses import dataclass, replace
 
@@ -38,12 +38,11 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """Which columns to summarize (names), and which summaries are needed.
+    """Names of the columns to summarize, and sets of those for which more is needed.
 
     coded : columns whose distinct numbers are counted as levels
     summed : columns whose moments (mean etc.) are needed
-    ranged : columns whose rows with the smallest and the largest number are needed
-    """
+    ranged : columns whose moments, and rows with the smallest and largest number, are needed"""
 
     names: tuple[str, ...]
     coded: frozenset = frozenset()
@@ -57,11 +56,10 @@ class Summary:
 
     column : its name and kind, as a Column without values
     n, n_missing : number of rows, and of rows in which the column is missing
-    n_known, n_gaps : rows of positive weight in which it has a value, and in which it is missing
+    n_known, n_gaps : number of rows of positive weight with a value, and without
     levels : levels of a category, or distinct numbers if requested; else empty
-    counts, mass : (n_levels,) number of rows, and total weight, per level; None without levels
-    moments : (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; None if not
-        requested
+    counts, mass : (n_levels,) number of rows, and total weight, of each level; None without levels
+    moments : (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; or None
     extremes : positions of the rows with the smallest and the largest number; -1 if not requested
     """
 
@@ -82,7 +80,7 @@ class Summary:
         return tuple(level for level, n in zip(self.levels, self.counts, strict=True) if n)
 
     def mass_of(self, levels):
-        """Return the total weights (n_levels,) of the given levels; 0 for an unknown level."""
+        """Return the total weight of each given level, (n_levels,); 0 for an unknown level."""
         known = dict(zip(self.levels, self.mass.tolist(), strict=True))
         return np.array([known.get(level, 0.0) for level in levels])
 
@@ -113,10 +111,9 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return a column's sum of weights, mean, sum of squared deviations, minimum and maximum, (5,).
+    """Return sum of weights, mean, sum of squared deviations, minimum, maximum of a column, (5,).
 
-    known : rows that have a value; None means all
-    """
+    known : (n,) bool, rows that have a value; None means all"""
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -131,8 +128,7 @@ def _moments(table, column, known):
 def _extremes(table, column, found):
     """Return the positions of the first rows with the smallest and the largest number of a column.
 
-    found : moments of the column. Only rows of positive weight count; -1 if there is none.
-    """
+    found : moments of the column. Only rows of positive weight count; -1 if there is none"""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -144,8 +140,8 @@ def _extremes(table, column, found):
 def _count(table, column, known):
     """Return a dict with the levels of a column, their numbers of rows and their total weights.
 
-    known : rows that have a value. Levels without rows are dropped unless declared.
-    """
+    known : (n,) bool, rows that have a value; None means all
+    Levels without rows are dropped unless they are declared categories."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -160,10 +156,9 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary (counts per level) of computed numbers; each distinct number is a level.
+    """Return the Summary of computed numbers, in which each distinct number is a level.
 
-    values : of the table's rows, which miss no value; n : number of all rows
-    """
+    values : of the table's rows, which miss no value; n : number of all rows"""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -171,7 +166,9 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge lists of Summary of consecutive chunks of rows, one list per chunk, into one list."""
+    """Merge the Summaries of consecutive chunks of rows; return one Summary per column.
+
+    parts_found : for each chunk, a list with a Summary per column"""
     if len(parts_found) == 1:
         return list(parts_found[0])
     columns = list(zip(*parts_found, strict=True))
@@ -194,10 +191,9 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Return the row positions of a column's smallest and largest number over all chunks.
+    """Return the positions of the rows with the smallest and largest number over all chunks.
 
-    parts : a Summary per chunk; found : merged moments
-    """
+    parts : Summary of the column in each chunk; found : merged moments"""
     firsts = np.cumsum([0, *(part.n for part in parts)])
     return tuple(
         next(
@@ -264,7 +260,6 @@ class Limits:
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 
     def _check_fields(self):
-        """Raise ValueError unless the middle is in the range, and the farthest value an outlier."""
         if not self.least <= self.middle <= self.greatest or not self.beyond(self.farthest):
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
@@ -288,16 +283,15 @@ def most_wild(n):
 
 
 def tail_size(n):
-    """Return how many of the smallest, and of the largest, of n numbers to examine for outliers."""
+    """Return how many of the smallest (or largest) of n numbers are examined for outliers."""
     return DEPTH * most_wild(n) + 1
 
 
 def may_be_wild(moments, n):
-    """Return which features may have extreme outliers, (p,) bool, to skip the others.
+    """Return which of p features may have extreme outliers, (p,) bool; the others need no search.
 
-    moments : (p, 5) weights, mean, squared deviations, minimum, maximum. Outliers imply a minimum
-        distance of the farthest value from the mean, in standard deviations.
-    """
+    moments : (p, 5) weights, mean, squared deviations, minimum, maximum. With outliers, the
+        farthest value is at least a certain number of standard deviations from the mean"""
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
     deviations = (1.0 - share - 1.0 / GAP) / np.sqrt(share + 1.0 / GAP**2)
@@ -317,7 +311,6 @@ class Tails:
 
     @classmethod
     def of_values(cls, x, size):
-        """Return the `size` smallest and the `size` largest of the numbers x (n,), as Tails."""
         if len(x) > 2 * size:
             parted = np.partition(x, (size - 1, len(x) - size))
             return cls(len(x), np.sort(parted[:size]), np.sort(parted[-size:]))
@@ -326,7 +319,7 @@ class Tails:
 
     @classmethod
     def merged(cls, parts, size):
-        """Return the Tails, `size` values each, of all rows; parts : Tails of the chunks."""
+        """Return the Tails (`size` values each) of all rows; parts : Tails of the chunks."""
         low = np.sort(np.concatenate([part.low for part in parts]))[:size]
         high = np.sort(np.concatenate([part.high for part in parts]))[-size:]
         return cls(sum(part.n for part in parts), low, high)
@@ -371,18 +364,17 @@ def find_limits(x, name):
 def limits_by_position(limits, names):
     """Return a dict feature position -> (lower, upper, middle), given a list of Limits.
 
-    names : of all features. Values outside lower and upper are outliers, replaced by the middle.
-    """
+    Values outside of lower and upper are outliers, to be replaced by the middle.
+    names : of all features"""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Return (x[rows] with outliers replaced, empty positions); without limits (x, rows).
+    """Return x[rows] with outliers replaced by `middle`, and an empty array, which means all rows.
 
-    Empty positions mean all numbers.
-    limits : (lower, upper, middle) or None; numbers outside lower and upper become the middle
-    """
+    Without limits, x and rows are returned.
+    limits : (lower, upper, middle) or None; numbers outside of lower and upper are outliers"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -25,19 +25,17 @@ SAMPLE = 1_000_000  # largest number of rows from which splines, centres and sca
 
 
 def columns_of(keys):
-    """Return the data columns that terms need, each once.
+    """Return the names of the data columns that terms need, each once.
 
-    keys : terms as tuples of (column name, None) or (None, code)
-    """
+    keys : terms, as tuples of (column name, None) or (None, code)"""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """Return the ColumnRequest: which columns to summarize, and how, before terms are learned.
+    """Return a ColumnRequest: what must be known of which columns before the terms are learned.
 
-    keys : terms as tuples of (column name, None) or (None, code)
-    """
+    keys : terms, as tuples of (column name, None) or (None, code)"""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -53,10 +51,10 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn of columns that seem to identify rows, as names do; return their Summaries.
+    """Warn of columns that seem to be names of rows, and return their Summaries.
 
     Only columns that come from a dot in the formula are checked, not those `written` in it.
-    """
+    keys : terms, as tuples of (column name, None) or (None, code)"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -71,15 +69,15 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Return the terms, a dict (names, term_names, term_of; see Design), and the sample size.
+    """Learn the terms; return them, a dict (names, term_names, term_of), and a sample size.
 
-    The sample size is the number of rows from which splines learned; 0 if all rows were used.
+    The dict has fields of Design. The sample size is the number of rows from which splines learned;
+    0 if all rows were used.
 
     keys : terms to learn, as tuples of (column name, None) or (None, code)
     parts : Chunks of the training rows; missing : treatment of missing features
     summaries : dict of Summary by column name; fills : replacements of missing values
-    reference_levels : whether to code factors as R does
-    """
+    reference_levels : whether to code factors as R does"""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -92,7 +90,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict (None, code) -> Summary of the distinct values in each C(expression)."""
+    """Return the Summary of the distinct values in each C(expression), by its key (None, code)."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -103,7 +101,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list with a Summary of the values of each C(expression) in `codes`, for a chunk."""
+    """Return a list with a Summary of each C(expression), for one chunk of rows (a Table)."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -113,10 +111,9 @@ def _count_computed(_, table, codes, fills):
 
 
 def _rows_to_learn(keys, parts, summaries, fills):
-    """Return a table of the rows from which splines and means are learned, and the sample size.
+    """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    (None, 0) if nothing must be learned. The sample size is 0 if all rows are used.
-    """
+    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -129,10 +126,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def _sample(parts, ends):
-    """Return positions of rows of positive weight: all, or a random sample; and whether a sample.
+    """Return positions of rows of positive weight (a sample if they are many), and whether sampled.
 
-    A sample includes the rows `ends`, which have the smallest or largest value of a column.
-    """
+    A sample includes the rows `ends`, which have the smallest or largest value of a column."""
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
@@ -158,11 +154,11 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return a dict term -> factors of the term that R codes without the first level.
+    """Return, for each term, the factors that R codes without a column for the first level.
 
     R omits this level if the product of the term's other factors (or the intercept, if there are
-    none) is already in the model; else each level has a column (Chambers & Hastie 1992, page 38).
-    """
+    none) is already in the model (Chambers & Hastie 1992, page 38). The result is a dict term ->
+    set of keys; a term is a tuple of keys."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
