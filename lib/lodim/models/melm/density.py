@@ -43,17 +43,16 @@ class DensityOptions:
     equal: bool = False
 
     def widened(self, width):
-        """Return the options with kernels (normal densities of rows) `width` times as wide."""
         return replace(self, gamma=width * self.gamma)
 
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: rows with normal kernels, in T tiles (blocks of 64 rows).
+    """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows.
 
     U : coordinates of the rows, multiplied by `root` of their class
     w : weights of the rows, zero on padding
-    low, high : bounding boxes of the tiles
+    low, high : smallest and largest coordinates of each tile
     start : first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
     scale : for each class the log of the constant that multiplies its sum of kernels
@@ -69,13 +68,13 @@ class Densities:
     log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 
     def _check_fields(self):
-        """Raise a ValueError unless every tile (block of 64 rows) belongs to one of the classes."""
+        """Raise a ValueError unless every tile belongs to a class."""
         if self.start[0] != 0 or self.start[-1] != len(self.U):
             raise ValueError("the rows of the classes are not where the densities are")
 
 
 def _widened(densities, width):
-    """Return the kernel densities of single rows with kernels `width` times as wide."""
+    """Return the kernel densities with kernels `width` times as wide."""
     d, k = densities, densities.root.shape[1]
     spread = {name: getattr(d, name) / width for name in ("U", "low", "high", "root")}
     return replace(d, **spread, scale=d.scale - k * np.log(width))
@@ -84,9 +83,9 @@ def _widened(densities, width):
 def fit_densities(Z, code, weight, options, cells=True):
     """Return kernel densities of classes code (n,) from coordinates Z (n, k), and rows' positions.
 
-    If `cells` is True, a class of many rows is kept as the mean points of small cells of rows.
-    Positions are a tuple: the tile (block of 64 rows) of each row and its place in the tile, both
-    (n,); -1 for rows in cells. They serve to leave a row out."""
+    With `cells`, the rows of a large class are replaced by the means of small cells of rows. The
+    positions are a pair of arrays (n,), tile and place in the tile, -1 for rows in cells; with
+    them, `log_densities` leaves rows out."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -120,10 +119,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of a class's rows Z (n, k), scaled to identity within classes.
+    """Return the covariance (k, k) of a class after whitening, from its rows Z (n, k).
 
-    `white` is the matrix of this scaling. For kind "shrunk", the identity is added with the weight
-    of k + 1 rows: with very few rows a class could have no width along some direction."""
+    The matrix `white` scales the covariance within classes to the identity. For kind "shrunk", the
+    identity is added with the weight of k + 1 rows: otherwise a class of very few rows could have
+    no width in some direction."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -132,7 +132,7 @@ def _white_covariance(Z, weight, kind, white):
 
 
 def _cells(u, w):
-    """Group rows u (n, k) into small cells; return their mean points (m, k) and weights (m,)."""
+    """Group rows u (n, k) into small cells; return their means (m, k) and weights (m,)."""
     at = np.floor(u / CELL).astype(np.int64)
     at -= at.min(axis=0)
     key = np.ravel_multi_index(at.T, at.max(axis=0) + 1)
@@ -145,8 +145,8 @@ def _cells(u, w):
 def log_densities(densities, Z, threads=1, place=None):
     """Return the log densities (m, C) of the C classes at points with coordinates Z (m, k).
 
-    For training rows, `place` has tile and position of each row (from `fit_densities`), which is
-    then left out of its class density."""
+    If the points are training rows, `place` has their positions, as from `fit_densities`; each is
+    then left out of the density of its class."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale
@@ -156,7 +156,7 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def evaluation_weights(code, weight, equal):
-    """Return row weights (n,) that sum to one; if `equal`, each class has the same total weight."""
+    """Return row weights (n,) that sum to one; if `equal`, they have the same sum in each class."""
     weight = weight / np.bincount(code, weight)[code] if equal else weight
     return weight / max(weight.sum(), 1e-300)
 
@@ -164,8 +164,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    `background` are wide densities that are mixed in; `width` multiplies the kernel width of
-    `options`; `known` is the result of fit_densities with cells=False, if available."""
+    `background` are wide densities that are mixed in; `width` is the factor of the kernel width.
+    `known` is the result of fit_densities with cells=False, if available."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -181,8 +181,8 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 def select_width(rows, background, options, threads):
     """Return the factor of the kernel width with the lowest leave-one-out log-loss.
 
-    `rows` (Rows) are training rows, `background` wide densities that are mixed in. Of equal losses
-    the largest width counts."""
+    `rows` are training rows, `background` wide densities that are mixed in. Among equal losses, the
+    largest width is chosen."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -194,10 +194,10 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss, interpolated between values in geometric progression.
+    """Return the value with the lowest loss, interpolated between the values that were tried.
 
-    A parabola through the lowest loss and its two neighbours makes the result continuous in the
-    losses. Of equal losses the first counts."""
+    These form a geometric progression. The minimum of a parabola through the lowest loss and its
+    two neighbours makes the result a continuous function of the losses."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

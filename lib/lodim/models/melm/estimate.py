@@ -1,4 +1,4 @@
-"""Estimation of melm: search the projection, fit the classifier in it, calibrate it."""
+"""Fit melm: search the projection, fit the classifier in it, calibrate its probabilities."""
 
 from dataclasses import dataclass, replace
 
@@ -37,10 +37,10 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the projection and its classifier; yield (View, log, None) once.
+    """Fit the projection and its classifier; yield (View, log, None).
 
-    In cross-validation, with held-out rows `eval_batch`, yield (None, None, linear predictors of
-    these rows) for each gamma (kernel width) instead."""
+    With held-out rows `eval_batch`, in cross-validation, yield (None, None, their linear
+    predictors) for each gamma (kernel width) instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -49,11 +49,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return a list with linear predictors (n, K), such as log-odds, of the rows `test`, per gamma.
+    """Return linear predictors (n, K) of the rows `test` by fits to `train`, one array per gamma.
 
-    They are by fits to `train` with kernel widths `gammas`. The first search has width first_gamma,
-    with many starts or from the projection warm_start (p, k). If no fit to `train` is possible, the
-    null model predicts."""
+    gamma is the kernel width. The first search has width `first_gamma`, from many starts or from
+    the projection warm_start (p, k). If no fit to `train` is possible, the null model predicts."""
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
@@ -64,7 +63,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Return the View (projection, classifier) for each gamma (kernel width), searched quickly."""
+    """Fit to the rows with each gamma (kernel width), quickly; return a list of Views."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -76,9 +75,9 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit again with the problem's weights, for a bootstrap sample; return (View, log).
+    """Fit again with the weights of `problem`, for the bootstrap; return View and log.
 
-    gamma of the starts and the calibration of probabilities are those of `fit`."""
+    The search starts with the gamma of `fit`; probabilities are calibrated as in `fit`."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -93,9 +92,9 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """Return the checked problem, with weights as counts of rows, and k (dimensions) set.
+    """Return the checked problem, with k (dimensions of the projection) set.
 
-    k is by default 2, or 1 if the rows vary in one direction only."""
+    By default k is 2, or 1 if the rows vary in one direction only."""
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
@@ -109,7 +108,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the coded data; weights with a sum below the number n of rows are scaled to n."""
+    """Return the batch; weights whose sum is below the number of rows are scaled to this number."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -119,9 +118,9 @@ def _counted(batch):
 class ClassRows:
     """Rows of positive weight: features X (m, p), class codes (m,), weights (m,).
 
-    position (m,) : positions in the batch (all rows of the coded data)
-    present (C,) : classes with rows; `code` numbers them 0, ..., C - 1
-    within : coordinates in which rows have unit covariance within classes (Basis)"""
+    position : (m,) positions among all rows of the batch
+    present : (C,) classes with rows; `code` numbers them 0, ..., C - 1
+    within : coordinates in which rows have unit covariance within classes"""
 
     X: np.ndarray
     code: np.ndarray
@@ -132,7 +131,7 @@ class ClassRows:
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):
-        """Return the rows of coded data (batch); raise if they have one class or hardly vary."""
+        """Return the rows of a batch; raise if they have only one class, or hardly vary."""
         code, weight, i = _rows(batch)
         X = np.asarray(tiles.rows(batch.X, i), np.float64)
         present, code = np.unique(code, return_inverse=True)
@@ -142,11 +141,11 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Return the View (projection) in which classes overlap least, with its classifier, and a log.
+    """Search the projection in which classes overlap least; return a View with classifier, and log.
 
-    Overlap is measured by the Cauchy-Schwarz divergence; without classes the entropy is maximized
-    or minimized. With first_gamma, all starts use this kernel width; the best result is then
-    refined in steps up to the width of the settings. The log holds results of all starts."""
+    Overlap is measured by the Cauchy-Schwarz divergence; without classes, the entropy is maximized
+    or minimized. With `first_gamma`, all starts use this kernel width, and the best result is
+    followed in steps to the width of the settings. The log has the results of all starts."""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -169,9 +168,9 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View (projection and classifier) of a search result, and coordinates (m, k).
+    """Return the View (projection and classifier) of a search result, and the rows' coordinates.
 
-    The coordinates are those of the m training rows. Bounds on class overlap are still zero."""
+    Bounds on the overlap of classes are not yet computed."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -183,7 +182,7 @@ def _view_of_rows(manifold, batch, rows, settings, family):
 
 
 def _check_spread(Z, code, weight):
-    """Raise if coordinates Z (m, k) do not vary within classes, as in a fold of few rows."""
+    """Raise if the coordinates Z (m, k) do not vary within classes."""
     residual = center_by_class(Z, code, weight)[0]
     if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
         raise DataError(
@@ -201,7 +200,7 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return coordinates with unit covariance within classes, as a Basis.
+    """Return the coordinates (Basis) in which rows have unit covariance within classes.
 
     Raises an error if rows vary in fewer than k directions."""
     shrunk = settings.covariance == SHRUNK and code.any()
@@ -224,7 +223,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings, n_present):
-    """Return the settings of the search (Plan), for n_present classes that have rows."""
+    """Return the settings of a search for n_present classes that have rows."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
@@ -238,10 +237,10 @@ def _plan(settings, n_present):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V (p, k); class overlaps are still zero, the classifier None.
+    """Return the View of directions V (p, k), without classifier and bounds on the overlap.
 
-    X (m, p) and Z (m, k) are features and coordinates of rows, size (C,) weights of classes,
-    `manifold` is the result of the search."""
+    X (m, p) and Z (m, k) are features and coordinates of the rows, size (C,) the total weights of
+    the classes, `manifold` the result of the search."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -265,7 +264,7 @@ def _view(V, X, Z, weight, size, manifold):
 
 
 def _log(manifold):
-    """Return the results of the search from all starts, the best first, as a dict of arrays."""
+    """Return the results of all starts of a search, the best first, as a dict of arrays."""
     value = manifold.divergences
     order = np.argsort(-value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
@@ -273,12 +272,12 @@ def _log(manifold):
 
 
 def most_draws(batch):
-    """Return how often rows are divided into folds: more often if there are few rows."""
+    """Return how many times rows are divided into folds at most: more often if they are few."""
     return min(MOST_DRAWS, max(1, HELD_ROWS // max(len(batch.positive_weight), 1)))
 
 
 def for_folds(problem):
-    """Return the problem with a cheaper search (fewer starts), for fits of cross-validation."""
+    """Return the problem with fewer starts of the search, for cross-validation."""
     few = min(problem.settings.n_starts, FEW_STARTS)
     return replace(problem, settings=replace(problem.settings, n_starts=few))
 
@@ -287,9 +286,9 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of about 10,000 training rows at most, as a dict.
+    """Return deviance and balanced accuracy of at most about 10,000 training rows, as a dict.
 
-    Each row is left out of the densities that classify it, but not of a user's estimator."""
+    Kernel densities leave the predicted row out; a user's classifier does not."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -300,9 +299,9 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows (Rows), and their linear predictors (m, K).
+    """Return a sample of the training rows, and their linear predictors (m, K).
 
-    Each row is left out of its class density. A user's estimator is not refitted without it."""
+    Kernel densities leave the predicted row out; a user's classifier does not."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
     code, weight, i = _rows(batch)
     Z = project(view.V, batch.X, batch.n)[i]
@@ -314,11 +313,11 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate class probabilities by cross-validation; return the new Rule and measures (dict).
+    """Calibrate class probabilities by cross-validation; return the new Rule and measures (a dict).
 
-    Each held-out row is classified by a fit to other rows. The Rule is calibrated on all of them;
-    for the measures of a fold, only on the other folds. Folds differ from those that chose gamma
-    (the kernel width)."""
+    The probabilities of held-out rows, by fits to other rows, determine the calibration. For the
+    measures, each fold is calibrated by the other folds. The folds differ from those that chose
+    gamma."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -341,10 +340,9 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs of batches (train, test), the number of divisions, and search arguments (dict).
+    """Return pairs (train, test), the number of divisions into folds, and arguments of the search.
 
-    A division splits all rows into folds. With few rows, each is held out by itself, so that the
-    result does not depend on random folds."""
+    With few rows, each is held out by itself, so that results do not depend on random folds."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -355,12 +353,10 @@ def _calibration_splits(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the calibration factor (inverse temperature) of each held-out row, (n, 1).
+    """Return the calibration factor (n, 1) of each held-out row, as chosen on the other folds.
 
-    It is chosen on the other folds of the same cross-validation. loss has a row per held-out row
-    and a column per factor; part and draw (n,) are the row's fold and the number of its
-    cross-validation.
-    """
+    `loss` has a row per held-out row and a column per factor tried; part and draw (n,) are the
+    row's fold and the number of its cross-validation."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -375,11 +371,10 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the part of each held-out row and the number of its cross-validation, both (n,).
+    """Return the fold of each held-out row and the number of its cross-validation, (n,) each.
 
-    A part is a fold: each is calibrated by the other parts. Cross-validation is repeated `draws`
-    times, with other random folds. If there is a single fold, its rows are divided into a few
-    parts."""
+    There are `draws` cross-validations with different folds. The rows of a single fold are divided
+    into a few parts, so that each part can be calibrated by the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

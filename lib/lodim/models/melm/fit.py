@@ -178,7 +178,7 @@ class MelmFit(Fit):
         return super()._predict(batch, type)
 
     def _coordinates(self, batch):
-        """Return the coordinates (n, k) of the rows of coded data (batch) in the projection."""
+        """Return the coordinates (n, k) of the rows of a batch in the projection."""
         return project(self.estimates.V, batch.X, batch.n)
 
     def tidy(self) -> pd.DataFrame:
@@ -236,9 +236,10 @@ class MelmFit(Fit):
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
         divergence = fitting - regularizing (sums over the pairs of classes, or weighted means).
-        deviance and balanced_accuracy are for training rows, each left out of the densities. df =
-        k (rank - k), the number of parameters of a subspace. Without a response: entropy, and
-        dev_ratio is the share of the variance of all features.
+        deviance and balanced_accuracy are for training rows, each left out of the densities. df = k
+        (rank - k), the number of parameters of the projection, for rows that vary in `rank`
+        directions. Without a response: entropy, and dev_ratio is the share of the variance of all
+        features.
 
         See Also
         --------
@@ -415,7 +416,7 @@ class MelmFit(Fit):
 
     @property
     def terms(self) -> tuple[float, float]:
-        """Fitting and regularizing term of the divergence, which is their difference."""
+        """The two terms of the divergence, fitting and regularizing; it is their difference."""
         pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])

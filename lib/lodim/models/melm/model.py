@@ -56,11 +56,11 @@ class Melm(Model):
     held_out_deviance = staticmethod(calibrated_deviance)
 
     def validate(self, problem):
-        """Raise if the data do not suit the model; set the number of dimensions k if not given."""
+        """Return the checked problem, with the number of dimensions k."""
         return estimate.with_dimensions(super().validate(problem))
 
     def fit(self, problem):
-        """Return the fit of a problem, after choosing gamma and covariance if not given."""
+        """Return the fit to the problem's data; gamma and covariance are chosen if not given."""
         if problem.settings.gamma is not None or problem.family.name == "none":
             return self.run(problem)
         problem, tried = _chosen(problem)
@@ -70,9 +70,8 @@ class Melm(Model):
     def assemble(self, problem, view, log, selection, for_path):
         """Return the MelmFit of a projection (View), calibrated on held-out rows.
 
-        Fits of a path of gammas (for_path), or with control's calibrate=False, are not calibrated.
-        `log` holds results of the starts, `selection` those of the cross-validation that chose
-        gamma, or None."""
+        Fits of a path of gammas, or with control={"calibrate": False}, are not calibrated. `log`
+        has the results of the starts, `selection` the table of the cross-validation, or None."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -94,9 +93,9 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """Return the problem with gamma (kernel width) and shrinkage factor chosen by cross-validation.
+    """Return the problem with chosen gamma (kernel width) and shrinkage, and a table of gammas.
 
-    Also returns a table of the gammas that were tried."""
+    Cross-validation chooses them."""
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
     given = problem.arguments["covariance"], (problem.arguments["control"] or {})
@@ -111,7 +110,7 @@ def _chosen(problem):
 def _with_shrinkage_factor(problem, draws):
     """Return the problem with a smaller shrinkage factor if held-out rows favour no shrinkage.
 
-    The factor scales how strongly covariances are shrunk. draws is the number of random divisions
+    The factor scales how strongly covariances are shrunk. `draws` is the number of random divisions
     of the rows into folds."""
     middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
     z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)

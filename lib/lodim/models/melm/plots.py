@@ -19,7 +19,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
     """Draw rows in the projection, with densities, decision boundary and the `top` longest arrows.
 
-    In three dimensions only rows and arrows (loadings or correlations) are drawn."""
+    Arrows are loadings or correlations. Three dimensions show only rows and arrows."""
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -45,9 +45,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
 
 
 def loadings(fit, ax, *, top=15, of=LOADINGS):
-    """Draw loadings (or correlations) of features, with one mark per coordinate of the view.
-
-    top : number of features, those with the largest loadings first"""
+    """Draw the `top` largest loadings (or correlations) of features, a mark per dimension."""
     one_of("of", of, (LOADINGS, CORRELATIONS))
     longest = _longest_arrows(fit, of, top, np.arange(fit.estimates.k))
     label = "correlation of feature and coordinate"
@@ -58,7 +56,7 @@ def loadings(fit, ax, *, top=15, of=LOADINGS):
 
 
 def starts(fit, ax):
-    """Draw the divergence that each start of the search reached, in decreasing order, by kind."""
+    """Draw the divergence reached from each start of the search, sorted, with a colour per kind."""
     frame, ax = fit.starts(), axes.ensure_axes(ax, (7.0, 4.0))
     best, rank = frame["divergence"].iloc[0], np.arange(1, len(frame) + 1)
     style = {"s": 42, "edgecolor": "white", "linewidths": 0.5, "zorder": 3}
@@ -83,13 +81,12 @@ def starts(fit, ax):
 
 
 def _training_rows(fit):
-    """Return coordinates and classes of the training rows that the fit keeps."""
     rows = fit.estimates.rule.rows
     return _some_rows(rows.Z, rows.code.astype(float))
 
 
 def _new_rows(fit, data):
-    """Return coordinates and classes of the rows of `data`; classes are NaN if unknown."""
+    """Return coordinates and classes (NaN if unknown) of the rows of `data`."""
     answered = fit.levels is not None and fit.design.has_response(data)
     batch = fit.design.apply(data, response=answered)
     code = batch.y if answered else np.full(batch.n, 0.0 if fit.levels is None else np.nan)
@@ -99,7 +96,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return coordinates and classes of the rows to draw: all, or a random selection if many."""
+    """Return coordinates and classes of the rows to draw, a random selection if there are many."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -107,7 +104,7 @@ def _some_rows(xy, code):
 
 
 def _dimensions(fit, dimensions):
-    """Return the positions (from 0) of the dimensions to draw, given their numbers (from 1)."""
+    """Return the positions, from 0, of the dimensions to draw; checks the user's numbers."""
     k = fit.estimates.k
     if dimensions is None:
         return np.arange(min(k, 3 if k == 3 else 2))
@@ -124,7 +121,7 @@ def _dimensions(fit, dimensions):
 
 
 def _longest_arrows(fit, what, top, which):
-    """Return Arrows: the `top` longest loadings or correlations (`what`) in dimensions `which`."""
+    """Return the `top` longest loadings or correlations (`what`) in the dimensions `which`."""
     v = fit.estimates
     to = (v.V * v.deviation[:, None] if what == LOADINGS else v.correlation)[:, which]
     order = np.argsort(-np.linalg.norm(to, axis=1), kind="stable")[:top]
@@ -136,7 +133,7 @@ def _longest_arrows(fit, what, top, which):
 
 
 def _axis_labels(fit, which):
-    """Return labels of the dimensions `which`; without a response with share of the variance."""
+    """Return labels of the dimensions `which`; without a response, they give shares of variance."""
     v = fit.estimates
     if fit.levels is not None:
         return [fit.axes[j] for j in which]
@@ -145,7 +142,7 @@ def _axis_labels(fit, which):
 
 
 def _rule_of_dimensions(fit, which):
-    """Return a Rule for the dimensions `which` only, with densities in these dimensions."""
+    """Return the classification rule (Rule) in the dimensions `which` only."""
     rule = fit.estimates.rule
     if which.tolist() == list(range(fit.estimates.k)):
         return rule
@@ -155,9 +152,9 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the background of a plot (biplot.Ground): densities and classes on a grid.
+    """Return the background of a plot, densities and classes on a grid.
 
-    `ends` (2, 2) are the lower and the upper ends of the two axes."""
+    `ends` (2, 2) has the lower, then the upper ends of the two axes."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -181,9 +178,10 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return a dict: points x on a line, `density` there, `best` (most probable class, -1 if none).
+    """Return points x on a line, the class densities there, and the most probable class, as a dict.
 
-    near (m, 1) are the training rows' coordinates, which are included in x."""
+    x includes near (m, 1), the coordinates of training rows. The class is -1 where no density is.
+    """
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

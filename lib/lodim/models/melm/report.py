@@ -51,7 +51,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, loadings, pairs of classes and starts."""
+    """Return the Report that fit.summary() shows: loadings, pairs of classes and starts."""
     title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
         title = "Maximum Entropy Linear Manifold Results"
@@ -60,7 +60,7 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Return the rows (label, text) of the header."""
+    """Return the header of the summary as pairs (label, text)."""
     s, d, v = fit.settings, fit.design, fit.estimates
     rows = [
         ("Response", "none" if fit.levels is None else d.response.name),
@@ -81,7 +81,7 @@ def _header(fit):
 
 
 def _class_rows(fit):
-    """Return the header's rows (label, text) for fits with classes."""
+    """Return pairs (label, text) of the header for fits with classes."""
     s, (fitting, regularizing) = fit.settings, fit.terms
     held = fit.measures.get("held_balanced_accuracy")
     rows = [
@@ -103,7 +103,7 @@ def _class_rows(fit):
 
 
 def _covariances(fit):
-    """Return kind and shrinkage factor of the covariances, as text, and whether CV chose them."""
+    """Return a text: kind and shrinkage factor of the covariances, and whether they were chosen."""
     s, given = fit.settings, fit.arguments
     factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
     was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
@@ -111,7 +111,7 @@ def _covariances(fit):
 
 
 def _loadings(fit, most):
-    """Return a table of the `most` largest features' loadings per SD, and how many are left out."""
+    """Return a table of the `most` largest loadings per SD, and how many features are left out."""
     loadings = in_pandas(fit.tidy)()["std_estimate"].to_numpy().reshape(fit.estimates.k, -1).T
     table = pd.DataFrame(loadings, index=list(fit.design.names), columns=fit.axes)
     size = np.sqrt((table**2).sum(axis=1).to_numpy())
@@ -120,7 +120,6 @@ def _loadings(fit, most):
 
 
 def _shortened(table):
-    """Return the table with long index names cut off, still distinct."""
     return table.set_axis(shorten(table.index, LABEL), axis=0)
 
 
@@ -230,9 +229,7 @@ def _class_notes(fit):
 
 
 def _held_out(fit):
-    """Return a sentence on how the held-out measures in summary() were computed.
-
-    It is empty if no rows were held out, because probabilities are not calibrated."""
+    """Return a sentence on how held-out measures were computed; empty if there are none."""
     if "held_deviance" not in fit.measures:
         return ""
     text = " Held out: each row is classified by a view fitted to other rows"
@@ -247,7 +244,7 @@ def _held_out(fit):
 
 
 def _sums(view):
-    """Return a note if the divergence is approximate or from a sample of rows, as a list."""
+    """Return a list with a note if the divergence was computed approximately or from a sample."""
     if view.drawn:
         return [f"The divergence is that of a random sample of {view.drawn} rows."]
     if view.error:
@@ -257,7 +254,7 @@ def _sums(view):
 
 
 def _flat_classes(fit):
-    """Return the names of classes with hardly any variance along some direction."""
+    """Return the names of classes that hardly vary in some direction."""
     rows, names = fit.estimates.rule.rows, []
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]
@@ -326,7 +323,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of the rows in the projection, if data are given, and of the loadings."""
+    """Return pictures of the rows in the projection (if data are given) and of the loadings."""
     tidy = in_pandas(fit.tidy)()
     largest = tidy.groupby("term")["std_estimate"].agg(lambda w: w.abs().max())
     kept = largest.sort_values(ascending=False, kind="stable").index[:MOST_NAMES]

@@ -1,4 +1,4 @@
-"""Classification in the coordinates of a projection, with calibration and measures."""
+"""Classification of rows by their coordinates in a projection, with calibration and measures."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -46,13 +46,13 @@ class Rows:
 
     @classmethod
     def draw(cls, Z, code, weight, n_rows, seed):
-        """Return a sample of about `n_rows` rows with coordinates Z (n, k) and classes code."""
+        """Return a sample of about `n_rows` rows, given coordinates Z (n, k) and class codes."""
         keep = sample_rows(Z, code, weight, n_rows, seed)
         return cls(Z[keep], code[keep], weight[keep], np.bincount(code, weight).astype(np.float64))
 
     @property
     def share(self):
-        """Weights (m,) of the rows, scaled so that they sum to `size` in each class."""
+        """Weights (m,) of the rows, scaled so that each class has its total weight, `size`."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):
@@ -62,7 +62,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return increasing positions of all rows Z (n, k), or of about `n_rows` of them.
+    """Return positions, in order, of about `n_rows` of the rows Z (n, k), or of all if fewer.
 
     Classes `code` (n,) are sampled in proportion, but each keeps enough rows for a density."""
     n, k = Z.shape
@@ -79,7 +79,7 @@ def sample_rows(Z, code, weight, n_rows, seed):
 
 @forms.record
 class Background:
-    """Wide normal densities around the class means, with a common covariance.
+    """Wide normal densities around the class means, with the same covariance.
 
     The density f of a class becomes (1 - share) f + share g, where g is its background. Far from
     all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
@@ -95,7 +95,7 @@ class Background:
 
     @classmethod
     def from_rows(cls, Z, code, weight):
-        """Return the wide normal densities around class means for coordinates Z (n, k) of rows."""
+        """Return the Background of rows with coordinates Z (n, k) and class codes (n,)."""
         residual, mean = center_by_class(Z, code, weight)
         cov = (residual.T * weight) @ residual / weight.sum()
         cov += 1e-10 * max(np.trace(cov), 1e-300) * np.eye(len(cov))
@@ -104,7 +104,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log densities (n, C) at Z (n, k), with wide normal densities mixed in."""
+        """Return log densities (n, C) at Z (n, k), with the background mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -123,7 +123,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of the estimator; weights are passed on if they differ between rows."""
+        """Fit a copy of the user's estimator to coordinates Z; equal weights are not passed on."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -147,11 +147,11 @@ class Estimator:
 
 @forms.record
 class Rule:
-    """Classification rule: class probabilities from the coordinates of a row.
+    """Rule that gives class probabilities from the coordinates of a row.
 
     rows : training rows kept for plots, about `reference_rows` of `control`
     densities, background : kernel densities of the classes, and wide ones that decide far from rows
-    width : width of the kernels relative to those of the search
+    width : factor of the kernel width, relative to that of the search
     other : user's Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the linear predictors (log-odds) that calibrates probabilities
     present : codes of the classes that have training rows
@@ -171,11 +171,10 @@ class Rule:
     n_scores: int = forms.size("K")
 
     def log_density(self, Z, threads=1):
-        """Return the log densities (n, n_classes) of the classes at coordinates Z (n, k)."""
         return self._of_all_classes(log_densities(self.densities, Z, threads), -np.inf)
 
     def class_scores(self, Z, threads=1):
-        """Return log probabilities (n, n_classes) at coordinates Z, up to a constant per row."""
+        """Return unnormalized log probabilities (n, n_classes) of the classes at coordinates Z."""
         Z = np.clip(Z, -FARTHEST, FARTHEST)
         if self.other is not None:
             return self._of_all_classes(self.other.scores(Z), ABSENT)
@@ -189,7 +188,8 @@ class Rule:
     def link(self, score):
         """Return linear predictors (n, K), such as log-odds, from log probabilities (n, C).
 
-        C is the number of classes with training rows, K is 1 for two classes."""
+        These need not be normalized. C is the number of classes with training rows; K is 1 for two
+        classes."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -197,16 +197,16 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest total loss on held-out rows.
+        """Return the rule with the inverse temperature of the lowest total loss on held-out rows.
 
-        loss (n, n_factors) has a column per inverse temperature that is tried. A rule with the
-        user's estimator is not changed."""
+        `loss` has a row per held-out row and a column per temperature. A rule with a user's
+        estimator is returned unchanged."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
 
     def _of_all_classes(self, values, absent):
-        """Expand values (n, C) of the classes present to (n, n_classes), filled by `absent`."""
+        """Return `values` with columns for all classes; classes without rows get `absent`."""
         if len(self.present) == self.n_classes:
             return values
         out = np.full((len(values), self.n_classes), absent)
@@ -215,9 +215,9 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule that classifies rows with coordinates Z (n, k) and classes code (n,).
+    """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
 
-    `present` are the family's codes of the classes that have rows; `code` numbers only these."""
+    `code` numbers only the classes that have rows; `present` has the family's codes of these."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -233,31 +233,30 @@ def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
 
 
 def density_options(settings):
-    """Return the settings of a fit that its kernel densities need."""
+    """Return the settings of a fit's kernel densities."""
     return DensityOptions(settings.gamma or 1.0, settings.covariance, settings.prior == "equal")
 
 
 def losses_by_temperature(family, y, weight, score):
     """Return the weighted deviance of each row for each inverse temperature, (n, n_factors).
 
-    Inverse temperatures are factors of the linear predictors score (n, K), tried in order to
-    calibrate probabilities."""
+    score (n, K) are linear predictors, which inverse temperatures multiply, in order to calibrate
+    probabilities."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the inverse temperature with the lowest total loss; of equal ones the smallest.
+    """Return the inverse temperature with the lowest total loss; the smallest if several are equal.
 
-    It is the factor of the linear predictors that calibrates probabilities. loss (n, n_factors) has
-    a column per factor that is tried."""
+    loss (n, n_factors) has a column per inverse temperature tried."""
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Return the deviance (n,) of each row after calibrating the linear predictors on these rows.
+    """Return each row's deviance (n,) after calibrating the linear predictors on these rows.
 
-    score (n, K) are linear predictors; calibration multiplies all by one factor. Without it,
-    densities are overconfident, and the deviance would mainly reflect the kernels' width."""
+    score (n, K) are linear predictors; calibration multiplies all of them by one factor. Otherwise
+    densities are overconfident, and the deviance would mainly depend on the kernels' width."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
@@ -265,7 +264,7 @@ def calibrated_deviance(family, y, weight, score):
 def balanced_accuracy(y, weight, score):
     """Return the share of correctly classified rows, averaged over the classes.
 
-    y (n,) are class codes, score (n, K) linear predictors, such as log-odds."""
+    y (n,) are class codes, score (n, K) linear predictors such as log-odds."""
     code = y.astype(int)
     hit = with_zero(score).argmax(axis=1) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
@@ -273,12 +272,14 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return a row's k coordinates as expressions of standardized features, for code export."""
+    """Return the coordinates of a row as expressions of standardized `features`, for code export.
+
+    V (p, k) are the directions, `axes` the names of the coordinates."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 
 def score_nodes(rule, Z):
-    """Return K linear predictors, such as log-odds, as expressions of coordinates Z, for export.
+    """Return linear predictors as expressions of the coordinates Z, for code export.
 
     Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:
@@ -299,7 +300,7 @@ def score_nodes(rule, Z):
 def _log_density(rule, c, Z):
     """Return the log density of class c at coordinates Z, as an expression for code export.
 
-    It includes the wide normal density that decides far from all rows."""
+    The wide normal density is included, which decides far from all rows."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))
@@ -316,7 +317,7 @@ def _log_density(rule, c, Z):
 
 
 def _log_sum(a, b):
-    """Return log(exp(a) + exp(b)) as an expression, for expressions a and b."""
+    """Return the expression log(exp(a) + exp(b))."""
     largest = call("largest", a, b)
     parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))

@@ -34,9 +34,9 @@ CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "to
 
 
 def _name_of_classifier(classifier):
-    """Return the name of a classifier, to be saved with a fit.
+    """Return the name of a classifier, which is saved with a fit.
 
-    An estimator object has no such name and cannot be saved: this raises a StoreError."""
+    Raises a StoreError for an estimator object, which cannot be saved."""
     if not isinstance(classifier, str):
         raise StoreError(
             f"a fit with the classifier {type(classifier).__name__} cannot be saved: "
@@ -97,12 +97,11 @@ class Settings:
 
     @property
     def has_builtin_classifier(self):
-        """Whether kernel densities classify, so that the fit can be saved."""
+        """Whether kernel densities classify, and not a user's estimator."""
         return self.classifier == "kde"
 
     @property
     def n_threads(self):
-        """Number of threads; all available threads by default."""
         return self.threads or available_threads()
 
 
@@ -126,7 +125,7 @@ def _check_classifier(classifier):
 
 
 def validate(problem):
-    """Return the problem unchanged; raise an error if its data and arguments do not suit melm."""
+    """Return the problem; raise an error if its data or arguments do not suit melm."""
     if problem.arguments["offset"] is not None:
         raise ArgumentError("melm cannot use an offset: leave offset= out")
     if problem.family.name == "gaussian":

@@ -1,4 +1,4 @@
-"""A linear projection of rows to k dimensions: its directions and coordinates."""
+"""A linear projection of rows to k dimensions: directions, coordinates, choice of axes."""
 
 import numpy as np
 
@@ -54,7 +54,6 @@ class View:
 
     @property
     def k(self):
-        """Number of dimensions."""
         return self.V.shape[1]
 
     @property
@@ -63,17 +62,16 @@ class View:
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """Return directions V (p, k), rotated or reflected to be close to another projection.
+        """Return the directions V (p, k) rotated or reflected to be closest to another projection.
 
-        Orthogonal Procrustes: the orthogonal Q with the smallest |Z Q - Z'|, for coordinates Z and
-        Z' of the rows, gives V Q."""
+        This is an orthogonal Procrustes rotation of the rows' coordinates."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)
         left, _, right = np.linalg.svd(covariance.T @ other.V)
         return self.V @ (left @ right)
 
     def pairs(self):
-        """Return tuples (A, B, divergence, fitting, regularizing, overlap) of the classes A < B."""
+        """Return (A, B, divergence, fitting, regularizing, overlap) for pairs of classes A < B."""
         P, out = self.potential, []
         for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
             fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
@@ -90,7 +88,7 @@ def project(V, tiles, n):
 
 
 def correlations(X, Z, share):
-    """Return standard deviations (p,) of features X (n, p), and correlations (p, k) with Z (n, k).
+    """Return standard deviations (p,) of X (n, p), and its correlations (p, k) with Z (n, k).
 
     share (n,) are row weights that sum to one. Correlations of constant features are zero."""
     X, Z = X - share @ X, Z - share @ Z
@@ -102,11 +100,11 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """Return the directions V (p, k) in another basis of their span, that of printed loadings.
+    """Return the directions V (p, k) rotated and scaled to the axes that are printed.
 
-    All bases have the same divergence. In this one, coordinates are uncorrelated with unit
-    variances within classes. Class means differ most along the first axes, the spreads of classes
-    along the others."""
+    Along these, coordinates are uncorrelated with unit variances within classes. Class means differ
+    most along the first axes, the spreads of classes along the others. This does not change the
+    divergence."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -125,10 +123,10 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) by which to multiply V (p, k), so that each largest loading is positive.
+    """Return signs (k,) for the columns of V (p, k) that make each largest loading positive.
 
     If the largest positive and negative loadings are equal, the longer tail of the coordinates Z
-    (n, k) is on the positive side. share (n,) are row weights that sum to one."""
+    (n, k) becomes positive. share (n,) are row weights that sum to one."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -136,11 +134,10 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k) and how many of them come from class means; the last come from spreads.
+    """Return axes (k, k), and how many of them come from class means; the others come from spreads.
 
-    Along the first axes class means differ most, along the others the spreads of classes. share
-    (C,) are class shares; means (C, k) and covariances (C, k, k) are of coordinates with unit
-    covariance within classes."""
+    Coordinates have unit covariance within classes. Their class means (C, k) differ most along the
+    first axes, their class covariances (C, k, k) along the others. share (C,) are class shares."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]
@@ -151,6 +148,5 @@ def _axes(means, share, covariances):
 
 
 def _eigen(S):
-    """Return eigenvalues (k,) and eigenvectors (k, k) of a symmetric matrix, largest first."""
     values, vectors = np.linalg.eigh(S)
     return values[::-1], vectors[:, ::-1]

@@ -1,9 +1,9 @@
 """CPU kernels of melm: integrals of products of class densities, and their gradients.
 
-Rows are columns: Z (r, n) is sorted by class, class c in [start[c], start[c + 1]). A "problem" is
-one projection V (r, k); q problems share the arrays. The kernel between rows a and b is exp(-1/2
-|u_a - u_b|^2), u = L^-1 V'z, where L L' is the kernel covariance of the two classes. Each pair of
-rows is visited once.
+The columns of Z (r, n) are rows of the data, sorted by class: class c has columns start[c] to
+start[c + 1] - 1. The kernel between rows a and b is exp(-1/2 |u_a - u_b|^2) with u = L^-1 V'z,
+where V (r, k) is a projection and L L' the kernel covariance of the two classes. A force is a
+kernel times u_a - u_b; gradients are sums of forces. Each pair of rows is visited once.
 
 Inner functions are always inlined. Otherwise results of a freshly compiled process and one that
 loads compiled code could round differently."""
@@ -27,7 +27,7 @@ INNER = {"cache": True, "error_model": "numpy", "forceinline": True, "inline": "
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def invert_root(S, root):
-    """Fill root (k, k) with L^-1, where S = L L'; return log det S, or NaN if S is not positive."""
+    """Fill root (k, k) with L^-1, where S = L L'; return log det S (NaN if S is not positive)."""
     k, log_det = S.shape[0], 0.0
     for i in range(k):
         for j in range(i + 1):
@@ -50,15 +50,14 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
-    """Compute projections and kernel matrices of the projections active[lo:hi] of V (q, r, k).
+    """Compute projections and kernel covariances for the projections V[active[lo:hi]] (r, k).
 
     The kernel between classes A <= B has covariance S_AB = h2_A cov_A + h2_B cov_B. The first index
     of the arrays filled is the position in `active`, q' in number:
     P : (q', k, n) projections V'Z
     spread : (q', C, r, k) cov_c V
     root, log_det : (q', C, C, k, k) inverse Cholesky factor of V' S_AB V; (q', C, C) its
-        determinant's log
-    """
+        determinant's log"""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -95,7 +94,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root P[:, first:first + size]; root is from `invert_root`."""
+    """Fill U[:, :size] with root times `size` columns of P from `first` on; root is triangular."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -106,13 +105,14 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """Return exp(min(x, 0)); compiled separately, since reassociation would undo its rounding."""
+    """Return exp(min(x, 0)).
+
+    It is compiled separately, since reordering of its additions would undo its rounding."""
     return exp_negative(min(0.0, x))
 
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_squares(x, U, e):
-    """Add (x - U)^2 to e, in place."""
     for i in range(e.size):
         t = x - U[i]
         e[i] += t * t
@@ -120,7 +120,7 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """Replace squared distances e by scale w exp(shift - e / 2), in place; return the sum."""
+    """Replace squared distances e by kernels scale w exp(shift - e / 2); return their sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -131,7 +131,7 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract e (x - U) from T, in place, for distances x - U and kernels e; return their sum."""
+    """Subtract the forces e (x - U) from T, in place, for kernels e; return their sum."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -142,10 +142,10 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return sums of kernels and of forces of a point (x, y) with points (X, Y), for k = 2.
+    """Return the sums of kernels and forces of a point (x, y) with points (X, Y) in the plane.
 
-    With psi = scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2) these are the sums of psi, psi (x -
-    X) and psi (y - Y). The terms of the last two are subtracted from T and S."""
+    A kernel is scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2), a force the kernel times x - X or
+    y - Y. The forces are subtracted from T and S."""
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
         t, s = x - X[i], y - Y[i]
@@ -161,10 +161,11 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels e_ai between points u_a and U_i, i >= after + a; add their forces.
+    """Return the sum of kernels between points u_a and points U_i with i >= after + a.
 
-    e_ai = scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). The force e_ai (u_a - U_i) is added to R_a
-    and subtracted from T_i. Points U_i with i >= `size` are padding, of weight zero."""
+    A kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Its force, the kernel times u_a - U_i,
+    is added to R_a and subtracted from T_i. Points with i >= `size` are padding of weight zero; e
+    is a work array."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -192,11 +193,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between two ranges of rows (first, stop), and add their forces.
+    """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
-    A force is a kernel times the difference of its two rows; those on the rows are added to
-    forces_a and forces_b (k, n). If `same`, the ranges start with the same row, and pairs of
-    different rows count twice. scratch holds work arrays."""
+    A range is (first, stop). If `same`, the ranges start with the same row, and pairs of different
+    rows count twice. A force is the kernel times the difference of the two rows; `scratch` holds
+    work arrays."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -229,12 +230,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum the kernels over all pairs of rows, in parallel tasks lo to hi - 1.
+    """Sum kernels and forces over all pairs of rows, in the parallel tasks lo to hi - 1.
 
-    Task t is for projection t // stripes, and for pairs whose first row is in block t % stripes of
-    its class, or in every stripes-th block after. Fills totals (tasks, C, C) by pair of classes A
-    <= B, and forces (tasks, C, k, n) with sum_b w_i w_b psi_ib (u_i - u_b) over the rows b of each
-    class. psi is the kernel times exp(shift), which prevents underflow."""
+    Task t is for projection t // stripes and for every stripes-th block of first rows. totals[t]
+    (C, C) gets sums of kernels by pair of classes A <= B; forces[t] (C, k, n) the force on each row
+    from each class. Kernels are multiplied by exp(shift), which prevents underflow."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -258,7 +258,7 @@ def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
     There are q projections P and pairs of classes A < B; distances are in units of their kernel
-    (root). Added to exponents, shift prevents underflow."""
+    (root). Kernels times exp(shift) do not underflow."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -282,10 +282,10 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add P F' to M and share root' F to the gradient g, over the rows first to stop - 1.
+    """Add the forces F (k, n) on the rows from `first` to `stop` - 1 to the gradient g (k, n).
 
-    P (k, n) holds projections of rows, and F (k, n) the forces on them (kernels times differences
-    of rows). share is a factor; root (k, k) is the inverse Cholesky factor of the kernel."""
+    The forces are multiplied by root' and `share`. P F', for projections P (k, n), is added to M.
+    """
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -299,10 +299,11 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, from sums over pairs of rows.
 
-    The potential ip_AB is the integral of the product of the densities of classes A and B. Fills
-    potential (q', C, C) and gradient (q, r, k), for q' projections active[lo:hi] of q.
+    A potential is the integral of the product of the densities of classes A and B. Fills potential
+    (q', C, C) and gradient (q, r, k), for the q' projections active[lo:hi].
 
-    rows : Z, P, start, size, h2, share; size (C,) are total weights, share (C, C) weights of log ip
+    rows : Z, P, start, size, h2, share; size (C,) are total weights, share (C, C) weights of log
+        potentials
     sums : spread, root, log_det from `prepare`; shift, totals, forces from `pair_sums`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums

@@ -1,4 +1,4 @@
-"""CUDA versions of `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows on the GPU.
+"""GPU versions of the functions in `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows.
 
 A thread block takes one tile, one class of partners and one projection; four threads share a row.
 Every pair is visited from both sides, so blocks share nothing. Everything is in float64 and summed
@@ -25,10 +25,10 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Upload weights and classes of the rows of a Sample to the GPU.
+    """Upload weights and classes of the rows of a Sample to the GPU; return the three arrays.
 
-    Returns weight (n_tiles, 64), the class of each tile (block of 64 rows), and the first tile of
-    each class (C + 1,)."""
+    They are weights (n_tiles, 64), the class of each tile of 64 rows, and each class's first tile
+    (C + 1,)."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -39,18 +39,17 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Return how many projections are evaluated together on the GPU, limited by its memory."""
+    """Return how many projections fit into the GPU's memory at the same time."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of the kernels over all pairs of rows, and of forces times features.
+    """Return sums of kernels over all pairs of rows, and of forces times features.
 
-    A force is a kernel times the difference of its two rows. X are the rows in tiles on the GPU;
-    weight, owner, begin are from `upload_classes`; V (q, r, k) are projections. Returns totals (q,
-    C, C) and moments (q, C, k, C r): entry [b, :, a r + d] sums feature d times the force of class
-    b over the rows of class a.
-    """
+    A force is a kernel times the difference of its two rows. X are rows in tiles on the GPU;
+    weight, owner and begin are from `upload_classes`; V (q, r, k) are projections. Returns totals
+    (q, C, C) and moments (q, C, k, C r): entry [b, :, a r + d] sums feature d times the force of
+    class b over the rows of class a."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -67,7 +66,7 @@ def closest(X, weight, owner, begin, V, root):
     """Return half of the smallest squared distance between rows of two classes, (q, C, C).
 
     There are q projections V and pairs of classes A < B; distances are in units of their kernel
-    (root). Added to exponents, the result prevents underflow."""
+    (root). Used as shift of exponents, the result prevents underflow."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -93,9 +92,10 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Compute u = L^-1 V'z of the rows z of a tile, in units of the kernel with one class.
+    """Fill U with the coordinates of the rows of a tile in units of the kernel with one class.
 
-    V is one projection and L L' the kernel's covariance."""
+    X are the rows, in tiles; `into` has the transformation for each projection and pair of classes;
+    `owner` is the class of each tile."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -110,8 +110,8 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
-    A tile is a block of 64 rows. Chunks of dimensions are copied to shared memory one at a time;
-    chunk `last` comes last and stays."""
+    q is the projection, c the class of tile s. Chunks of dimensions are copied to shared memory,
+    `point`, one at a time; chunk `last` stays there."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -133,7 +133,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads of a row; valid in the first of these threads."""
+    """Return the sum of x over the threads that share a row; only valid in the first of them."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -192,9 +192,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum, over the rows of a class, a feature (one per warp) times the forces of another class.
-
-    A force is the sum of kernels times differences to the rows of the other class."""
+    """Sum features times forces of another class over the rows of each class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
@@ -223,7 +221,7 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Compute the smallest squared distance between a tile's 64 rows and rows of a later class."""
+    """Compute the smallest squared distance between rows of a tile and those of a later class."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)

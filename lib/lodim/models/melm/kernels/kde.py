@@ -17,11 +17,11 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 
 
 class ClassTiles(NamedTuple):
-    """Rows of all classes in T tiles (blocks of 64 rows) for kernel densities.
+    """Rows of all classes in T tiles (blocks of 64 rows), for kernel densities.
 
-    root : (C, k, k) inverse Cholesky factor L^-1 of each class's kernel covariance
+    root : (C, k, k) inverse Cholesky factor of each class's kernel covariance
     U, w : (T, k, 64) rows times root, and (T, 64) weights
-    low, high : (T, k) box that contains the rows of each tile
+    low, high : (T, k) smallest and largest coordinates of the rows of each tile
     start : class c has the tiles start[c] to start[c + 1] - 1"""
 
     root: np.ndarray
@@ -34,7 +34,7 @@ class ClassTiles(NamedTuple):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def squares_of(u, U, e):
-    """Fill e (64,) with squared distances |u - U|^2 of a point u to each column of U (k, 64)."""
+    """Fill e (64,) with the squared distances of a point u to the columns of U (k, 64)."""
     for i in range(TILE):
         e[i] = 0.0
     for j in range(u.size):
@@ -46,7 +46,7 @@ def squares_of(u, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh(e, w, least):
-    """Return the sum of w exp(-(e - least) / 2), for squared distances e of at least `least`."""
+    """Return the sum of w exp(-(e - least) / 2), for squared distances e, all at least `least`."""
     total = 0.0
     for i in range(TILE):
         total += w[i] * kernel(0.5 * (least - e[i]))
@@ -65,10 +65,11 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
-    """Return log sum_i w_i exp(-1/2 |u - U_i|^2) over tiles (64 rows each) first to stop - 1.
+    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the tiles first to stop - 1.
 
-    Row `place` of tile `tile` is left out. Tiles with a far box [low, high] are skipped. The
-    distance of the nearest row is subtracted before exponentials are summed."""
+    Row `place` of tile `tile` is left out (-1 for none). Tiles whose box [low, high] is far from u
+    are skipped. The squared distance of the nearest row is subtracted before the sum is computed.
+    """
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])
@@ -99,8 +100,8 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of the sum of the kernels of class c at column i of P (k, m).
 
-    Computed for points lo * step to hi * step - 1. classes is a ClassTiles. tile, place (m,) say
-    where point i itself is in it and must be left out, or -1."""
+    This is done for columns lo * step to hi * step - 1. `tile` and `place` (m,) are the position of
+    the point among the rows of `classes` (ClassTiles), which leaves it out, or -1."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -119,7 +120,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
 
 def neighbours_first(u):
-    """Return an order (n,) of rows u (n, k) that puts neighbours into the same block of 64 rows.
+    """Return an order (n,) of the rows u (n, k) in which blocks of 64 rows contain neighbours.
 
     Rows are cut into strips along each dimension in turn."""
     order, n = np.arange(len(u)), len(u)
@@ -147,9 +148,10 @@ def pack_tiles(u, w):
 
 
 def class_log_sums(P, classes, place=None, threads=1):
-    """Return the logs (m, C) of the sums of each class's kernels at the columns of P (k, m).
+    """Return the log of the sum of each class's kernels, (m, C), at the columns of P (k, m).
 
-    place (2, m) says where a point itself is among the rows and must be left out, or -1."""
+    place (2, m) has the tile and place of a point that is itself a row and must be left out, or -1.
+    """
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

@@ -1,7 +1,7 @@
-"""Coordinates of the search: features with unit covariance within classes; class covariances.
+"""Coordinates in which features have unit covariance within classes; class covariances.
 
-The divergence is that of the original features, since affine maps do not change it (Observation 1).
-Directions in which no class varies are dropped.
+The search uses these coordinates. The divergence is that of the original features, since affine
+maps do not change it (Observation 1). Directions in which no class varies are dropped.
 
 Class covariances are shrunk by the rule of Ledoit & Wolf (2004): "ledoit-wolf" towards a multiple
 of the identity, the authors' default; "shrunk" towards a multiple of the pooled covariance, itself
@@ -26,14 +26,15 @@ FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within 
 
 @dataclass(frozen=True)
 class Basis:
-    """Coordinates of the search, z = (x - mean) into, in which rows vary equally within classes.
+    """Linear map from p features to r coordinates, with unit covariance of rows within classes.
 
-    A direction theta of z is the direction V = into theta of the features x.
+    Coordinates are z = (x - mean) into. A direction theta of coordinates is the direction V = into
+    theta of features.
 
     into, back : (p, r) matrix, and its left inverse (r, p)
-    scale : (r,) standard deviations of z within classes
-    kept : share of the covariance within classes that is left after shrinking
-    added : (r, r) matrix that shrinking adds to the covariance, in whitened coordinates
+    scale : (r,) standard deviations of z within classes; ones unless features are only rotated
+    kept, added : shrinking replaces the covariance within classes, cov, by kept cov + added (added
+        in whitened coordinates)
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ in the dropped directions"""
 
@@ -48,11 +49,11 @@ class Basis:
 
     @classmethod
     def from_rows(cls, X, code, weight, whiten=True, shrinkage_factor=0.0):
-        """Return the Basis of rows X (n, p), from the pooled covariance within classes.
+        """Return the Basis of rows X (n, p), from their pooled covariance within classes.
 
-        Without `whiten`, X is only rotated. A positive shrinkage_factor shrinks the covariance
-        towards its diagonal: it multiplies the odds s / (1 - s) of Ledoit and Wolf's intensity s.
-        Directions in which only class means differ are then kept."""
+        Without `whiten`, X is only rotated. With a positive shrinkage_factor, the covariance is
+        shrunk towards its diagonal, and directions in which only class means differ are kept. The
+        factor multiplies the odds s / (1 - s) of the intensity s of Ledoit and Wolf."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -82,7 +83,6 @@ class Basis:
 
     @property
     def rank(self):
-        """Number of coordinates, at most the number of features."""
         return self.into.shape[1]
 
     def coordinates(self, X):
@@ -90,13 +90,13 @@ class Basis:
         return np.ascontiguousarray(((X - self.mean) @ self.into).T)
 
     def directions(self, theta):
-        """Return directions V (p, k) of features from directions theta (r, k) of coordinates."""
+        """Convert directions theta (r, k) of coordinates to directions V (p, k) of features."""
         return self.into @ theta
 
     def of_directions(self, V):
-        """Return directions theta (r, k) of coordinates from directions V (p, k) of features.
+        """Convert directions V (p, k) of features to directions theta (r, k) of coordinates.
 
-        The part of V in dropped directions, in which rows do not vary, is ignored."""
+        The part of V in directions in which rows do not vary is ignored."""
         return self.back @ V
 
 
@@ -112,9 +112,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    values are nonzero eigenvalues of the covariance of centred rows (m, p), share (m,) are row
-    weights, n is their sum. shrinkage_factor multiplies the odds s / (1 - s) of the Ledoit-Wolf
-    intensity s."""
+    The covariance is that of centred rows (m, p) with weights share (m,); `values` are its nonzero
+    eigenvalues, n is the number of rows. shrinkage_factor multiplies the odds s / (1 - s) of the
+    intensity s of Ledoit and Wolf."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -123,11 +123,10 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Return `vectors` and `values`, extended by directions in which only class means differ.
+    """Append to `vectors` the directions in which only class means differ, and zeros to `values`.
 
-    vectors (p, r) are directions, values (r,) the variances along them; new variances are zero.
-    between (C, p) are centred class means. varies (p,) says which features vary within classes;
-    other features, which give the class, are ignored."""
+    vectors (p, r) are directions, values (r,) the variances along them, between (C, p) centred
+    class means. Features that do not vary within classes, by varies (p,), are ignored."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -136,9 +135,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether they are positive, (p,) bool.
+    """Return standard deviations within classes (p,), and whether features vary there, bool (p,).
 
-    If a feature does not vary within classes, its largest absolute value is returned instead."""
+    If a feature does not, its largest absolute value replaces the standard deviation."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -146,10 +145,10 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than a class's rows, outside the span of `vectors`.
+    """Return whether class means differ more than rows of a class, in directions not in `vectors`.
 
-    vectors (p, r) are orthonormal directions, rows (m, p) are centred by class, between (C, p) are
-    centred class means."""
+    vectors (p, r) are orthonormal. rows (m, p) are centred by class, between (C, p) are centred
+    class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -173,9 +172,9 @@ def empirical(X, weight):
 
 
 def ledoit_wolf(X, weight, kept=1.0, added=0.0):
-    """Return the covariance (p, p) shrunk by Ledoit and Wolf: (1 - s) cov + s (tr cov / p) I.
+    """Return the covariance shrunk by Ledoit and Wolf, (1 - s) cov + s (tr cov / p) I.
 
-    cov is `kept` times the covariance of rows X (n, p), plus `added`; X determines s."""
+    cov is `kept` times the covariance of the rows X (n, p), plus `added`. s is computed from X."""
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
     cov = (centred.T * weight) @ centred / n
@@ -186,9 +185,10 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's intensity s, from moments of n rows with p features.
+    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from moments.
 
-    mean : mean variance; square : sum of squares of all covariances
+    mean : mean variance of the features
+    square : sum of squares of all covariances
     fourth : mean fourth power of the rows' lengths"""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
@@ -196,11 +196,10 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return the shrunk covariance (r, r) of a class's rows X (n, p) in white coordinates X into.
+    """Return the shrunk covariance (r, r) of rows X (n, p) of a class in the coordinates X into.
 
-    Eigenvalues below 1e-4 are raised to it, since a constant direction would have infinite
-    divergence. kept and added are those of the Basis: shrinking made the covariance within classes
-    kept cov + added."""
+    Eigenvalues below 1e-4 are raised to this value, since a constant direction would have infinite
+    divergence. `kept` and `added` are fields of the Basis."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -218,9 +217,9 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in the coordinates of the search (features of unit covariance within classes).
+    """Rows in the coordinates of a Basis, sorted by class.
 
-    Z, weight : (r, n) coordinates, sorted by class, and (n,) weights
+    Z, weight : (r, n) coordinates and (n,) weights
     start : (C + 1,) first row of each class
     size, cov : (C,) total weights and (C, r, r) covariances of the classes
     key : (n,) number computed from each row's content, for random draws"""
@@ -234,7 +233,6 @@ class Sample:
 
     @property
     def n_classes(self):
-        """Number of classes."""
         return len(self.size)
 
     @cached_property
@@ -244,7 +242,7 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with classes code (n,) and positive weights (n,)."""
+        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -279,7 +277,8 @@ class Sample:
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Return squared bandwidths (C,), (gamma h)^2, with h by Silverman's rule in k dimensions.
+    """Return squared bandwidths (C,) of the classes by Silverman's rule in k dimensions.
 
-    size (C,) holds the classes' total weights, which are their numbers of rows in the rule."""
+    The bandwidth of the rule is multiplied by gamma. size (C,) holds the classes' total weights,
+    which count as numbers of rows."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2
