@@ -94,9 +94,9 @@ wide.reindex(columns=names, level=0).round(3)
 # | continuous XOR of six features | 0.52 |
 # | the same, with six noise features | 0.56 |
 #
-# For iris, neither program reaches 0.43; the standard deviation of the log-loss over ten splits is
-# about 0.3. On the XOR data with noise features (XOR 6+6), later batches of prototypes use noise
-# features in the author's package, but not in lodim.
+# On iris, neither program has a log-loss as low as the 0.43 of the paper. Over ten splits, its
+# standard deviation is about 0.3. On the XOR data with noise features (XOR 6+6), later batches of
+# prototypes use noise features in the author's package, but not in lodim.
 #
 # ## melm
 #

@@ -85,10 +85,10 @@ pd.DataFrame(
     }
 ).round(3)
 
-# %% [markdown]
-# The table compares the measured time of passes of `gbmap` (`pass_ms`) with the formula
-# (`formula_ms`), for two learners and 20 features of 8 bytes. `sent` is the number of bytes sent
-# per pass, and `answered` that of the returned sums.
+# %% [markdown] The table is for passes of `gbmap` with two learners and 20 features of 8 bytes.
+# `pass_ms` is the measured time on the workers, `memory_ms` that on one thread without workers, and
+# `formula_ms` the time by the formula. `kernel_ms` is the part in which the slowest worker
+# computes. `sent` and `answered` are the bytes sent and returned per pass.
 
 # %% tags=["remove-input"]
 

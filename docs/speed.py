@@ -104,9 +104,9 @@ table.pivot_table(index=["data", "batches"], columns="by", values="fit_s", sort=
 # `benchmarks/out_of_core.py` fits files of random numbers that do not fit into memory. There are
 # three tables:
 #
-# 1. One pass of `gbmap` over a scratch file of the given size (GiB). `cold_ratio` compares a pass
-#    that reads from the disk with the speed of the disk. `warm_ratio` compares a pass that reads
-#    from the page cache with a pass in memory.
+# 1. One pass of `gbmap` over a scratch file of the given size (GiB). `cold_ratio` is the time of a
+#    pass from the disk, divided by the time to read the file. `warm_ratio` is the time of a pass
+#    from the page cache, divided by that of a pass in memory.
 # 2. Whole fits: peak memory of the process (`anon_mib`), its memory before the fit (`base_mib`),
 #    and the seconds of each stage.
 # 3. Whether `save()` writes the same bytes as for a fit in memory (`equal`).

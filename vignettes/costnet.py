@@ -123,9 +123,10 @@ fit.path().iloc[::12]
 # %% [markdown]
 # ## How much is enough?
 #
-# On the training rows, a more expensive model is always better. So cross-validation computes the
-# frontier without each fold, and then the loss of its models on this fold. `min` is the model with
-# the lowest held-out error. `1se` is the cheapest model within one standard error of it.
+# On the training rows, a more expensive model is always better. So cross-validation holds out each
+# fold in turn: the other folds give the frontier, and this fold the loss of its models. `min` is
+# the model with the lowest held-out error. `1se` is the cheapest model within one standard error of
+# it.
 
 # %%
 cv = ld.cv(ld.costnet, "disease ~ .", data=heart, **priced, folds=10, rule="1se")

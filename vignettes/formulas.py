@@ -43,8 +43,8 @@
 #   and `μ`), write them in `Q()`.
 # - *Limits.* 100 features per column are always allowed. Beyond that, the limit is 100,000
 #   features, and 100 million values (rows times features).
-# - *patsy.* lodim takes splines and contrasts from the package patsy, but parses formulas itself.
-#   patsy's parser fails at 1,000 columns, and accepts `a b` and `a^2` as Python code.
+# - *patsy.* Splines and contrasts come from the package patsy, but lodim reads formulas itself.
+#   patsy fails at 1,000 columns, and reads `a^2` as Python code.
 #
 # ## Categories
 #
@@ -71,9 +71,9 @@
 # warning if it may be meant as levels. The message contains the code that converts the column.
 #
 # lodim treats a text column as row names if it has over 20 values and more than half of the rows
-# have a unique value. A dot leaves out such columns, with a warning; a formula that names one
-# raises an error. If you want to use its levels, write `C(id)`, or convert the column to a pandas
-# Categorical.
+# have a unique value. The dot in a formula leaves out such columns, with a warning. A formula that
+# names such a column raises an error. If you want to use its levels, write `C(id)`, or convert the
+# column to a pandas Categorical.
 #
 # ## Missing values
 #

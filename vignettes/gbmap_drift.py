@@ -52,12 +52,11 @@ print(f"threshold, the 95% quantile of the indicator over out-of-fold early rows
 alarm = watch.drift(late) > threshold
 alarm.groupby(late["model_year"]).mean().rename("share of rows above the threshold").to_frame()
 
-# %% [markdown]
-# The table shows the share of late cars above the threshold. If nothing had changed, it would be
-# 5%. Was the alarm right? Here the responses of the late cars are known, so we can compute their
-# losses. A loss is called large if it exceeds the 95% quantile of the losses of the early cars.
-# Each point is a late car. The ROC curve in the corner evaluates the indicator as a detector of
-# large losses.
+# %% [markdown] The table shows the share of late cars whose indicator is above the threshold.
+# Without a change this would be 5%. Was the alarm right? Here we know the responses of the late
+# cars, and so their losses. A loss is called large above the 95% quantile of the losses of the
+# early cars. In the plot, each point is a late car, and the ROC curve shows how well the indicator
+# detects large losses.
 
 # %%
 limit = watch.augment(early)[".loss"].quantile(0.95)

@@ -108,9 +108,8 @@ views = {
     "melm": lambda data: fit.predict(data, "projection"),
 }
 
-# %% [markdown]
-# In each view, kernel densities classify the rows. (To do so, we call `melm` with the two
-# coordinates as features, so there is nothing to search.)
+# %% [markdown] To classify the rows in each view, we call `melm` with the two coordinates as
+# features. It then computes the densities, and has no view to search.
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
@@ -146,11 +145,10 @@ print(fit.summary())
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate for the estimated densities,
-# from Theorem 3. It is exp(−½ H₂ˣ) for densities in a box of volume 1, where H₂ˣ is the cross
-# entropy. Kernel densities extend beyond any box, so `melm` adds the probability outside a box
-# around the rows. The bound holds for the densities of the training rows, and is no estimate for
-# new rows.
+# **Pairs of classes** shows an upper bound of the balanced error rate, for rows that have exactly
+# the estimated densities (Theorem 3). It is no estimate for new rows. For densities in a box of
+# volume 1 it is exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernel densities extend beyond any
+# box, so `melm` adds the probability outside a box around the rows.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

@@ -77,9 +77,9 @@ ax = path_v.plot()
 # Some measurements, such as radius and perimeter, contain almost the same information. Small
 # differences determine which of the two enters, so lines jump.
 #
-# The penalty `lambda_w` has the same effect on prototypes, if `l1_ratio_w` is large. The default L1
-# share is small (0.05), so a large penalty gives many similar prototypes with small weights. With
-# an L1 penalty only, few prototypes enter at a time.
+# The penalty `lambda_w` selects prototypes in the same way if `l1_ratio_w`, the share of its L1
+# part, is large. With the default of 0.05, a large penalty gives many similar prototypes with small
+# weights. With 1, few prototypes enter at a time.
 
 # %%
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -29,9 +29,9 @@
 # > s²(x) = (s₀² + Σ_j w_j G(x − x_j) e_j²) / B(x).
 #
 # The variance s²(x) is a similar weighted mean. e_j is the leave-one-out residual of prototype j,
-# and s₀² is the variance of the null model. A quantile is m(x) + s(x) q, where q is the quantile of
-# the training residuals in units of s(x). Errors on new rows are larger than on training rows. Fits
-# to four fifths of the rows estimate how much larger, and `proset` increases s accordingly.
+# and s₀² is the variance of the null model. A quantile is m(x) + s(x) q, where q is this quantile
+# of the training residuals, each divided by its s. Errors on new rows are larger. Fits to four
+# fifths of the rows estimate how much larger, and `proset` increases s accordingly.
 #
 # **`loss="density"`** maximizes the likelihood of a whole distribution. The distribution is a
 # mixture of normal distributions, centred at the responses of the prototypes, with standard

@@ -52,8 +52,8 @@ ax = fit.plot("cost")
 #
 # `monotone={"age": "increasing"}` allows only coefficients of `age` that are zero or positive; `"decreasing"` allows zero or negative ones. An ordered category has a coefficient for each step from one level to the next. All these coefficients get the given sign.
 #
-# - If the data would give a coefficient the other sign, the coefficient is zero, and the feature is
-#   not bought for it.
+# - If the data favour the other sign, the coefficient is zero, and the model need not buy the
+#   feature.
 # - A free feature with a given sign is penalized like the cheapest feature that is not free. Its
 #   refitted coefficient has no penalty.
 # - The rule `"exact"` then accepts up to 15 features.
@@ -83,8 +83,8 @@ ax = fit.plot("cost")
 # ### Cross-validation
 #
 # - *Candidates.* At each price, cross-validation compares every third model of each penalty path,
-#   and the models that the criterion "hq" selects. A penalized model competes with its penalized
-#   coefficients, with refitted coefficients, and with the mean of both.
+#   and the models that the criterion "hq" selects. It tries each model of a path with its penalized
+#   coefficients, with refitted coefficients, and with their means.
 # - *Folds.* Up to 2,000 rows there are two sets of five random folds, and up to 4,000 rows there is
 #   one set. With more rows, a fifth of at most 20,000 random rows is held out once. The standard
 #   error is that of a mean over rows.

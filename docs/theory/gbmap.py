@@ -76,8 +76,8 @@ ax = ax.set(xlabel="x", ylabel="y")
 # linearly instead of squared.
 #
 # With `"ordinal"` the log-odds of a class above the threshold θₖ are f(x) − θₖ, as in `glm`. Each
-# boost fits its learner with fixed thresholds, and then the thresholds. It runs neither on a GPU nor on
-# the workers of a Dask cluster.
+# boost fits its learner with fixed thresholds, and then the thresholds. This family runs neither on
+# a GPU nor on the workers of a Dask cluster.
 #
 # The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 
@@ -160,10 +160,10 @@ legend = axes[0].legend(frameon=False)
 #
 # ### Optimizer
 #
-# Newton's method is used up to 4,096 rows, with fewer than 64 columns and without an L1 penalty.
-# L-BFGS is used otherwise. With 64 or more columns, starting points are combinations of the
-# principal Hessian directions. A learner is dropped if it lowers the objective by less than a
-# relative 1e-5, except the learner of the first boost.
+# Up to 4,096 rows, with fewer than 64 columns and without an L1 penalty, the optimizer is Newton's
+# method, otherwise L-BFGS. With 64 or more columns, its starting points combine the directions in
+# which the response bends most (principal Hessian directions). After the first boost, a learner is
+# dropped if it lowers the objective by less than 1e-5 of its value.
 #
 # The table has the default tolerances of a boost, `tol` and `ftol` of `control=`:
 #
@@ -174,6 +174,5 @@ legend = axes[0].legend(frameon=False)
 # | more than 65,536 rows, with an L1 penalty or `monotone=` | 1e-5 | 1e-6 |
 # | any number of rows, with the identity activation | 1e-8 | 1e-13 |
 #
-# All other fits to more than 65,536 rows end when the noise of the data is larger than what further
-# steps can gain. This is when ten further steps would lower the objective by at most a quarter of
-# the standard error of the mean loss.
+# All other fits to more than 65,536 rows end when ten further steps would lower the objective by at
+# most a quarter of the standard error of the mean loss.

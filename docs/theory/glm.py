@@ -50,7 +50,7 @@ ax = fit.plot("coefficients")
 # | `diagnostic_rows` | 10,000 | number of training rows whose residuals are kept for plots |
 #
 # **Optimization.** Up to 65,536 rows, statsmodels fits the model. For more rows, and for more than
-# two classes, lodim uses Newton's method and reads the rows in blocks. In both cases lodim computes
-# the last steps and all inference itself, with nearly orthogonal columns.
+# two classes, lodim uses Newton's method and reads the rows in blocks. In both cases lodim itself
+# computes the last steps and all inference, after a transformation to nearly orthogonal columns.
 #
 # **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.

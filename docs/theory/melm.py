@@ -29,7 +29,7 @@ ax = fit.plot("view")
 #
 # > D(A, B) = log ∫ f_A² + log ∫ f_B² − 2 log ∫ f_A f_B
 #
-# The last term is called *fitting term* in the summary. The fitting term is larger if the classes overlap less. The sum of the first two terms, with opposite sign, is the *regularizing term*. It is the sum of the entropies of the two classes, and is small if each class is compact. The width of the kernels is `gamma` times that of Silverman's rule; a larger `gamma` gives smoother densities.
+# The summary calls −2 log ∫ f_A f_B the *fitting term*: it is larger if the classes overlap less. The *regularizing term* is −log ∫ f_A² − log ∫ f_B², the sum of the entropies of the two classes: it is smaller if each class is more compact. The width of the kernels is `gamma` times that of Silverman's rule; a larger `gamma` gives smoother densities.
 #
 # The divergence has many local maxima. So `melm` starts the search from principal components, from
 # directions that separate the classes, and from random directions. New rows are classified by the
@@ -65,18 +65,18 @@ ax = fit.plot("view")
 # - *Folds.* There are 12 sets of five random folds up to 250 rows, 3,000 / n sets up to 3,000 rows,
 #   and one set up to 4,000 rows. With more rows, a fifth of at most 20,000 random rows is held out
 #   once.
-# - *Average.* The chosen log(gamma) is the mean over all values, with the weights exp(−(loss −
-#   lowest loss) / s). Here s is two standard errors, but at least 10 / n.
-# - *Final search.* Small gammas have many local maxima. So the search follows the best view from
-#   gamma 4 to the chosen gamma, in small steps. If you give `gamma`, the search uses the best local
-#   maximum at this gamma.
+# - *Average.* The chosen log(gamma) is the weighted mean of those of the five values. The weights
+#   are exp(−(loss − lowest loss) / s), where s is two standard errors, but at least 10 / n.
+# - *Final search.* With a small gamma, the divergence has many local maxima. So the search begins
+#   at gamma 4 and follows the best view to the chosen gamma, in small steps. If you give `gamma`,
+#   `melm` uses the best local maximum at this gamma.
 #
 # ### Shrinkage, sums and classification
 #
-# - *Shrinkage factor.* 1 is the rule of Ledoit and Wolf, and 0 is no shrinkage of the covariance
-#   within classes. If you give neither `gamma` nor `covariance`, `melm` compares the factors 1 and 0
-#   by cross-validation. The factor is 0 if 0 is better by at least four standard errors, and 1 if by
-#   at most two. Otherwise it is between 0.01 and 1.
+# - *Shrinkage factor.* With factor 1 the covariance within classes is shrunk by the rule of Ledoit
+#   and Wolf, with 0 not at all. If you give neither `gamma` nor `covariance`, cross-validation
+#   compares 1 and 0. The factor is 0 if 0 is better by at least four standard errors, 1 if it is
+#   better by at most two, and otherwise between 0.01 and 1.
 # - *Sums.* The divergence is a sum over pairs of rows. It is exact up to 5,000 rows. With more rows
 #   it is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
 #   `summary()` says which sum was used.
@@ -84,9 +84,9 @@ ax = fit.plot("view")
 #   are improved on all rows.
 #
 # - *Classification.* Kernel densities in the view classify new rows. With `covariance="shrunk"`,
-#   the covariance of each class in the view is averaged with the identity matrix. For k dimensions,
-#   the identity has the weight of k + 1 rows. The kernel width has the lowest leave-one-out
-#   log-loss, on at most 10,000 rows.
+#   the covariance of each class in the view is averaged with the identity matrix, which has the
+#   weight of k + 1 rows in k dimensions. The kernel width has the lowest leave-one-out log-loss, on
+#   at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
 #   accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group)
 #   is held out once. Otherwise there are as many sets of folds as for gamma.

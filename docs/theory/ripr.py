@@ -52,7 +52,7 @@ ax = fit.plot("view")
 #
 # - *Weights.* The vote of a neighbour at distance d has the weight 1 − d² / (1.1 ν²), where ν is the distance of the k-th neighbour. Neighbours at equal distances share their weight. Two additional votes go to the class shares of all rows (or to the mean of all rows).
 # - *Missing features.* A row with a missing feature is not predicted in the views that use this feature.
-# - *Factor t.* The log-odds of all views are multiplied by a factor t that minimizes the loss of all rows. For this, `ripr` assumes that one row in n_c + 2 of a class with n_c rows has a wrong label.
+# - *Factor t.* The log-odds of all views are multiplied by a factor t that minimizes the loss of all rows. So that t is finite, the targets are not 0 and 1: for a class with n_c rows, the target of its own rows is 1 − 1 / (n_c + 2).
 #
 # ### Selection of views (`method="vote"`)
 #
@@ -68,8 +68,9 @@ ax = fit.plot("view")
 # ### Selection of views (`method="assignment"`)
 #
 # If you give `lambda_`, Algorithm 2.1.1 of the thesis selects the views. Otherwise `ripr` compares
-# penalties from 0.03 upwards (in units of (1 − α)²), until one view is left. It chooses the largest
-# penalty whose leave-one-out error is within `tolerance` standard errors of the lowest error.
+# increasing penalties, from 0.03 (in units of (1 − α)²) to one that leaves a single view. It
+# chooses the largest penalty whose leave-one-out error is within `tolerance` standard errors of the
+# lowest error.
 #
 # For classes, `ripr` also adds views one by one from the 60 best single views. The result is used
 # if its error is clearly lower. `glance()` then shows NaN for `lambda_`.
@@ -89,9 +90,10 @@ ax = fit.plot("view")
 #
 # ### Clusters
 #
-# - *Loss.* Two features that are copies of each other lie on a line, and their rows look dense
-#   compared with a uniform sample over a box. So the loss of a view is divided by the relative
-#   volume of the box along the principal components (Tibshirani et al. 2001).
+# - *Loss.* If two features are strongly correlated, the rows lie near a line, and look dense
+#   compared with a uniform sample over a box. So the loss of a view is divided by the volume of the
+#   box along the principal components, relative to the box along the features (Tibshirani et al.
+#   2001).
 # - *Number of clusters.* Prediction strength (Tibshirani and Walther 2005) compares the clusters of
 #   two random halves of the rows. The number of clusters is the largest with a mean prediction
 #   strength of at least 0.85. On 360 synthetic samples with 1 to 8 groups, this number was correct
