@@ -19,9 +19,8 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 def calibrate(problem, prototypes, widen=True):
     """Return the Calibration of a fit: percentiles of training rows' familiarity and errors.
 
-    They serve familiarity quantiles and prediction intervals. Familiarity is a row's similarity to
-    the prototypes. If `widen`, errors are scaled up to the size of errors on new rows.
-    """
+    Familiarity is a row's similarity to the prototypes. If `widen`, errors are scaled up to the
+    size of errors on new rows."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -39,7 +38,7 @@ def calibrate(problem, prototypes, widen=True):
 
 
 def _state_with(problem, batch, prototypes):
-    """Return the BatchState of the rows `batch`, with their estimates by all prototypes."""
+    """Return the state of the rows `batch` after all prototypes are added."""
     state = BatchState(batch, problem.family, problem.settings)
     for c in range(1, prototypes.n_batches + 1):
         state.add(prototypes.single_batch(c))
@@ -47,11 +46,10 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the factor, at least 1, by which errors on new rows exceed errors on fitted rows.
+    """Return the factor, at least 1, by which errors on new rows exceed errors on training rows.
 
-    It is a ratio of mean absolute errors, from fits to parts of the rows; outliers would dominate
-    squared errors. 1 if all rows are in one group (or cluster).
-    """
+    It is a ratio of mean absolute errors, from fits to parts of the rows; squared errors would
+    depend on outliers. 1 if there are no two groups of rows to hold out."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -68,16 +66,15 @@ def _growth(problem):
 def _error_sizes(state, prototypes):
     """Return the absolute error of each training row, (n,), in standard deviations.
 
-    A row that is a prototype is left out of its own estimate. For densities the error is the normal
-    quantile of the distribution function at the response.
-    """
+    A row that is a prototype is left out of its own estimate. With loss="density", the error is the
+    normal quantile of the estimated distribution function at the response."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return absolute errors as `_error_sizes`, (n,), for held-out rows `batch`."""
+    """Return the absolute errors of held-out rows, (n,), computed as in `_error_sizes`."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -88,11 +85,11 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return variances of M prototypes (M,), variance of the null model, and scaled residuals (n,).
+    """Return the variance of each prototype, (M,), that of the null model, and residuals (n,).
 
-    A prototype's variance is its mean squared residual, the null model's that of all rows. A row's
-    residual is divided by its SD, from the weighted mean of these variances.
-    """
+    A prototype's variance is its squared residual (a mean over merged rows), the null model's the
+    mean of all rows. A row's residual is divided by its SD, from the weighted mean of these
+    variances."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
@@ -112,8 +109,7 @@ def _variances(state, prototypes):
 def _cdf_at_response(state, prototypes):
     """Return each training row's estimated distribution function at its response, (n,).
 
-    A row that is a prototype is left out of its own estimate.
-    """
+    A row that is a prototype is left out of its own estimate."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)
@@ -123,5 +119,4 @@ def _cdf_at_response(state, prototypes):
 
 
 def _percentiles(values, weight):
-    """Return the weighted percentiles 0, 1, ..., 100 of values, (101,)."""
     return np.quantile(values, PERCENT, weights=weight, method="inverted_cdf")

@@ -1,4 +1,4 @@
-"""Random choice of candidates (rows that may become prototypes) and of scoring rows (Ruf 2022)."""
+"""Random choice of candidates (possible prototypes) and of scoring rows (whose loss counts)."""
 
 from dataclasses import dataclass, replace
 
@@ -12,19 +12,18 @@ TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates (rows that may become prototypes) and scoring rows (those in the loss)."""
+    """Candidates (rows that may become prototypes) and scoring rows (whose loss counts)."""
 
     candidates: np.ndarray  # (J,), increasing positions
     scoring: np.ndarray  # (r,), increasing positions; a row may be in both
     scoring_weight: np.ndarray  # (r,), scaled to represent all rows
 
     def in_all_rows(self, at):
-        """Return the Split with each position i replaced by at[i], a position among all rows."""
         return replace(self, candidates=at[self.candidates], scoring=at[self.scoring])
 
     @property
     def own(self):
-        """Position of each scoring row among the candidates, (r,); -1 if it is no candidate."""
+        """Position of each scoring row among the candidates, (r,); -1 if it is not a candidate."""
         own, each = np.full(len(self.scoring), -1), {"assume_unique": True, "return_indices": True}
         _, row, candidate = np.intersect1d(self.scoring, self.candidates, **each)
         own[row] = candidate
@@ -32,11 +31,11 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Return each row's stratum, (n,), for drawing candidates: 2 label, plus 1 if it is hard.
+    """Return the number of each row's group, (n,), for drawing candidates: easy or hard, by class.
 
-    label (n,) is the class code (zero for numbers). Hard rows have a goodness (minus their loss so
-    far) below the quantile `hard_share` within their class.
-    """
+    A group has the number 2 label, plus 1 if its rows are hard; label (n,) is the class code, 0 for
+    numbers. Hard rows have a `goodness` (minus their loss) below its quantile `hard_share` in the
+    class."""
     groups = 2 * label
     for k in np.unique(label):
         of = label == k
@@ -46,11 +45,10 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Return how many candidates to draw from each of G strata, (G,), as equal as possible.
+    """Return how many candidates to draw from each group of rows, as equal as possible.
 
-    `sizes` (G,) count their rows, n_candidates is the total. At most `max_fraction` of a stratum is
-    drawn, and never all of it, since the loss is on the other rows; None allows all.
-    """
+    `sizes` are the numbers of rows, n_candidates is the total. At most the share `max_fraction` of
+    a group is drawn, and never all of it, since the loss is on the other rows; None allows all."""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -62,12 +60,11 @@ def allocate(sizes, n_candidates, max_fraction):
 
 
 def draw_split(groups, weight, content, settings, seed):
-    """Return a random Split into candidates and scoring rows, drawn within the strata `groups`.
+    """Draw candidates and scoring rows at random within the given groups; return a Split.
 
-    The draw depends on the seed and on `content` (n,), a hash of each row. With max_fraction, only
-    rows that are not candidates are scoring rows, with weights scaled to represent their stratum
-    (Eq. 2.8); otherwise all rows are.
-    """
+    The draw depends on the seed and on content (n,), a hash of each row. With max_fraction,
+    candidates are not scoring rows, and the weights of the others are scaled to represent their
+    group (Eq. 2.8); otherwise all rows are scoring rows."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())
@@ -88,16 +85,14 @@ def draw_split(groups, weight, content, settings, seed):
 
 
 def _scaled_to(weight, whole):
-    """Return the weights of some rows of a stratum, scaled to sum to `whole`, its weight."""
     return weight * (whole / weight.sum()) if weight.any() else weight
 
 
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    A class of N rows needs ceil(N / 2) >= 1 / (2 eta) and > 1 / (2 (1 - eta)), with eta =
-    max_fraction or 1/2 (condition 2.14). Otherwise folds could lack candidates of this class.
-    """
+    Otherwise folds could lack candidates of a class. It needs N rows with ceil(N / 2) >= 1 / (2
+    eta) and ceil(N / 2) > 1 / (2 (1 - eta)), where eta is max_fraction or 1/2 (condition 2.14)."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch
@@ -122,7 +117,7 @@ def _share(max_fraction):
 
 
 def _check_loss(problem, levels):
-    """Raise an ArgumentError if the loss, or the penalty lambda_u, would have no effect."""
+    """Raise an ArgumentError if the loss, or control's entry lambda_u, would have no effect."""
     loss, control = problem.settings.loss, problem.arguments["control"] or {}
     if levels and loss != "squared":
         raise ArgumentError(
@@ -138,10 +133,9 @@ def _check_loss(problem, levels):
 
 
 def _check_continuous(problem):
-    """Raise a DataError if the response consists of integers, of which most are repeated.
+    """Raise a DataError if the response consists of integers that are mostly repeated.
 
-    Normal densities of width zero at repeated values would have an unbounded likelihood.
-    """
+    At repeated values, normal densities of width zero have an unbounded likelihood."""
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)
     shared = int(times[times > 1].sum())

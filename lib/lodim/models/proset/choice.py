@@ -1,4 +1,4 @@
-"""Default choice of lambda_v: repeat cross-validation with new folds until the choice is clear."""
+"""Choose lambda_v by default: repeat cross-validation with new folds until the choice is clear."""
 
 from dataclasses import replace
 
@@ -30,13 +30,12 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 
 
 def choose_lambda_v(problem):
-    """Choose lambda_v, the penalty of feature weights, by cross-validation of one prototype batch.
+    """Choose the penalty lambda_v by cross-validation; return the problem and a table of values.
 
-    Returns the problem with the choice, and a table of the values tried. The choice is the centre
-    of the values with similar held-out deviance. If the best value does not beat the null model by
-    two standard errors, a penalty is chosen that gives the null model. Cross-validation is repeated
-    with new folds until the choice is clear.
-    """
+    Fits have one batch of prototypes. The choice is the centre of the values with similar held-out
+    deviance. If the best value does not beat the null model by two standard errors, the choice is a
+    penalty that gives the null model. Cross-validation is repeated with new folds until the choice
+    is clear."""
     check_units(problem.batch, "lambda_v")
     values = [step / problem.batch.n_positive for step in STEPS]
     most = _most_draws(problem.batch)
@@ -64,16 +63,14 @@ def _most_draws(batch):
 
 
 def _seeds(seed, n):
-    """Return n seeds of random folds, the first of which is `seed`."""
     return [seed, *map(int, np.random.SeedSequence(seed).generate_state(n - 1, np.uint64))]
 
 
 def _held_out(problem, values, seed, bar):
-    """Return held-out losses, and gains over the null model, (n_values, n_folds, 3) each.
+    """Return held-out losses, and gains over the null model, of each lambda_v in each fold.
 
-    There is one row per lambda_v in `values`. The three numbers are mean, total weight and standard
-    error of the loss, or of the gain, in a fold. `bar` is the progress bar.
-    """
+    Both are arrays (n_values, n_folds, 3): mean, total weight and standard error. `bar` is the
+    progress bar."""
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
     rough["max_iter"] = min(s.max_iter, COMPARED_EVALUATIONS)
@@ -92,38 +89,36 @@ def _held_out(problem, values, seed, bar):
 
 
 def _null_scores(train, test, family, settings):
-    """Return the linear predictors (n, K) of the rows `test` by the null model of `train`."""
+    """Return linear predictors (n, K) of the rows `test` by the null model, fitted to `train`."""
     state, base = BatchState(train, family, settings), test.offset_matrix(family.n_scores)
     return link_scores(state, null_sums(state, base), base)
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v that the repetitions of cross-validation choose among `values`.
+    """Return the lambda_v among `values` that cross-validation chooses.
 
-    If it does not beat the null model, it is raised to `null`, a value that gives the null model.
-    losses and gains have an array per repetition, from `_held_out`.
-    """
+    If it does not beat the null model, it is at least `null`, a value that gives the null model.
+    losses and gains have an array from `_held_out` per repetition."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return weights (n_values,) of the values tried, sum 1: values of similar loss share weight.
+    """Return weights (n_values,) of the values tried, with sum 1; values of similar loss share it.
 
-    losses is a list of arrays (n_values, n_folds, 3), one per repetition, from `_held_out`.
-    """
+    `losses` has an array from `_held_out` per repetition of cross-validation."""
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
 
 def _mean_position(losses):
-    """Return the weighted mean position among the values tried, with the weights of `_weights`."""
+    """Return the mean position among the values tried, weighted by `_weights`."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """Return the best value's gain over the null model minus two SE, and the SE of the gain."""
+    """Return the gain of the best value over the null model, minus two SE; and this SE."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -133,10 +128,9 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    The mean position of the best values must be far from half-way between two values, and the lead
-    over the null model far from zero, relative to their standard errors. `most` is the largest
-    number of repetitions.
-    """
+    In units of their standard errors, the mean position must be far from half-way between two
+    values, and the lead over the null model far from zero. `most` is the largest number of
+    repetitions."""
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
     centres = [_mean_position([a]) for a in losses]
@@ -148,7 +142,7 @@ def _is_settled(losses, gains, most):
 
 
 def _table(losses, values):
-    """Return a table of values tried, largest first: mean held-out loss, SE, weight."""
+    """Return a table of the values tried: mean held-out loss, SE and weight."""
     draws, rows = len(losses), np.concatenate(losses, axis=1)
     means = fold_means(rows)
     errors = [standard_error(row, mean, draws) for row, mean in zip(rows, means, strict=True)]

@@ -1,13 +1,13 @@
 """Distribution of a numeric response, in standard units: mean, variance, quantiles, density.
 
-Prototype j has weight w_j, similarity G_j with the row x and response y_j; B = 1 + sum_j w_j G_j.
+Prototype j has weight w_j, response y_j and similarity G_j with the row. B = 1 + sum_j w_j G_j.
 
-loss="squared": mean m = sum_j w_j G_j y_j / B; variance s^2 = (e_0^2 + sum_j w_j G_j e_j^2) / B,
-e_j^2 being prototype j's mean squared residual without itself, e_0^2 that of all rows; quantiles
-m + s q, q being quantiles of the training rows' residuals / s.
+With loss="squared", the mean is m = sum_j w_j G_j y_j / B and the variance is s^2 = (e_0^2 + sum_j
+w_j G_j e_j^2) / B. Here e_j^2 is prototype j's mean squared residual if left out, and e_0^2 that of
+all rows. Quantiles are m + s q, with quantiles q of the training rows' residuals / s.
 
-loss="density": mixture p(y | x) = (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B of normal
-densities with inverse width u; levels of quantiles are calibrated on the training rows.
+With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
+of normal densities with inverse width u. Levels of quantiles are calibrated on the training rows.
 """
 
 import numpy as np
@@ -29,8 +29,7 @@ class Calibration:
     """Percentiles 0 to 100 over training rows, for familiarity quantiles and intervals.
 
     A row that is a prototype is left out of its own estimate. Variances are relative to the
-    variance of the response.
-    """
+    variance of the response."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution
@@ -42,10 +41,9 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return each row's estimated mean and variance of the response, (n,) each.
+    """Return each row's estimated mean and variance of the standardized response, (n,) each.
 
-    The response is standardized: minus the null model, divided by its SD.
-    """
+    This is the response minus the null model, divided by its SD."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -58,7 +56,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's standardized response at L `levels`, (n, L)."""
+    """Return the quantiles of each row's standardized response at the `levels`, (n, n_levels)."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -74,11 +72,10 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 
 
 def _inverse_cdf(prototypes, W, total, p):
-    """Return the quantile of r rows' mixtures of normals at level p, (r,), by bisection.
+    """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are the weights of the prototypes' normals, 1 that of the null model's; total (r,) is
-    their sum.
-    """
+    W (r, M) are the weights of the prototypes' normals; that of the null model has weight 1; total
+    (r,) is the sum of all."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -113,11 +110,10 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (slice of rows, W, total): weights of the mixture of normals of each row.
+    """Yield (slice of rows, W, total): weights of the mixture of normals of these rows.
 
-    W (r, M) has the weights of M prototypes for r rows. The null model has weight 1, so total (r,)
-    is 1 plus the row sums of W.
-    """
+    W (r, M) has the weights of the M prototypes. The null model has weight 1, so total (r,) is 1
+    plus the row sums of W."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)
@@ -130,5 +126,4 @@ def _widths(prototypes):
 
 
 def _normal(z):
-    """Return the standard normal density at z."""
     return np.exp(-0.5 * z * z) / ROOT_TAU

@@ -1,4 +1,4 @@
-"""Fit prototypes batch by batch, each batch to what the earlier ones left unexplained."""
+"""Fit prototypes in batches (sets), each to what the earlier ones left unexplained."""
 
 from dataclasses import replace
 from itertools import count
@@ -34,13 +34,12 @@ LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
-    """Fit sets of prototypes one after another; after each, yield prototypes, log, predictions.
+    """Fit batches of prototypes in turn; after each, yield prototypes, log and predictions.
 
-    Prototypes are weighted training rows. A set (called batch c) minimizes Eq. 2.8 of Ruf (2022),
-    given the earlier sets. After an empty set, prototypes and log are None. `previous`, the
-    (prototypes, log) of a fit to the same rows, supplies the first sets. Predictions are linear
-    predictors (n, K) of the rows `eval_batch`, None without it.
-    """
+    Prototypes are weighted training rows. Given the earlier batches, a batch minimizes Eq. 2.8 of
+    Ruf (2022). After an empty batch, prototypes and log are None. `previous`, the (prototypes, log)
+    of a fit to the same rows, supplies the first batches. Predictions are linear predictors (n, K)
+    of the rows `eval_batch`, or None."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -68,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join several pairs (prototypes, log), one per batch, into one pair; skip empty batches."""
+    """Join pairs (prototypes, log) of several batches into one pair; skip empty batches."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -78,9 +77,8 @@ def combine(parts):
 def _fit_batch(state, c, used):
     """Fit batch c of prototypes, given the earlier ones; return Prototypes and log entry (dict).
 
-    `used` (p,) bool says which features earlier batches use. New features are allowed only if they
-    lower the loss by `worth` (a setting) standard errors; otherwise noise features would enter.
-    """
+    used (p,) bool are the features that earlier batches use. New features must lower the loss by at
+    least `worth` (a setting) standard errors, so that noise features do not enter."""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -95,10 +93,9 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a set of prototypes with the features marked in `features` (p,) bool.
+    """Fit a batch of prototypes with some features (p,) bool; return Prototypes and a Minimum.
 
-    Returns the Prototypes and the optimizer's Minimum. `split` has candidates and scoring rows.
-    """
+    `split` has the candidates and the scoring rows."""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -113,11 +110,10 @@ def _fit_features(state, split, features):
 
 
 def _prototypes(state, split, x, v, w, u):
-    """Return the Prototypes of one set: candidates of positive weight w (J,), equal ones merged.
+    """Return the candidates of positive weight w (J,) as Prototypes; equal ones are merged.
 
     x (J, p) holds the candidates' features, v (p,) feature weights, u (1,) an inverse width. If all
-    v are zero, all rows would be equal, so there are no prototypes.
-    """
+    feature weights are zero, there are no prototypes, since all rows would be equal."""
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
@@ -130,7 +126,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss from `before` to `after` (both Prototypes), and its SE."""
+    """Return the decrease of the loss from the Prototypes `before` to `after`, and its SE."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -138,10 +134,9 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of an earlier fit's prototypes, extended to all p features.
+    """Return batch c of the prototypes of an earlier fit, with all p features.
 
-    Raises a DataError if the training rows or their responses differ from those of that fit.
-    """
+    Raises a DataError if the training rows or their responses differ from those of that fit."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -159,12 +154,12 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of one set of prototypes; return theta = (v (p,), w (J,), u), a Minimum.
+    """Minimize the loss of one batch of prototypes; return the parameters theta and a Minimum.
 
-    v are feature weights (zero outside `features`), w candidates' weights, u an inverse width. The
-    derivative of the loss by v_d is zero at v_d = 0, so a weight that a long step sets to zero
-    would stay zero. Therefore the first minimization is over v_d^2, and only the second over v_d.
-    """
+    theta holds p feature weights v (zero outside `features`), J candidates' weights w and an
+    inverse width u. The derivative of the loss by v_d is zero at v_d = 0, so a weight that a long
+    step sets to zero would stay zero. Therefore the first minimization is over v_d^2, and only the
+    second over v_d."""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -207,12 +202,11 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop, steps):
-    """Minimize a function of t = (D feature parameters, J candidates' weights, u) by `bounded`.
+    """Minimize a function of D feature parameters, J candidates' weights and u; return a Minimum.
 
-    Parameters at their bound `lower` that would not lower the loss are left out of evaluations, and
-    checked again at the end. `function` takes t and a mask of the parameters in use; `steps` stores
-    the optimizer's last steps. Returns a Minimum.
-    """
+    t (D + J + 1,) is the starting point. Parameters at their bound `lower` that would not lower the
+    loss are left out of evaluations, and checked again at the end: `function` takes t and a mask of
+    the parameters in use. `steps` stores the optimizer's last steps."""
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
     for k in count():
@@ -245,7 +239,6 @@ def _descend(function, t, lower, D, max_iter, stop, steps):
 
 
 def _positions(mask):
-    """Return a boolean mask as an index of arrays; a slice if all entries are True."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -253,11 +246,10 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v that (nearly) gives the null model, as the start of a path of penalties.
+    """Return a lambda_v that (nearly) gives the null model, as the largest of a path of penalties.
 
-    With it, a feature weight of 0.3 costs as much as the null model's loss. Smaller feature weights
-    make similarities nearly constant.
-    """
+    Its penalty on a feature weight of 0.3 equals the loss of the null model. Smaller feature
+    weights make similarities nearly constant."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
     least = 0.3
@@ -268,9 +260,8 @@ def largest_v(batch, family, settings):
 def largest_w(batch, family, settings):
     """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero.
 
-    Its L1 part, lambda_w times l1_ratio_w (at least 0.01), exceeds a bound on the loss's slope at
-    zero: 1 for classes and densities, 2 mean |y| max |y| for squared loss.
-    """
+    Its L1 part exceeds a bound on the slope of the loss at zero weights: 1 for classes and
+    densities, 2 mean |y| max |y| for squared loss."""
     state = BatchState(batch, family, settings)
     bound = 1.0
     if state.loss == SQUARED:

@@ -509,11 +509,11 @@ class ProsetFit(Fit):
     # Shared by the above -----------------------------------------------------------------------
 
     def _impacts(self, batch):
-        """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
+        """Return each prototype's weight times its similarity with each row, (n, M)."""
         return impacts(self.estimates, batch.X, batch.n, self._threads)
 
     def _familiarity(self, batch):
-        """Return the sum of weights times similarities over the prototypes for each row, (n,)."""
+        """Return the similarity of each row to the prototypes, weighted and summed, (n,)."""
         t = self.estimates
         ones = np.ones((len(t), 1))
         return weighted_sums(t, ones, batch.X, batch.n, self._threads, self._engine)[:, 0]
@@ -533,7 +533,6 @@ class ProsetFit(Fit):
         return np.sqrt(self._variance(batch))
 
     def _variance(self, batch):
-        """Return the variance of the response for each row, (n,)."""
         t, known = self.estimates, self._calibrated()
         moments = distribution.mean_and_variance(t, known, batch.X, batch.n, self._threads)
         return t.scale**2 * moments[1]
@@ -547,7 +546,7 @@ class ProsetFit(Fit):
         return self.estimates.features
 
     def _density(self, batch, y):
-        """Return each row's density of the numeric response at y, a number or (n,)."""
+        """Return the density of the numeric response at y, a number or (n,), for each row."""
         t = self.estimates
         z = (y - self._centre(batch)) / t.scale
         return distribution.density(t, batch.X, batch.n, z, self._threads) / t.scale

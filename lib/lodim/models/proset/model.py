@@ -84,15 +84,14 @@ class Proset(Model):
         return self.run(*choose(problem, {name: GRIDS[name] for name in to_choose}))
 
     def selects(self, settings):
-        """Return True: the penalty selects features, as it sets weights to zero."""
+        """Return True, since the penalty can set feature weights to zero."""
         return True
 
     def assemble(self, problem, prototypes, log, selection, for_path):
         """Return the ProsetFit of prototypes and log.
 
-        `selection` is the table of cross-validation, or None. With `for_path` (one fit of a path of
-        penalties) there is no typical row and usually no calibration.
-        """
+        `selection` is the table of cross-validation, or None. With `for_path`, for one of the fits
+        of a path of penalties, there is no typical row and usually no calibration."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -124,10 +123,9 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with new batches of prototypes added, n_batches in total.
+    """Return the fit with batches of prototypes added, up to `n_batches` in total.
 
-    data are the training data of the fit.
-    """
+    `data` are the training data of the fit."""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.

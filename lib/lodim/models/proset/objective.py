@@ -1,4 +1,4 @@
-"""Objective of one batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and numbers."""
+"""Objective of a batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and numbers."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,12 +14,12 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 class ScoringRows(NamedTuple):
-    """Rows whose loss a set of prototypes minimizes, in blocks of 64 rows.
+    """Rows whose loss a batch of prototypes minimizes, in blocks of 64 rows.
 
-    y is the response; a / b is the estimate by earlier prototypes. weight sums to one and is zero
-    on padding. own is the row's position among the candidates (possible prototypes), -1 if it is
-    none.
-    """
+    y : responses
+    a, b : numerator and denominator of the estimate by earlier prototypes
+    weight : row weights, with sum one, zero on padding
+    own : position of each row among the candidates (possible prototypes), -1 if it is none"""
 
     X: np.ndarray
     y: np.ndarray
@@ -30,12 +30,12 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return ScoringRows from n rows X (n, p) and the other fields, (n,) each."""
+        """Return ScoringRows of n rows X (n, p), with the other fields (n,) each."""
         return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from `packed` (X in blocks of 64 rows) and the other fields, (n,)."""
+        """Return ScoringRows from features in blocks of 64 rows, and the other fields (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -46,35 +46,34 @@ class ScoringRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticNet:
-    """Elastic net of theta = (v, w, u) >= 0: sum_i (square_i theta_i^2 + size_i theta_i)."""
+    """Elastic net of nonnegative parameters theta: sum_i (square_i theta_i^2 + size_i theta_i)."""
 
     square: np.ndarray
     size: np.ndarray
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Return the penalty for p feature weights v, J candidates' weights w and one u.
+        """Return the penalty of p feature weights, J candidates' weights and an inverse width.
 
-        It is the sum of lambda ((1 - r) / 2 sum v^2 + r sum v) over v, w and u; r is the l1_ratio.
-        """
+        For each of the three kinds it is lambda ((1 - r) / 2 sum theta^2 + r sum theta), r the
+        l1_ratio."""
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
         return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
     def __call__(self, theta):
-        """Return value and gradient (p + J + 1,) of the penalty, for nonnegative parameters."""
+        """Return value and gradient of the penalty at theta (p + J + 1,), which is nonnegative."""
         value = self.square @ theta**2 + self.size @ theta
         return value, 2.0 * self.square * theta + self.size
 
 
 class BatchObjective:
-    """Penalized loss of the scoring rows as a function of theta = (v, w, u), all nonnegative.
+    """Penalized loss of the scoring rows as a function of nonnegative parameters (p + J + 1,).
 
-    v (p,) are feature weights, w (J,) weights of J candidates with features x (J, p) and responses
-    target (J,), u is an inverse width of normal densities. With engine="cuda", rows stay on the GPU
-    as long as the objective exists.
-    """
+    They are p feature weights v, J candidates' weights w and an inverse width u of normal
+    densities. x (J, p) and target (J,) are the candidates' features and responses. With
+    engine="cuda", rows stay on the GPU as long as the objective exists."""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -88,11 +87,10 @@ class BatchObjective:
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 
     def __call__(self, theta, among=None):
-        """Return value and gradient of the objective at theta = (v (p,), w (J,), u).
+        """Return value and gradient of the objective at parameters theta = (v, w, u).
 
-        `among` (J,) bool marks the candidates for which the loss gradient is computed (None: all).
-        It must include all candidates of positive weight.
-        """
+        `among` (J,) bool marks the candidates for which the gradient is computed (None: all); it
+        must include those of positive weight."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -113,10 +111,9 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return the loss and its derivatives by u, v (D,) and w (J,), as one vector (2 + D + J,).
+        """Return the loss and its derivatives by u, v (D,) and w (J,), as a vector (2 + D + J,).
 
-        v (D,) are the weights of the features `active`, w those of the candidates `order`.
-        """
+        v are the weights of the D features `active`, w those of the J candidates `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

@@ -1,4 +1,4 @@
-"""Plots of a ProsetFit: what each plot shows. Shapes such as bars are in `lodim.plot`."""
+"""Plots of a ProsetFit."""
 
 from dataclasses import dataclass
 
@@ -103,11 +103,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of`, rows of data and one row in a plane.
+    """Draw the prototypes at positions `of`, the rows of `data` and one row in a plane.
 
-    `to_plane` maps features (n, A) to coordinates (n, 2), whose labels are `names`. The `named`
-    prototypes of largest weight, or impact on the row, get their row labels.
-    """
+    `to_plane` maps active features (n, A) to coordinates (n, 2) with labels `names`. The `named`
+    prototypes of largest weight (or impact on the row) get their row labels."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -127,14 +126,14 @@ def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
 
 
 def _rows(fit, data):
-    """Return the A active features (n, A) and the responses (n,) of data; NaN if unknown."""
+    """Return the active features (n, A) and the responses (n,) of data; NaN if unknown."""
     response = fit.design.has_response(data)
     batch = fit.design.apply(data, offset=zero_offset(fit), response=response)
     return active_values(fit, batch), batch.y if response else np.full(batch.n, np.nan)
 
 
 def _map_names(fit, to_plane):
-    """Return labels of a map's two axes, with share of the variance and main features."""
+    """Return labels of the two axes of a map: share of the variance and main features."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -153,10 +152,9 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Principal components of one batch of prototypes, weighted by feature and row weights.
+    """Map of a batch of prototypes: principal components, weighted by feature and row weights.
 
-    There are A active features and R components.
-    """
+    A is the number of active features, R that of components."""
 
     v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -164,7 +162,7 @@ class BatchMap:
     share: np.ndarray  # (R,) share of the weighted variance
 
     def __call__(self, x):
-        """Return the first two components (n, 2) of points x (n, A); 0 for a missing second one."""
+        """Return the first two components (n, 2) of points x (n, A); 0 if there is only one."""
         plane = np.zeros((len(x), 2))
         scores = (x * self.v - self.centre) @ self.axes[:, :2]
         plane[:, : scores.shape[1]] = scores
@@ -172,7 +170,7 @@ class BatchMap:
 
 
 def batch_map(x, w, v):
-    """Return the BatchMap of J prototypes: features x (J, A), weights w (J,), feature weights v."""
+    """Return the BatchMap of prototypes x (J, A) with weights w (J,) and feature weights v (A,)."""
     Z = x * v
     centre = w @ Z / w.sum()
     # The right singular vectors of W^(1/2) Z are the eigenvectors of Z' W Z, but more accurate.
@@ -189,11 +187,11 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Return x, y (G,), estimates (G, G, K) and familiarity (G, G) on a grid over two features.
+    """Return estimates on a grid over two features: x, y, estimates, familiarity.
 
-    `two` are the features' positions; x and y are in original units. r (A,) holds standardized
-    values, which the other active features have. Familiarity is similarity to the prototypes.
-    """
+    x and y (G,) are in original units; estimates are (G, G, K) and familiarity (similarity to the
+    prototypes) is (G, G). `two` are the features' positions; other active features have the
+    standardized values r (A,)."""
     t, d = fit.estimates, fit.design
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])
@@ -217,11 +215,10 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return values whose zero contour is the border of the familiar points, and its label.
+    """Return values whose zero contour surrounds the familiar points, and its label.
 
-    The values are the familiarity `mass` (G, G) minus the familiarity that 99% of the training rows
-    exceed. None if all points of the grid are above it.
-    """
+    They are the familiarity `mass` (G, G) minus the familiarity that 99% of the training rows
+    exceed. None if all points of the grid are above it."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -231,7 +228,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return values of the features that are not drawn, from r (A,), as text; three at most."""
+    """Return a text with the values, from r (A,), of features not drawn (three at most)."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -242,7 +239,7 @@ def _other_features(fit, two, r):
 def _one_surface(fit, Z, level):
     """Return the values (G, G) to draw, their colour key, and the level of the thick contour.
 
-    They are probabilities of class `level` among estimates Z (G, G, K), or a number's estimates.
+    They are probabilities of class `level` among estimates Z (G, G, K), or estimates of a number.
     """
     name = fit.design.response.name
     if fit.levels is None:
@@ -258,10 +255,9 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of frame for one class, and its label.
+    """Return the rows of a table of Shapley values for one class, and the class.
 
-    By default this is the most probable class, or the second of two.
-    """
+    By default it is the most probable class, or the second of two."""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):
@@ -273,7 +269,7 @@ def _of_level(fit, frame, level):
 
 
 def _with_value(one, name):
-    """Return the name of a term; with its value, if it is a column of the one-row frame `one`."""
+    """Return the name of a term, with its value if it is a column of the one-row frame `one`."""
     if name not in one:
         return name
     value = one[name].iloc[0]

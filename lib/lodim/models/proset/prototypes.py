@@ -68,15 +68,14 @@ class Prototypes:
 
     @property
     def n_batches(self):
-        """Number of batches."""
         return len(self.v)
 
     def of_batch(self, c):
-        """Return the positions of the prototypes of batch c, where batches are numbered from 1."""
+        """Return the positions of the prototypes of batch c; the first batch is 1."""
         return np.flatnonzero(self.batch == c)
 
     def single_batch(self, c):
-        """Return the Prototypes of batch c only, where batches are numbered from 1."""
+        """Return the Prototypes of batch c only; the first batch is 1."""
         of = self.of_batch(c)
         position = np.full(len(self), -1)
         position[of] = np.arange(len(of))
@@ -87,7 +86,7 @@ class Prototypes:
         return replace(self, **parts, batch=np.ones(len(of), np.int64))
 
     def with_all_features(self, x):
-        """Return the prototypes with all p features, given as x (M, p)."""
+        """Return the prototypes with all p features, whose values are x (M, p)."""
         v = np.zeros((len(self.v), x.shape[1]))
         v[:, self.features] = self.v
         return replace(self, features=np.arange(x.shape[1]), x=x, v=v)
@@ -102,7 +101,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of several batches; drop features that have no weight in any."""
+    """Join the Prototypes of several batches; drop features without weight in all of them."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -123,9 +122,9 @@ def join(parts):
 def merge(points, w):
     """Merge points (J, D + 1) that are equal up to rounding; return (first, w, of).
 
-    A point is a prototype: D features times their weights, and its response. first (M,) is the
-    position of each group's first point, w (M,) the sum of its weights, of (J,) each point's group.
-    """
+    A point is a prototype: D features times their weights, and its response. first (M,) are the
+    positions of the first point of each group of equal points, w (M,) the sums of their weights,
+    and of (J,) the group of each point."""
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -143,11 +142,10 @@ def merge(points, w):
 
 
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
-    """Return sum_j w_j G_j(x) values_jq over M prototypes j, for the n rows x of X, (n, Q).
+    """Return sum_j w_j G_j(x) values_jq over the prototypes j, (n, Q), for the n rows x of X.
 
-    w_j are weights, G_j similarities with a row; values is (M, Q). All estimates are computed from
-    such sums.
-    """
+    w_j are weights, G_j similarities with a row; values is (M, Q). Estimates are computed from such
+    sums."""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = _padded((prototypes.w[of, None] * values[of]).T)
@@ -160,7 +158,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
 
 
 def impacts(prototypes, X, n, threads=1):
-    """Return the weight times similarity, w_j G_j(x), of M prototypes for each row, (n, M)."""
+    """Return each prototype's weight times its similarity with each row, (n, M)."""
     out = np.empty((n, len(prototypes)))
     for c, of in _nonempty_batches(prototypes):
         kernel = batch_kernel(prototypes, c, of)
@@ -176,11 +174,10 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return (active, v, V), arguments of the kernels, for the prototypes at positions `of`.
+    """Return arguments of the kernels for the prototypes of batch c, which are at positions `of`.
 
-    They all belong to batch c. active (D,) are positions of the batch's features with positive
-    weight v (D,), V the prototypes' features as `scaled` returns them.
-    """
+    They are the positions (D,) of the features with positive weight, these weights, and the
+    prototypes' features as `scaled` returns them."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -188,7 +185,7 @@ def batch_kernel(prototypes, c, of):
 
 
 def run_kernel(kernel, X, threads, *args):
-    """Run a compiled kernel on the CPU or GPU, where X is; it fills its last arguments in place."""
+    """Run a compiled kernel for the rows of X on CPU or GPU; it fills its last arguments."""
     if on_host(X):
         for_blocks(kernel, -(-len(X) // STEP), X, STEP, *args, threads=threads)
     else:
@@ -196,13 +193,13 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return (number, positions of prototypes) of each batch that has prototypes, as a list."""
+    """Return a list of pairs (number, positions of prototypes), for batches with prototypes."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
 
 def _padded(M):
-    """Return a matrix padded with zeros so that its sides are multiples of four."""
+    """Return the matrix padded with zeros so that its sides are multiples of four."""
     out = np.zeros([-(-s // FOUR) * FOUR for s in M.shape], M.dtype)
     out[: M.shape[0], : M.shape[1]] = M
     return out
@@ -212,18 +209,17 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return the values for `weighted_sums`: one-hot classes (M, K), or columns 1 and y (M, 2)."""
+    """Return values for `weighted_sums`: one-hot classes (M, K), or columns 1 and y (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return the null model's part of sums over prototypes, (n, n_classes) or (n, 2).
+    """Return what the null model adds to sums over prototypes, (n, n_classes) or (n, 2).
 
-    It is the class probabilities for the rows' offsets `base`, or columns 1 and 0 for a number.
-    `null` has the null model: Prototypes or a BatchState.
-    """
+    It is the class probabilities at offsets `base`, or columns 1 and 0 for a numeric response.
+    `null` has the null model: Prototypes or a BatchState."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
@@ -245,8 +241,7 @@ def link_scores(null, sums, base):
 def prior(level, base, n_classes):
     """Return the null model's class probabilities, (n, n_classes), for rows with offsets `base`.
 
-    level is its linear predictor without offset.
-    """
+    `level` is its linear predictor without offset."""
     score = level + base
     if n_classes > 2 or score.shape[1] > 1:
         return softmax(score, axis=1)
@@ -256,12 +251,14 @@ def prior(level, base, n_classes):
 
 @dataclass(frozen=True)
 class Mixture:
-    """Estimates of n rows as a mixture of the null model and M prototypes, Eq. 2.4.
+    """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
 
-    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), with W_j = w_j G_j(x)
-    (weight times similarity). Classes: prior is p0, targets are one-hot codes. Numbers: shift is
-    the null model's mean including each row's offset, and targets are differences from it.
-    """
+    With W_j, the weight of prototype j times its similarity with the row, the estimate is shift +
+    (prior + sum_j W_j targets_j) / (1 + sum_j W_j).
+
+    shift : zero for classes; for a number, the null model's mean plus the row's offset
+    prior : class probabilities of the null model; zero for a number
+    targets : one-hot classes of the prototypes, or their responses minus the null model"""
 
     shift: np.ndarray
     prior: np.ndarray
@@ -277,14 +274,16 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K); total is sum_j W_j targets_j (n, K), mass sum_j W_j (n,)."""
+        """Return estimates (n, K) from sums over prototypes.
+
+        total (n, K) is sum_j W_j targets_j, mass (n,) is sum_j W_j."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset, and familiarity sum_j w_j G_j (n,), at x (n, A).
+    """Return estimates (n, K) without offset, and familiarity (n,), at points x (n, A).
 
-    x has standardized values of the A features with positive weight.
+    x has standardized values of the A active features. Familiarity is similarity to the prototypes.
     """
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
@@ -294,10 +293,9 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the K linear predictors as symbolic expressions, for export to other languages.
+    """Return the linear predictors as symbolic expressions, for export to other languages.
 
-    features and offset are expressions; features are standardized.
-    """
+    `features` (standardized) and `offset` are expressions."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -314,7 +312,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j(features) over the prototypes t as a symbolic expression."""
+    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -332,10 +330,9 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the class probabilities of the null model as symbolic expressions, one per class.
+    """Return the null model's class probabilities as symbolic expressions, for prototypes t.
 
-    They depend on the offset if the fit has one (with two classes only). `t` are its prototypes.
-    """
+    They depend on the offset if the fit has one (with two classes only)."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -38,10 +38,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows: batches, features, familiarity, optimizer.
-
-    `full` lists all features, not only the first ones.
-    """
+    """Return the Report that fit.summary() shows; `full` lists all features."""
     familiarity = () if fit.calibration is None else (_familiarity(fit),)
     return Report(
         title="Prototype Set Results",
@@ -147,7 +144,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with one line on the heaviest prototypes' weights; empty if there are few."""
+    """Return a list with a line on the weights of the heaviest prototypes, or an empty list."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []
@@ -179,7 +176,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of feature weights, and of prototypes in the two most important features."""
+    """Return pictures of the feature weights, and of the prototypes in the two main features."""
     tidy = in_pandas(fit.tidy)()
     active = tidy[tidy["std_estimate"] > 0].sort_values(
         "std_estimate", ascending=False, kind="stable"

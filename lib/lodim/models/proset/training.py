@@ -1,4 +1,4 @@
-"""Training rows of a proset fit, with their estimates by the prototypes so far."""
+"""Training rows of a proset fit, with their estimates by the prototypes fitted so far."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must 
 class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate. Otherwise later sets of prototypes
+    A row that is a prototype is left out of its own estimate. Otherwise later batches of prototypes
     would treat memorized rows as explained. Above 65,536 rows, rows of weight zero are included, so
     that X is not copied.
 
@@ -37,9 +37,8 @@ class BatchState:
     level, scale : linear predictor of the null model, (K,); standard deviation of a numeric
         response (else 1)
     loss, n_classes : code of the loss; number of classes (0 for a numeric response)
-    content : (n,) hash of each row's content (for many rows sum of squares), for random draws
-    varies : (p,) bool, features that are not constant
-    """
+    content : (n,) number computed from each row's content, for random draws
+    varies : (p,) bool, features that are not constant"""
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
@@ -73,19 +72,19 @@ class BatchState:
         return self.y.astype(int) if self.loss == CLASSES else np.zeros(len(self.y), int)
 
     def losses(self, a, b):
-        """Return the loss of each row with the estimates a / b, (n,)."""
+        """Return the loss of each row, (n,), given estimates a / b."""
         if self.loss == SQUARED:
             return (a / b - self.y) ** 2
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Return the weighted mean deviance of the training rows; prototypes omit themselves."""
+        """Return the weighted mean deviance of the rows; prototypes do not predict themselves."""
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
 
     def split(self, c):
-        """Return the Split for batch c: rows that may become prototypes, and rows in the loss."""
+        """Return the Split for batch c: candidates for prototypes, and rows whose loss counts."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
         if self.weight.all():
             groups = candidates.easy_and_hard(label, goodness, s.hard_share)
@@ -96,7 +95,7 @@ class BatchState:
         return candidates.draw_split(groups, *some, s, [s.seed, c]).in_all_rows(at)
 
     def scoring_rows(self, split):
-        """Return the rows of a Split over which the loss of new prototypes is summed."""
+        """Return the rows of a Split whose loss counts, as ScoringRows."""
         X, i, kind = self.batch.X, split.scoring, np.dtype(self.settings.precision).type
         if len(i) <= SPAN_ROWS or X.dtype != kind:
             if len(i) > SPAN_ROWS and self.batch.out_of_core:
@@ -112,10 +111,9 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerator a and denominator b, (n,) each, of the estimates with more prototypes.
+        """Return numerators a and denominators b, (n,) each, of estimates with more prototypes.
 
-        `part` holds the additional Prototypes; the state is not changed.
-        """
+        `part` holds the additional Prototypes; the state is not changed."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -123,13 +121,12 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return start + sum_j w_j h_ij G_ij and b + sum_j w_j G_ij for each row i, (n,) each.
+        """Return the numerators `start` and the denominators b, (n,) each, after adding prototypes.
 
-        b are the present denominators; the sums are over the prototypes j of `part` (Prototypes).
-        w_j are weights, G_ij similarities; h_ij is 1 for equal classes (else 0), prototype j's
-        response, or its normal density at y_i. If row i is a prototype, its own term is subtracted,
-        hence float64.
-        """
+        For each prototype of `part`, weight times similarity is added to b; to the numerator, this
+        times 1 for equal classes (else 0), the prototype's response, or its normal density at the
+        row's response. If the row itself is the prototype, its own term is subtracted; this needs
+        float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
@@ -147,15 +144,14 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return positions (r,) of the rows that are prototypes in `part`, and their weights (r,).
+        """Return positions of the rows that are prototypes, and their weights, (r,) each.
 
-        `part` are Prototypes. Rows that were merged into one prototype share its weight equally.
-        """
+        `part` are Prototypes. Rows merged into one prototype share its weight equally."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add more prototypes, `part` (Prototypes), to the rows' estimates a / b, in place."""
+        """Add the prototypes `part` to the rows' estimates a / b, in place."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]

@@ -68,7 +68,7 @@ class Explanation:
     nearest: pd.DataFrame | None = None
 
     def report(self) -> Report:
-        """Return the Report that is printed: header, contributions, features."""
+        """Return the Report that is printed."""
         tables = [_contributions(self)]
         if self.features:
             tables.append(_features(self))
@@ -82,7 +82,7 @@ class Explanation:
         )
 
     def _header(self):
-        """Return the pairs of label and value above the tables."""
+        """Return the pairs (label, value) above the tables."""
         observed = self.frame["target"].iloc[0]
         quantile = "unknown" if np.isnan(self.quantile) else f"{self.quantile:.2f}"
         return [
@@ -129,7 +129,7 @@ def _predicted(prediction):
 
 
 def _row_labels(frame):
-    """Return a label for each row of Explanation.frame, such as "prototype 12"."""
+    """Return a label for each row of an explanation, such as "prototype 12"."""
     words = {QUERY: "row {}", PRIOR: "null model", PROTOTYPE: "prototype {}", OTHERS: "{} more"}
     return [
         words[role].format(str(row).split()[0] if role == OTHERS else row)
@@ -175,7 +175,7 @@ def _nearest(e):
 
 
 def _printed_rows(e):
-    """Return the rows of the table that are printed: the first ones, and the sum of all others."""
+    """Return the rows of an explanation to print: the first ones, and the sum of all others."""
     if len(e.frame) <= MOST_ROWS + 1:
         return e.frame
     first, rest = e.frame.iloc[:MOST_ROWS], e.frame.iloc[MOST_ROWS:]
@@ -302,12 +302,10 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return the rows of `data` nearest to the explained row: target, distance, features `on`.
+    """Return the rows of `data` nearest to the explained row, with distance and features `on`.
 
-    The distance is sqrt(sum_d (v_d z_d)^2), z_d being the difference in feature d in standard
-    deviations, v_d its largest weight over batches of prototypes. Similarity is exp(-distance^2 /
-    2). The explained row is left out.
-    """
+    The distance is sqrt(sum_d (v_d z_d)^2), where z_d is the difference in feature d in standard
+    deviations, v_d its largest weight over the batches. The explained row is left out."""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -325,19 +323,17 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _largest(impact, wanted):
-    """Return positions of prototypes marked in `wanted` (M,) bool, by decreasing impact (M,).
+    """Return the positions of the prototypes marked in `wanted`, by decreasing impact.
 
-    An impact is a prototype's weight times its similarity with the row.
-    """
+    The impact of a prototype is its weight times its similarity with the row."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate of a row, (M,) bool (Algorithm 4.1).
+    """Return which prototypes decide the estimate of a row, bool (M,) (Algorithm 4.1).
 
-    An impact (M,) is a prototype's weight times its similarity with the row.
-    """
+    The impact (M,) of a prototype is its weight times its similarity with the row."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -349,7 +345,7 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return table rows of one role (such as "prior") with contributions `added` (n, K)."""
+    """Return rows of an explanation with a role (such as "prior") and contributions (n, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -362,10 +358,9 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model as rows of an explanation: one per class, or one for a number.
+    """Return the null model's rows of an explanation: one per class, or one for a number.
 
-    mass is the sum of the prototypes' impacts, dominant what the rows' column "dominant" says.
-    """
+    `mass` is the sum of the prototypes' impacts; `dominant` is entered into this column."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -385,10 +380,9 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes at positions j as one row; no row if j is empty.
+    """Return the sum of the prototypes at positions j as a row, or no row if j is empty.
 
-    `added` (M, K) are the contributions of all prototypes.
-    """
+    added (M, K) are the contributions of all prototypes."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -397,7 +391,7 @@ def _other_rows(fit, impact, added, j):
 
 
 def _joined(fit, rows):
-    """Return the frames `rows` as one frame, with a column of cumulative contributions."""
+    """Join the tables `rows` and add a column of cumulative contributions."""
     numbers = ["prototype_weight", "similarity", "impact"]
     order = ["role", "batch", "row", "target", *numbers, "dominant", *_columns(fit)]
     whole = {
@@ -416,10 +410,9 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the table with features `on` of the explained row and the prototypes as new columns.
+    """Return the table with columns of features `on`, for the explained row and the prototypes.
 
-    `shown` are the positions, among all prototypes, of those in the table.
-    """
+    `shown` are the positions of the prototypes in the table."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -430,7 +423,7 @@ def _with_features(fit, frame, query, shown, on):
 
 
 def distinct_names(names, taken):
-    """Return feature names; "(feature)" is added if the columns `taken` contain a name already."""
+    """Return the feature names, with "(feature)" added to those that are in `taken`."""
     return [f"{name} (feature)" if name in taken else name for name in names]
 
 
@@ -444,12 +437,11 @@ def _prediction(fit, estimate):
 
 
 def dominant_for_classes(impact, code, prior):
-    """Return which of M prototypes decide the most probable class (Algorithm 4.1 of Ruf 2022).
+    """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    These are the fewest prototypes of largest impact (weight times similarity; equal impacts
-    together) that fix this class even if all other prototypes had other classes. code (M,) are the
-    prototypes' classes, prior (K,) the null model's probabilities. All False if no class leads.
-    """
+    They are the fewest prototypes of largest impact (weight times similarity) that fix this class,
+    even if all others had other classes; prototypes of equal impact go together. code (M,) are the
+    prototypes' classes, prior (K,) the null model's probabilities. All False if no class leads."""
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
@@ -460,10 +452,9 @@ def dominant_for_classes(impact, code, prior):
 def dominant_for_numbers(impact, y):
     """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
 
-    These are the fewest prototypes of largest impact (weight times similarity) that do so even if
-    all other prototypes had any responses in the observed range. y (M,) are the prototypes'
-    responses minus the null model's mean.
-    """
+    They are the fewest prototypes of largest impact (weight times similarity) that do so even if
+    all others had any responses in the observed range. y (M,) are the prototypes' responses minus
+    the null model's mean."""
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
@@ -479,15 +470,14 @@ def _ranks(impact):
 
 
 def _rest(impact):
-    """Return for each number in `impact` (M,) the sum of all later numbers; exactly 0 at last."""
+    """Return the sum of all later numbers for each number in `impact`, (M,); exactly 0 at last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
-    """Return which prototypes come up to the first group of ties that is `decided`, (M,) bool.
+    """Return which prototypes belong to the groups up to the first that is `decided`, bool (M,).
 
-    order and last are the results of `_ranks`.
-    """
+    Groups have equal impacts; order and last are the results of `_ranks`."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -544,7 +534,7 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def _equal(column, values):
-    """Return whether a column equals the numbers `values` (J,) in rows where it is not missing."""
+    """Return whether a column equals the numbers `values` (J,), apart from missing values."""
     try:
         numbers = column.to_numpy(float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -554,10 +544,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return the columns of the training data that the fit does not have, for its prototypes.
+    """Return columns of the training data `data` that the fit does not have, for its prototypes.
 
-    `taken` are the names that the table already has.
-    """
+    `taken` are the names of the table so far."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

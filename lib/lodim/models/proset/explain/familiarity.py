@@ -77,11 +77,10 @@ def familiarity_quantile(fit, value):
 
 
 def _known_values(fit, held_out):
-    """Return sorted familiarities of the rows `held_out`, to compare other rows with.
+    """Return the sorted familiarities of the rows `held_out`, for comparison with other rows.
 
-    If it is None, return stored percentiles of the training rows. The familiarity of a row is its
-    similarity to the prototypes.
-    """
+    If it is None, return stored percentiles of the training rows. Familiarity is similarity to the
+    prototypes."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))
@@ -91,5 +90,5 @@ def _known_values(fit, held_out):
 
 
 def _share_below(known, values):
-    """Return for each of `values` the share of the sorted numbers `known` that do not exceed it."""
+    """Return the share of the sorted numbers `known` that do not exceed each of `values`."""
     return np.searchsorted(known, values, side="right") / len(known)

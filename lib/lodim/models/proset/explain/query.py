@@ -1,4 +1,4 @@
-"""Rows to explain or draw, and a fit's active features (positive weight) by name."""
+"""The row to explain or draw, and a fit's active features (those with positive weight)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +13,10 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row to explain: its Batch, label, features x (A,) and response y.
+    """A complete row to explain.
 
-    x are the standardized active features (those with positive weight). y is a class code or a
-    number, NaN if the response is unknown.
-    """
+    x : (A,) standardized active features (those with positive weight)
+    y : class code or number, NaN if the response is unknown"""
 
     batch: object
     label: object
@@ -26,10 +25,9 @@ class Query:
 
 
 def read_query(fit, data, offset=None, what="row"):
-    """Return the Query for data with a single row: a frame, a Series, or a dict of values.
+    """Return the Query for data with a single row: a frame, a Series or a dict of values.
 
-    `what` is the word for the row in error messages.
-    """
+    `what` is the word for the row in error messages."""
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
@@ -42,18 +40,18 @@ def read_query(fit, data, offset=None, what="row"):
 
 
 def zero_offset(fit):
-    """Return 0.0, the offset to apply to new data; None if the fit has no offset."""
+    """Return the offset 0.0 for new data, or None if the fit has no offset."""
     return 0.0 if fit.design.offset_given else None
 
 
 def active_values(fit, batch):
-    """Return standardized values, (n, A), of the A active features in the rows of a Batch."""
+    """Return the standardized active features of the rows of a Batch, (n, A)."""
     x = tiles.rows(batch.X, np.arange(batch.n))
     return x[:, fit.estimates.features].astype(np.float64)
 
 
 def by_importance(fit):
-    """Return the positions of active features (positive weight), largest weight first, (A,)."""
+    """Return the positions of the active features, (A,), the largest weight first."""
     return np.argsort(-fit.estimates.v.max(axis=0, initial=0.0), kind="stable")
 
 
@@ -63,10 +61,9 @@ def active_names(fit):
 
 
 def select_features(fit, features):
-    """Return the positions of chosen features with positive weight, (q,).
+    """Return the positions of chosen active features, (q,).
 
-    `features` is None (all, by importance), a number (the most important ones) or names.
-    """
+    `features` is None (all, by importance), a number (the most important ones) or names."""
     names, order = active_names(fit), by_importance(fit)
     if features is None:
         return order
@@ -84,10 +81,9 @@ def select_features(fit, features):
 
 
 def original_units(fit, x):
-    """Return standardized values x (n, A) of the active features in original units, (n, A).
+    """Convert standardized active features x (n, A) to original units.
 
-    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact.
-    """
+    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact."""
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
     values = x * scale + mean
@@ -97,7 +93,7 @@ def original_units(fit, x):
 
 
 def targets(fit):
-    """Return the response of each prototype, (M,): class labels, or numbers in original units."""
+    """Return the responses of the prototypes, (M,), as class labels or in original units."""
     t = fit.estimates
     if fit.levels is None:
         return t.scale * t.y + t.level[0]
@@ -119,7 +115,7 @@ def _missing(fit, data):
 
 
 def _response(fit, data):
-    """Return the class code or number of the row's response; NaN if unknown."""
+    """Return the response of the row as class code or number; NaN if unknown."""
     if not fit.design.has_response(data):
         return np.nan
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)

@@ -27,17 +27,16 @@ DIGITS = 12  # digits to which two mean distances count as equal
 
 @forms.record
 class Typical:
-    """Typical training row: its label, and standardized active features x (positive weight)."""
+    """Typical training row: its label, and its standardized active features x (A,)."""
 
     x: np.ndarray = forms.real("A")
     label: Any = forms.plain()
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the training row that is nearest to all others, in features and estimates.
+        """Return the training row that is most central in features and estimates.
 
-        If there are many rows, it is chosen among a random sample (`seed`).
-        """
+        If there are many rows, it is one of a random sample (`seed`)."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -99,11 +98,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the standardized active features (A,) of a reference row, to compare rows with.
+    """Return the standardized active features (A,) of a reference row.
 
     `data` is a frame of one row, with the formula's columns or with active features in original
-    units; None takes the fit's typical training row.
-    """
+    units; None stands for the fit's typical training row."""
     if data is None:
         return _typical(fit).x
     names, on = active_names(fit), fit.estimates.features
@@ -126,9 +124,8 @@ def _typical(fit):
 def central_row(prototypes, x, threads):
     """Return the position of the most typical of rows x (n, A).
 
-    It has small mean distance to all other rows, both in features and in the model's estimates.
-    Among equals, the row with the most uncertain class wins.
-    """
+    Its mean distance to all other rows is small, both in features and in the model's estimates.
+    Among equals, the row with the most uncertain class wins."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
@@ -138,15 +135,14 @@ def reference_point(x, estimate, tie):
     """Return the position of the row that is most central in features x and estimates together.
 
     Rows are ranked by mean absolute distance to all other rows, in x (n, A) and in `estimate` (n,
-    K). The ranks are added (Borda's rule). Among equal sums, the largest `tie` (n,) wins.
-    """
+    K). The ranks are added (Borda's rule). Among equal sums, the largest `tie` (n,) wins."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie[best])])
 
 
 def mean_distances(x):
-    """Return each row's mean L1 distance to the rows of x, (n,), fast by sorting columns."""
+    """Return each row's mean L1 distance to all rows of x, (n,); sorting columns makes it fast."""
     n = len(x)
     out = np.zeros(n)
     for column in x.T:
@@ -163,7 +159,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return Borda points of rows x, (n,): the number of rows with a larger mean distance."""
+    """Return for each row of x the number of rows with a larger mean distance, (n,)."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

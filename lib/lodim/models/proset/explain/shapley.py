@@ -1,8 +1,7 @@
 """Shapley values of proset estimates: terms move one by one from a reference row to a row.
 
-The similarity G with a prototype is a product over features. So the weight times similarity at a
-mixed row, with some terms from each of the two rows, is exp of a sum of precomputed parts.
-"""
+The similarity with a prototype is a product over features. If some terms have the values of one row
+and the others those of the reference, it is therefore exp of a sum of precomputed parts."""
 
 import math
 from typing import Any
@@ -102,7 +101,7 @@ def shapley(
 
 
 def _levels(fit):
-    """Return the classes that have their own column in predict(type="response")."""
+    """Return the classes that have a column in predict(type="response")."""
     if fit.levels is None:
         return [fit.design.response.name]
     return list(fit.levels) if len(fit.levels) > 2 else [fit.levels[1]]
@@ -111,9 +110,8 @@ def _levels(fit):
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return an array (2, 1 + P, K): Shapley values of P terms, then their standard errors.
 
-    The second index starts with the reference's prediction, before the terms. terms (P,): positions
-    of terms; x, r (A,): active features of the row and of the reference; base (1, K): offset.
-    """
+    They are preceded by the reference's prediction. terms (P,) are positions of terms; x and r (A,)
+    are active features of the row and of the reference; base (1, K) is the offset."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -134,23 +132,21 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the squared distances of x to M prototypes over each term, (M, n_players).
+    """Return half the squared distances of x to M prototypes within each term, (M, n_players).
 
-    A player is a term of the formula; player_of (A,) is the term of each feature of x (A,).
-    Distances are weighted by the feature weights.
-    """
+    player_of (A,) is the number of the term to which each feature belongs. Distances are weighted
+    by the feature weights."""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function from C coalitions (sets of P terms), (C, P) bool, to estimates (C, K).
+    """Return a function from C sets of terms, bool (C, P), to estimates (C, K).
 
-    A coalition's terms have the row's values, all other terms the reference's. at_row and
-    at_reference (M, P) are half the squared distances over each term, from the row and from the
-    reference to M prototypes with weights w (M,).
-    """
+    Terms of the set have the values of the row, all others those of the reference. at_row and
+    at_reference (M, P) are half the squared distances of both to M prototypes, by term; w (M,) are
+    the prototypes' weights."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
@@ -167,8 +163,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 def exact_values(value, P):
     """Return the Shapley values (P, K) of P terms, exactly, from all 2^P sets of terms.
 
-    `value` is a function from C sets of terms, (C, P) bool, to estimates (C, K).
-    """
+    `value` is a function from C sets of terms, bool (C, P), to estimates (C, K)."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -183,9 +178,8 @@ def exact_values(value, P):
 def sampled_values(value, P, n_permutations, rng):
     """Return Shapley values (P, K) and their standard errors from random orders of P terms.
 
-    Each order is taken with its reverse. `value` is a function from C sets of terms, (C, P) bool,
-    to estimates (C, K).
-    """
+    Each order is taken with its reverse. `value` is a function from C sets of terms, bool (C, P),
+    to estimates (C, K)."""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -196,7 +190,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return changes (P, K) of K estimates as P terms, in this order, move to the row's values."""
+    """Return the changes (P, K) of estimates as P terms, in this order, get the row's values."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

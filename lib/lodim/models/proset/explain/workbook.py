@@ -68,7 +68,7 @@ def to_excel(
 
 
 def write_explanation(e, path):
-    """Write a workbook with contributions and features of an Explanation, and an about sheet."""
+    """Write a workbook with an Explanation's contributions and features, and a sheet about it."""
     frame = e.frame
     parts = [c for c in frame if c not in COLUMNS and c not in e.features]
     formats = FORMATS | _formats(frame, parts) | _formats(frame, e.features)
@@ -90,7 +90,7 @@ def write_explanation(e, path):
 
 
 def write_prototypes(fit, frame, path):
-    """Write a workbook with the prototypes (weighted training rows) and feature weights."""
+    """Write a workbook with prototypes (weighted training rows) and feature weights."""
     features = [c for c in frame if c not in COLUMNS]
     formats, heads = (
         _worded_keys(FORMATS | _formats(frame, features)),
@@ -110,12 +110,10 @@ def write_prototypes(fit, frame, path):
 
 
 def _about(pairs):
-    """Return the about sheet of a workbook, a list of pairs of label and value."""
     return excel.Sheet("about", pd.DataFrame(pairs, columns=["what", "value"]))
 
 
 def _worded(frame):
-    """Return the table with its column names in words."""
     return frame.rename(columns=lambda c: c.replace("_", " ") if c in COLUMNS else c)
 
 
@@ -128,7 +126,7 @@ def _formats(frame, names):
 
 
 def _format(values):
-    """Return an Excel format that shows four digits of the largest number; General for integers."""
+    """Return an Excel format with four digits for the largest number, or General for integers."""
     values = pd.to_numeric(values, errors="coerce").dropna()
     if values.empty or (values == values.round()).all():
         return "General"

@@ -1,11 +1,10 @@
 """Compiled loops of proset for the CPU: sums over prototypes, and the loss with its gradient.
 
 Rows are stored in tiles of 64 rows. A matrix product gives the similarities of the rows of a tile
-with all candidates (rows that may become prototypes). They are used at once and not stored. Sums
-over tiles are in float64. Matrices are padded with zeros to multiples of four rows and columns,
-because `multiply` computes four at a time. Functions for one tile are always inlined: otherwise
-rounding could differ between a fresh compilation and code from the cache.
-"""
+with all points (prototypes or candidates); they are used at once and not stored. Sums over tiles
+are in float64. Matrices are padded with zeros to multiples of four rows and columns, because
+`multiply` computes four at a time. Functions for one tile are always inlined: otherwise rounding
+could differ between a fresh compilation and code from the cache."""
 
 import math
 from typing import NamedTuple
@@ -27,9 +26,8 @@ class Points(NamedTuple):
     """J points (candidates or prototypes) with D active features (those with positive weight).
 
     active, v : (D,) positions and weights of the active features
-    V : matrix from `scaled`; its product with data rows gives the logarithms of similarities
-    w, target : (J,) weight and response (class code or number) of each point
-    """
+    V : matrix from `scaled`, from which similarities with rows are computed
+    w, target : (J,) weight and response (class code or number) of each point"""
 
     active: np.ndarray
     v: np.ndarray
@@ -43,8 +41,7 @@ def multiply(V, T, Z):
     """Fill Z with the product V T, for V (M, K) and T (K, 64), M and K multiples of four.
 
     T and Z are flattened, so that the compiler sees that rows do not overlap. V is passed as
-    V[::1], so that one compilation works for a matrix and its transpose.
-    """
+    V[::1], so that one compilation works for a matrix and its transpose."""
     M, K = V.shape
     zero = V.dtype.type(0)
     m = 0
@@ -72,12 +69,11 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return a matrix V whose product with data rows gives the log similarities of points.
+    """Return a matrix V whose product with data rows gives logarithms of similarities with points.
 
-    `rows` are the positions in x of the J points, and `columns` those of the D features with
-    weights v. With z = v * x[row, columns], a point's row of V is z, then -|z|^2 / 2, then 1. V is
-    padded with zeros to multiples of four rows and columns.
-    """
+    `rows` are the positions in x of the J points, `columns` those of the D features with weights v.
+    With z = v * x[row, columns], a row of V is z, then -|z|^2 / 2, then 1. V is padded with zeros
+    to multiples of four rows and columns."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -94,10 +90,9 @@ def scaled(x, v, rows, columns):
 def similarities(tile, active, v, V, J, T, G):
     """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    G is (J', 64), flattened; J' is J padded to a multiple of four. tile (p, 64) holds 64 rows i,
-    active (D,) the features with weights v, V the J points as `scaled` returns them; T is a work
-    array.
-    """
+    tile (p, 64) holds 64 rows i, `active` the D features with weights v, V the J points j as
+    `scaled` returns them. G is (J', 64), flattened, with J padded to a multiple of four, J'. T is a
+    work array."""
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
     for i in range(TILE):
@@ -117,10 +112,9 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set similarities G of 64 rows with themselves to zero, so that no row predicts itself.
+    """Set the similarities G of 64 rows with themselves to zero, so that no row predicts itself.
 
-    own (64,) is each row's position among the candidates, -1 if it is none.
-    """
+    own (64,) is each row's position among the candidates, -1 if it is not a candidate."""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -128,11 +122,10 @@ def leave_out(own, G):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def agreement(y, target, u, loss, h):
-    """Fill h (64,) with the agreement h_ij of a prototype's response `target` with y of 64 rows.
+    """Fill h (64,) with the agreement of a prototype's response, `target`, with y of 64 rows.
 
-    Classes: 1 if equal, else 0. Squared loss: the target. Density: the normal density around the
-    target with standard deviation 1 / u.
-    """
+    For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
+    it is the normal density around the target with standard deviation 1 / u."""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -149,7 +142,9 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of 64 rows with estimates A / B; fill alpha, beta: derivatives by A, B."""
+    """Return the loss of 64 rows with estimates A / B; fill alpha and beta with its derivatives.
+
+    alpha (64,) are the derivatives by A, beta (64,) by B."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -169,11 +164,10 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add w_j h G_j to A and w_j G_j to B, for points j = first to stop with equal responses.
+    """Add weights times similarities to B, and times agreements h (64,) to A, for some points.
 
-    A / B are the estimates of 64 rows, w_j weights, G_j (64,) similarities, h (64,) agreements as
-    in `agreement`.
-    """
+    They are points `first` to `stop` - 1, which have equal responses. A / B are the estimates of 64
+    rows."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -184,11 +178,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return sum_i G_ij slope_i over 64 rows i, the derivative of their loss by the weight w = w_j.
+    """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) is the derivative of the loss by w_j G_ij. The similarities G_ij of candidate j are
-    replaced by w_j G_ij slope_i, from which the gradient by feature weights is computed.
-    """
+    slope (64,) are derivatives of the loss by w G_ij, for similarities G_ij with row i. G_ij is
+    replaced by w G_ij slope_i, from which the gradient by feature weights is computed."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -199,12 +192,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return sum_i alpha_i G_ij dh_ij / du over 64 rows i, for prototype j.
+    """Return prototype j's part of the derivative of the loss of 64 rows by u, but for its weight.
 
-    Times w_j, it is the prototype's term of the derivative of the loss by u, the inverse width of
-    the normal densities h around prototypes' responses. alpha (64,) is the derivative of the loss
-    by the numerators of the rows' estimates.
-    """
+    u is the inverse width of the normal densities h around the prototypes' responses. alpha (64,)
+    are the derivatives of the loss by the numerators of the rows' estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -214,11 +205,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return sum_i (Y_li t_i^2 - 2 t_i Y_ki) over 64 rows i, a part of the gradient by v_k.
+    """Return a part of the derivative of the loss of 64 rows by the weight v_k of feature k.
 
-    t is row k of T, the rows' values of feature k times v_k; Y = V' C with the coefficients C of
-    `loss_gradient`, l = `last` is its row of sums over candidates.
-    """
+    It is the sum over the rows i of Y_li t_i^2 - 2 t_i Y_ki. Here t is row k of T, the rows' values
+    of feature k times v_k, and Y = V' C with the coefficients C of `loss_gradient`; row l = `last`
+    of Y holds sums over candidates."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -228,24 +219,22 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Fill partials with the loss of the scoring rows and its gradient (Eqs. 2.8-2.12).
+    """Fill `partials` with the loss of the scoring rows and its gradient (Eqs. 2.8-2.12).
 
-    Scoring rows are the rows i whose loss is summed. The estimate of row i is A_i / B_i, where A_i
-    = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij. The sums are over candidates j other
-    than row i; w_j are their weights, G_ij similarities and h_ij agreements (see `agreement`). a_i
-    and b_i come from the null model and earlier batches.
+    Scoring rows i are those whose loss is summed. Their estimate is A_i / B_i, where A_i = a_i +
+    sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij. The sums are over candidates j other than
+    row i; w_j are their weights, G_ij similarities and h_ij agreements (see `agreement`). a_i and
+    b_i come from the null model and earlier batches.
 
-    partials (n_blocks, 2 + D + J) : per block of rows, summed by the caller
-        [0] : loss; [1] : its derivative by u, the inverse width of loss "density"
-        [2:2 + D] : per feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for feature weights v_d,
-            where C_ij is w_j times the derivative of row i's loss by w_j
-        [2 + D:] : derivatives by w_j
+    partials : (n_blocks, 2 + D + J), per block of rows: loss; its derivative by u, the inverse
+        width of loss "density"; per feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for feature
+        weights v_d, where C_ij is w_j times the derivative of row i's loss by w_j; derivatives by
+        w_j
     scoring : features, response, weight, a and b of the scoring rows, in tiles of 64 rows; `own` is
         the candidate that is the row itself
     lo, hi, step : blocks to compute, and number of tiles per block
     points, runs : candidates, those with positive weight first; starts of R runs of candidates with
-        equal responses, (R + 1,)
-    """
+        equal responses, (R + 1,)"""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     active, v, V, w, target = points
     kind = X.dtype
@@ -288,10 +277,9 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to out[t, q, i], for the 64 rows i of each tile t.
 
-    G_ij are similarities with J prototypes. v are weights of the features `active`; V holds the
-    prototypes as `scaled` returns them. values includes the prototypes' weights, and is padded with
-    zeros so that its sides are multiples of four.
-    """
+    G_ij are similarities with J prototypes, from feature weights v of the features `active` and the
+    matrix V of `scaled`. `values` includes the prototypes' weights and is padded with zeros, so
+    that its sides are multiples of four."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -305,11 +293,10 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add sum_j w_j h_ij G_ij to A[t, i] and sum_j w_j G_ij to B[t, i], for each row i of tile t.
+    """Add prototypes to numerators A and denominators B of the rows' estimates, (n_tiles, 64).
 
-    A / B is the estimate of a row, w_j the weights of prototypes j, G_ij similarities, h_ij
-    agreements with the responses y, as in `agreement`. A tile has 64 rows.
-    """
+    A prototype's weight times similarity is added to B, and this times its agreement with the
+    response y (see `agreement`) to A."""
     active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
@@ -323,7 +310,7 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j, i]: weight times similarity of prototype j, for the 64 rows i of tile t."""
+    """Fill out[t, j, i] with weight times similarity of prototype j, for the rows i of tile t."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -335,7 +322,9 @@ def kernel_rows(lo, hi, X, step, active, v, V, w, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out_k, for each k < out.size; completes the gradient by v."""
+    """Add sum_j c_j V_jk^2 to out_k, for each k < out.size.
+
+    This completes the derivatives of `loss_gradient` by feature weights."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

@@ -33,21 +33,21 @@ def count_blocks(n_tiles):
 
 
 def width(J):
-    """Return J rounded up to a multiple of 64, the padded number of points."""
+    """Return J, the number of points, rounded up to a multiple of 64."""
     return -(-J // TILE) * TILE
 
 
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
-    """Return the scoring rows' loss and its derivatives by u, v (D,) and w (J,), as (2 + D + J,).
+    """Return the loss of the scoring rows and its derivatives by u, v (D,) and w (J,), in a vector.
 
-    The GPU version of `cpu.loss_gradient`, which explains the symbols.
+    This is the GPU version of `cpu.loss_gradient`, which explains the symbols.
     u, v, w : inverse width, weights of the D features `active`, weights of the J points
     rows : (n_tiles, 4, 64) response y, numerator a and denominator b of the estimate by earlier
         prototypes, and weight
     own : (n_tiles, 64) the candidate that is the row itself, or -1
-    candidates : (p + 1, J) features and response; points : work array
-    order : positions of the candidates, those with positive weight w first
-    """
+    candidates : (p + 1, J) features and response
+    points : work array
+    order : positions of the candidates, those with positive weight w first"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -67,10 +67,9 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to the host array out (n_tiles, Q, 64), for rows i of X on the GPU.
+    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) in memory, for rows i of X on the GPU.
 
-    The arguments are those of `cpu.kernel_sums`.
-    """
+    The arguments are those of `cpu.kernel_sums`."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -84,8 +83,8 @@ def kernel_sums(X, active, v, V, J, values, out):
 def _gather_points(candidates, theta, index, D, J, points):
     """Fill points (D + 2, padded J): D features times their weights, then w, then responses.
 
-    index holds the positions of the D features and of the J candidates; padding becomes zero.
-    """
+    `theta` has the feature weights and w; `index` the positions of the D features and of the J
+    candidates. Padding becomes zero."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -99,10 +98,10 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features, `first` and later ones, of 64 rows and points to shared memory.
+    """Copy `size` features, from `first` on, of 64 rows and of 64 points to shared memory.
 
-    Row values are multiplied by v; those of points, which start at j, already are.
-    """
+    The points start at j. Row values are multiplied by feature weights; those of points already
+    are."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -112,7 +111,7 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill G with the similarities of this thread's four rows and four points (from j on)."""
+    """Fill G with similarities of this thread's four rows and four of the points from j on."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -135,7 +134,7 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set a similarity in G to zero if the point is the row itself: no row predicts itself."""
+    """Set similarities in G of rows with themselves to zero, so that no row predicts itself."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -149,9 +148,9 @@ def _leave_out(own, t, index, D, J, first, G):
 def _agreement(y, target, normal, loss):
     """Return the agreement of a point's response `target` with a row's y, and its derivative by u.
 
-    Classes: 1 if equal, else 0. Squared loss: the target. Densities: a normal density around the
-    target with SD 1 / u; `normal` is 1, u sqrt(1/2), the density's height, and height / u.
-    """
+    For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
+    it is a normal density around the target with SD 1 / u. `normal` holds 1, u sqrt(1/2), the
+    density's height, and height / u."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -175,10 +174,10 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's sums over points j of h_ij w_j G_ij and w_j G_ij, for row i, in `room`.
+    """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
 
-    h_ij is the agreement of responses, w_j the point's weight, G_ij the similarity.
-    """
+    They are sums over points of weight times similarity; numerators also times agreement of
+    responses."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -203,7 +202,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of the numbers that SIDE threads have stored in `room` for row or point i."""
+    """Return the sum of the numbers that threads have stored in `room` for row or point i."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -212,10 +211,10 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over rows i, points j to out[d].
+    """Add sums over rows i and points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
 
-    C_ij is w_j times row i's derivative by w_j; the gradient by v_d follows from the sums.
-    """
+    C_ij is w_j times the derivative of row i's loss by w_j. The derivative by the feature weight
+    v_d follows from these sums."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -250,10 +249,10 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
-    """Fill a thread block's row of `partials` with sums over its rows, for `loss_gradient`.
+    """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
 
-    They are the loss and its derivatives by u (inverse width), v (features) and w (prototypes).
-    """
+    Derivatives are by u (inverse width), feature weights and prototypes' weights; see
+    `loss_gradient`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -323,7 +322,7 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sums over points of values times similarities to out, 64 rows per thread block."""
+    """Add sums over points of values times similarities to `out`, for all rows."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -346,11 +345,10 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Copy to the GPU what `loss_gradient` needs in addition to X; return the four arrays.
+    """Copy to the GPU what `loss_gradient` needs in addition to X; return the arrays.
 
     They are rows, own, candidates (from features x (J, p) and responses target (J,)) and points, a
-    work array.
-    """
+    work array."""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)
