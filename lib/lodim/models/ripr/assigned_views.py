@@ -1,4 +1,4 @@
-"""Ensembles in which a single view (feature set) predicts each row: method="assignment"."""
+"""Ensembles of views (feature sets) in which one view predicts each row: method="assignment"."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -18,8 +18,9 @@ from lodim.models.ripr.settings import ASSIGNMENT
 class Evidence:
     """Evidence for K classes, for m rows in r views (feature sets); arrays (m, r, K).
 
-    ratio : log of (nu_k(the class) / nu_k(other classes))^dim in a view of dim features, where nu_k
-        is the distance to the k-th nearest training row; infinite if the row misses a feature
+    ratio : logs of distance ratios to the power of the number of features: distance to the k-th
+        nearest training row of the class over that of other classes; infinite if the row misses a
+        feature
     vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
@@ -31,7 +32,9 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return log probabilities (m, r, K) up to a constant: scale[1] vote - scale[0] ratio."""
+        """Return unnormalized log probabilities (m, r, K), a weighted sum of votes and ratios.
+
+        scale (2,) has the factors of ratio (subtracted) and vote."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -64,9 +67,9 @@ class AssignedViews(Ensemble):
         return local_learners.learner_answers(self, answers, self.X if X is None else X)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (m, k) of the nearest labelled training rows in view j.
+        """Return distances and positions of the nearest labelled training rows in view j, (m, k).
 
-        Without X, training rows are queried, each left out. A view is a feature set; missing
+        A view is a feature set. Without X, training rows are queried, each left out. Missing
         neighbours have infinite distance and position -1."""
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
@@ -84,7 +87,7 @@ class AssignedViews(Ensemble):
 class ClassViews(AssignedViews):
     """Views (feature sets) for a response of classes; one view predicts each row.
 
-    power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
+    power : exponent of the losses, 1 minus the order of the divergence (alpha)
     balanced : whether class shares are removed from the distance ratios
     scale : factors of distance ratio and vote in the log probabilities, see Evidence"""
 
@@ -95,9 +98,9 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence for rows X (m, a): distance ratios and votes by view and class.
+        """Return the Evidence, distance ratios and votes, of each view and class for rows X (m, a).
 
-        Without X, for the training rows, each left out."""
+        Without X it is for the training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
@@ -112,7 +115,8 @@ class ClassViews(AssignedViews):
     def votes(self, j, X=None):
         """Return the weight of each class among the k nearest rows in view (feature set) j, (m, K).
 
-        Without X, for the training rows, each left out. A row of mean weight counts 1."""
+        Without X it is for the training rows, each left out. Weights are relative to the mean
+        weight."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -156,9 +160,9 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Views (feature sets) for a numeric response; one view predicts each row.
+    """Views (feature sets) for a numeric response.
 
-    A row is predicted by the view to which most of its neighbours are assigned."""
+    Each row is predicted by the view to which most of its neighbours are assigned."""
 
     task = NUMBERS
 
@@ -178,10 +182,10 @@ class NumberViews(AssignedViews):
 class ClusterViews(AssignedViews):
     """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
 
-    power : 1 - alpha, the exponent of the losses, with alpha the order of the divergence
+    power : exponent of the losses, 1 minus the order of the divergence (alpha)
     seed, n_samples : seed and number of uniform samples with which densities are compared
-    volumes : per view, volume of the rows' bounding box along principal components, divided by
-        that along the features
+    volumes : per view, volume of the rows' bounding box along principal components, divided by that
+        along the features
     centres : (q, D) coordinates of q cluster centres along their view's features, padded with NaN
     centre_view : view of each centre"""
 
@@ -195,7 +199,7 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return clusters (m,) of rows X (m, a), and squared distances (m,) to their centres.
+        """Return the clusters of rows X (m, a), and squared distances to their centres, (m,) each.
 
         `answers` are the predictions for X, with the view of each row."""
         return clusters.assign_clusters(self, X, answers)
@@ -206,7 +210,7 @@ class ClusterViews(AssignedViews):
         return clusters.cluster_names(self)
 
     def centres_in(self, feature):
-        """Return the q cluster centres' values of a feature, (q,); NaN if their view lacks it."""
+        """Return a feature's values at the cluster centres, (q,); NaN if their view lacks it."""
         own = self.views[self.centre_view]
         at = (own >= 0) & (self.features[own] == feature)
         return np.where(at, self.centres, 0.0).sum(axis=1) + np.where(at.any(axis=1), 0.0, np.nan)
@@ -222,7 +226,7 @@ class ClusterViews(AssignedViews):
         return Answers(view, value, np.exp(self.power * ratios[:, :, 0]), np.zeros((len(view), 0)))
 
     def _check_fields(self):
-        """Raise a ValueError if a cluster has no centre, or a feature set no cluster."""
+        """Raise a ValueError if a cluster has no centre, or a view no cluster."""
         super()._check_fields()
         if (np.isnan(self.centres) & (self.views >= 0)[self.centre_view]).any():
             raise ValueError("a cluster has no place in its view")
@@ -231,7 +235,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return for each row the entry of value (m, r) at position view (m,); NaN at position -1."""
+    """Return the entry of value (m, r) at position view (m,) for each row; NaN at position -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
@@ -244,7 +248,7 @@ def _at_view(value, view):
 def drop_unused_views(e, threads=1):
     """Return the ensemble e without the views (feature sets) that predict no row.
 
-    Dropping features can change ties between rows, so rows are assigned again."""
+    Rows are assigned again, since without some features, ties between rows can change."""
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):
@@ -254,9 +258,9 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the feature sets at positions `on`.
+    """Return the ensemble e with only the views (feature sets) at positions `on`.
 
-    Each row's shares of these sets are rescaled to sum to one."""
+    Each row's shares of these views are rescaled to sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

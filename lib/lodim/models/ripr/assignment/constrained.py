@@ -1,12 +1,12 @@
 """Assignment of rows to views (feature sets) under constraints, by CVXPY.
 
-One step of Algorithm 2.1.1 of Fiterau (2014), where delta holds a penalty per view:
+This is one step of Algorithm 2.1.1 of Fiterau (2014), where delta holds a penalty per view:
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
 
 over shares b_i >= 0 of the views in row i that sum to one. l_i are the row's losses in the views,
 L*_i is the smallest of them, u_i = l_i'b_i, w_i is the row weight, and lambda is the user's
-penalty. For hard assignments, b_i in {0, 1}, this is a mixed-integer linear problem."""
+penalty. If each row must have one view, this is a mixed-integer linear problem."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class ViewConstraints:
     """Linear constraints on the assignment B (n, d*) of n rows to d* views (feature sets).
 
     cost : (d*,) price of each view, or None
-    budget : a number or (n,): sum_j cost_j B_ij <= budget_i in each row i
+    budget : largest price of a row's views, a number or (n,)
     groups : (n,) labels; rows of the same group have the same assignment
     hard : whether each row has one view
     extra : function, B (a CVXPY variable, n x d*) -> list of CVXPY constraints"""
@@ -45,7 +45,7 @@ class ViewConstraints:
 class Mixture:
     """Assignment of n rows to d* views (feature sets); a row may have several views.
 
-    B : (n, d*) shares of the views in each row; rows sum to one, or to zero without finite loss
+    B : (n, d*) shares of the views in each row, with sum one, or zero if no loss is finite
     mass : (d*,) share of the rows' weight that is assigned to each view
     objective : squared losses above each row's smallest loss, plus penalty, after each round
     converged : whether the last round changed no penalty"""
@@ -56,7 +56,6 @@ class Mixture:
     converged: bool
 
     def matrix(self):
-        """Return the shares B (n, d*) of d* views (feature sets) in each of n rows."""
         return self.B
 
 
@@ -91,9 +90,9 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 def _objective(cp, B, L, cost, weight, hard):
     """Return the objective as a CVXPY expression of the assignment B (n, d*); cp is cvxpy.
 
-    It is sum_i weight_i (u_i - min_j L_ij)^2 + sum_ij cost_ij B_ij, where u_i = sum_j L_ij B_ij and
-    cost (n, d*) are penalties. If `hard` (one view per row), it is written as a linear function.
-    """
+    It is the weighted sum over the rows of (loss - smallest loss)^2 plus penalty, where the loss is
+    the mean of L (n, d*) weighted by shares B, and the penalty the sum of cost (n, d*) times B. If
+    `hard` (one view per row), it is written as a linear function."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -106,10 +105,10 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return the CVXPY constraints on the assignment B of rows to views (feature sets).
+    """Return a list of CVXPY constraints on the assignment B of rows to views (feature sets).
 
-    Rows of a group must get the same views. This does not apply to rows without a finite loss, for
-    which served (n,) is False."""
+    Rows of a group must have the same views, except rows without a finite loss, where served (n,)
+    is False."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -125,10 +124,10 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
-    """Return the Mixture of rows and views (feature sets) by Algorithm 2.1.1 under constraints.
+    """Assign rows to views (feature sets) by Algorithm 2.1.1 under constraints; return the Mixture.
 
-    Each round assigns the rows with losses L (n, d*), then sets the penalty of each view to lambda_
-    (1 - its share of the rows), until no share changes by more than `tol`."""
+    L (n, d*) are the losses. Each round assigns the rows, then sets the penalty of each view to
+    lambda_ (1 - its share of the rows), until no share changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -149,11 +148,11 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Checked constraints of a user's call on the assignment of rows to views (feature sets).
+    """Checked constraints of a user on the assignment of rows to views (feature sets).
 
     names : (p,) names of the features
     prices : (q,) prices of the columns or features that cost something, or None
-    parts : (q, p) bool, the features that belong to each price: a view with any of them pays it
+    parts : (q, p) bool, features that belong to each price: a view with any of them pays it
     budget : largest price of a row's views: a number, or (N,) one per row of the data, or None
     groups : (N,) codes; rows of a group have the same assignment; or None
     hard : whether each row has one view
@@ -169,7 +168,7 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, entries, design, n):
-        """Return the checked Constraints of a user's dict, for n rows of data."""
+        """Check a user's dict of constraints for n rows of data; return the Constraints."""
         if not isinstance(entries, dict):
             raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
@@ -191,7 +190,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return these constraints for some views and rows, as ViewConstraints.
+        """Return the ViewConstraints for some views and rows.
 
         views (d*, D) hold positions of features; rows (n,) are positions of rows of the data."""
         cost, extra, budget = None, None, self.budget
@@ -207,7 +206,7 @@ class Constraints:
 
 
 def _check_further(further):
-    """Raise an ArgumentError unless a user's constraints are a function of two arguments."""
+    """Raise an ArgumentError unless `further` is a function of two arguments (or None)."""
     if further is None:
         return
     words = f"further must be a function of two arguments, B and the views, not {further!r}"
@@ -222,9 +221,7 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """Return a user's constraints as a list; raise unless all are CVXPY constraints.
-
-    rules : what the user's function returned"""
+    """Return what a user's function returned as a list; raise unless it is CVXPY constraints."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -234,7 +231,7 @@ def _checked_constraints(rules):
 
 
 def _prices(prices, design):
-    """Return prices (q,) of data columns or features, and which features belong to each, (q, p)."""
+    """Return a user's prices (q,), and which features belong to each of them, bool (q, p)."""
     if prices is None:
         return None, None
     if not isinstance(prices, Mapping):
@@ -251,9 +248,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return a dict from names to the features they stand for, (p,) bool.
-
-    A name is that of a column of the data, or of a single feature."""
+    """Return a dict from names of data columns and features to their features, bool (p,)."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}
@@ -261,14 +256,14 @@ def _parts(design):
 
 
 def _budget(budget, n):
-    """Return a user's budget as a number, as an array (n,), or as None."""
+    """Return a user's budget as a number, an array (n,) or None."""
     if budget is None or np.ndim(budget) == 0:
         return None if budget is None else float(_numbers([budget], "budget")[0])
     return _numbers(_by_row(budget, "budget", n), "budget")
 
 
 def _groups(groups, n):
-    """Return codes (n,) of a user's groups; each row without a group forms a group alone."""
+    """Return codes (n,) of a user's groups; a row without a group gets its own code."""
     if groups is None:
         return None
     codes = pd.factorize(pd.Series(list(_by_row(groups, "groups", n)), dtype=object))[0]
@@ -278,14 +273,14 @@ def _groups(groups, n):
 
 
 def _by_row(entries, name, n):
-    """Return an entry of a user's constraints as an array (n,); raise if its length is not n."""
+    """Return the array (n,) of a user's `entries` per row; raise if there are not n."""
     if isinstance(entries, str) or np.ndim(entries) != 1 or len(entries) != n:
         raise ArgumentError(f"{name} must have an entry for each of the {n} rows of the data")
     return np.asarray(entries)
 
 
 def _numbers(values, name):
-    """Return values as an array of nonnegative numbers; raise an ArgumentError otherwise."""
+    """Return an array of values, which must be nonnegative numbers; raise otherwise."""
     try:
         out = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""Choice of the penalty lambda, and so of the number of feature sets, by leave-one-out errors.
+"""Choose the penalty lambda, and so the number of views (feature sets), by leave-one-out errors.
 
-The chosen lambda is the largest whose mean error exceeds the smallest mean error by at most
+It is the largest penalty whose mean error exceeds the smallest mean error by at most
 `Control.tolerance` standard errors of the paired difference."""
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MORE = 24  # most steps beyond either end of GRID
 class LambdaPath:
     """Assignments of rows to views (feature sets) for q increasing penalties, and their errors.
 
-    grid : (q,) penalties, in units of the squared scale of the losses
+    grid : (q,) penalties, divided by the squared scale of the losses
     views : for each penalty, the selected columns of the loss matrix
     assignments : for each penalty, the Assignment
     error : (q,) mean leave-one-out error of the rows
@@ -37,11 +37,11 @@ class LambdaPath:
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties (q,), and the Assignment of rows to views for each penalty.
 
-    L (n, d*) are losses of n rows in d* views (feature sets), `unit` is their squared scale. A view
-    counts if its share of the rows exceeds `least`; larger penalties leave fewer views. Penalties
-    are 10^-1.5 to 10^1.5 units, times a power of ten that suits the losses. Larger ones are added
-    until one view is left, smaller ones until the views do not change. There are no warm starts,
-    since views once dropped would never return."""
+    L (n, d*) are losses of n rows in d* views (feature sets); penalties are multiplied by their
+    squared scale, `unit`. They are 10^-1.5 to 10^1.5, times a power of ten that suits the losses.
+    Larger ones are added until one view has more than the share `least` of the rows, smaller ones
+    until such views do not change. There are no warm starts, since dropped views would never
+    return."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -63,10 +63,11 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Choose one of the penalties `grid` (q,) with Assignments `path`; return the LambdaPath.
+    """Choose one of the penalties `grid` (q,), given their Assignments `path`; return a LambdaPath.
 
-    errors_of(assignment, selected columns) -> leave-one-out errors (n,). The chosen penalty is the
-    largest with a mean error at most `control.tolerance` standard errors above the smallest."""
+    errors_of(assignment, selected columns) returns leave-one-out errors (n,). The choice is the
+    largest penalty with a mean error at most `control.tolerance` standard errors above the
+    smallest."""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
@@ -87,7 +88,8 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors of n rows for q assignments, (q, n).
 
-    `views` are the selected columns of the loss matrix; equal assignments are computed once."""
+    `views` are the selected columns of the loss matrix for each assignment. Equal assignments are
+    computed once."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -98,12 +100,11 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (ignored, columns) -> leave-one-out errors (n,) of predicted classes.
+    """Return a function (ignored, views) -> leave-one-out errors (n,) of predicted classes.
 
-    `columns` are the feature sets that remain. ratios (n, A, K) are log distance ratios of n rows
-    for K classes in A feature sets. A row is predicted as the class of its smallest ratio. An error
-    is 0 or 1, or the mean over tied classes.
-    """
+    `views` are the positions of the views (feature sets) that remain. ratios (n, A, K) are log
+    distance ratios of n rows for K classes in the A views `columns`. A row is predicted as the
+    class of its smallest ratio. An error is 0 or 1, or the mean over tied classes."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -118,11 +119,11 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function (assignment, columns) -> leave-one-out squared errors (n,) of a number.
+    """Return a function (assignment, views) -> leave-one-out squared errors (n,) of a number.
 
-    `columns` are the feature sets that remain, and the assignment has each row's shares of them.
-    Errors are in units of the variance of y (n,). L (n, d*) are losses of rows in feature sets.
-    near[j] are distances and positions of the rows' neighbours in feature set j."""
+    `views` are the positions of the views (feature sets) that remain, with each row's shares in the
+    assignment. Errors are divided by the variance of y (n,). L (n, d*) are the losses, near[j] the
+    distances and positions of the rows' neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):
@@ -136,7 +137,7 @@ def number_errors(near, y, L, weight=None):
 
 
 def mean_row_variance(L):
-    """Return the mean over rows of the variance of a row's finite losses; 1 if it is zero."""
+    """Return the variance of each row's finite losses, averaged over the rows; 1 if it is zero."""
     total = 0.0
     for rows in row_blocks(L):
         finite = np.isfinite(L[rows])

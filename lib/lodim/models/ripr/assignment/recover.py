@@ -73,7 +73,7 @@ class RecoveryData:
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
     def losses(self, k=None):
-        """Return losses (n, d*) of n rows in d* feature sets, by k nearest neighbours."""
+        """Return losses (n, d*) of n rows in d* views (feature sets), by k nearest neighbours."""
         X, views, alpha = self.X, self.views, self.control.alpha
         how = {"threads": self.threads}
         if self.task == "class":
@@ -84,17 +84,18 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log ratios of the distances to a class and to all other rows, (n, A, K).
+        """Return logs of the distance to each class over that to all other rows, (n, A, K).
 
-        K is the number of classes, `columns` are the positions of A feature sets among `views`. A
-        distance to rows is that to the k-th nearest of them."""
+        `columns` are the positions of the A views (feature sets). The distance to some rows is that
+        to the k-th nearest of them."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (assignment, some of `columns`) -> leave-one-out errors (n,).
+        """Return a function (assignment, views) -> leave-one-out errors (n,).
 
-        L (n, d*) are losses of the rows; `columns` are the feature sets that are considered."""
+        L (n, d*) are losses of the rows; `columns` are the views (feature sets) that are
+        considered, of which the function's argument has some."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -123,11 +124,12 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """Return the Recovery: feature sets found by Algorithm 2.1.1, and their rows.
+    """Select views (feature sets) and assign rows to them by Algorithm 2.1.1; return the Recovery.
 
-    The penalty lambda_ is in units of (1 - alpha)^2 (for numbers, of the mean variance of a row's
+    lambda_ is the penalty divided by (1 - alpha)^2 (for numbers, by the mean variance of a row's
     losses). By default leave-one-out errors choose it; 2 for clustering. For classes, forward
-    selection is used instead if it has clearly fewer errors. L (n, d*) are losses, if computed."""
+    selection is used instead if it has clearly fewer errors. L (n, d*) are losses, if they are
+    already computed."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -154,7 +156,7 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """Return the Recovery (selected feature sets) for a penalty, and leave-one-out errors (n,).
 
-    If lambda_ is None, errors choose it; otherwise the errors are None. L (n, d*) are losses."""
+    If lambda_ is None, errors choose it; otherwise they are None. L (n, d*) are losses, or None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -202,17 +204,17 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of L of the largest feature sets, and the Assignment of all rows to them.
+    """Return the columns of L with the largest views, and the Assignment of all rows to these.
 
-    Sets are large if their share of the rows in the Assignment `search` exceeds `control.least`. At
-    least one and at most `control.most` are returned, largest first."""
+    Views (feature sets) are large if their share of the rows in the Assignment `search` exceeds
+    `control.least`. At least one and at most `control.most` are returned, largest first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, control):
-    """Return positions of feature sets with a share `mass` above `control.least`, largest first.
+    """Return positions of views with a share `mass` above `control.least`, largest first.
 
     At least one and at most `control.most` positions are returned."""
     order = ties.descending(mass)
@@ -220,10 +222,10 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign rows again, to the feature sets `columns` only; return columns and Assignment.
+    """Assign the rows to the views `columns` only; return the columns, sorted, and the Assignment.
 
-    The penalty lambda_ should be at most that of the search, which concentrates rows in the largest
-    sets, as in a refit after a lasso. Columns are sorted by share, largest first."""
+    The largest share is first. The penalty lambda_ should be at most that of the search, which
+    concentrates rows in the largest views, as in a refit after a lasso."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -235,10 +237,10 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return the weighted share of rows that each view (feature set) predicts wrongly, (d*,).
+    """Return the weighted share of rows that each view (feature set) alone predicts wrongly, (d*,).
 
-    A row is wrong if its loss L_ij > 1 (rows of another class are nearer) or infinite; L_ij = 1
-    counts as half an error. For more than two classes this is an upper bound."""
+    A row is wrong if its loss in L (n, d*) exceeds 1, because rows of another class are nearer; a
+    loss of 1 counts as half an error. For more than two classes this is an upper bound."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - TIE, 1.0 + TIE):
@@ -247,17 +249,17 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Return the columns of L (n, views) with the fewest errors, at most `most`, increasing."""
+    """Return the columns of L (n, d*) with the fewest errors, at most `most`, in their order."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Return the selected views (feature sets) in order, as positions in ratios (n, A, K).
+    """Select views (feature sets) one by one; return their positions in ratios (n, A, K).
 
-    ratios are log distance ratios (own class to others) of n rows in A views for K classes y (n,).
-    Each step adds the view that most lowers the mean doubt: one minus the probability of the own
-    class in the view that predicts the row. A view must reduce the number of errors by more than
-    `tolerance` times its square root, to exceed chance."""
+    ratios are logs of distance ratios, own class to others, of n rows in A views for K classes; y
+    (n,) are the rows' classes. Each step adds the view that most lowers the mean doubt: one minus
+    the probability of the own class in the view that predicts the row. It must lower the number of
+    errors by more than `tolerance` times its square root, to exceed chance."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -277,7 +279,7 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return results (n, A) of each view (feature set) alone: least, doubt and wrong.
+    """Return three results (n, A) of each view (feature set) alone: least, doubt and wrong.
 
     least : smallest log distance ratio over the classes
     doubt : one minus the probability of the own class, with probabilities proportional to 1 / ratio

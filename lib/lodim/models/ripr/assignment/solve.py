@@ -1,9 +1,10 @@
 """Assignment of rows to views (feature sets): Algorithm 2.1.1 of Fiterau (2014), solved exactly.
 
-Let l_ij be the loss of row i in view j, L*_i its smallest loss, and w_i its weight. The algorithm
-alternates between two steps. The shares B minimize sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
-over b_i >= 0 that sum to one, with u_i = l_i'b_i. Then delta_j = 1 - c_j / W, where c_j = sum_i w_i
-B_ij and W = sum_i w_i. So the objective never increases:
+Row i has weight w_i and losses l_ij in the views j; its smallest loss is L*_i. The algorithm
+alternates between two steps. First, the shares B of the views in the rows minimize sum_i w_i ((L*_i
+- u_i)^2 + lambda delta'b_i) over b_i >= 0 that sum to one, with u_i = l_i'b_i. Then the penalties
+become delta_j = 1 - c_j / W, where c_j = sum_i w_i B_ij and W = sum_i w_i. So this objective never
+increases:
 
     F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
 
@@ -51,7 +52,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return B (n, A), where B[i, j] is the weight of view (feature set) j in row i."""
+        """Return B (n, A), where B[i, j] is the share of view (feature set) j in row i."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -59,12 +60,12 @@ class Assignment:
         return B
 
     def selected(self, least):
-        """Return the columns (feature sets) whose share of the rows' weight exceeds `least`."""
+        """Return the columns (views) whose share of the rows' weight exceeds `least`."""
         return self.views[self.mass > least]
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to `views` (feature sets), without those that have no rows.
+    """Return the Assignment of rows to `views` (feature sets), without views that have no rows.
 
     `log` is the objective after each round."""
     used = np.flatnonzero(mass > 0.0)
@@ -74,9 +75,9 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own` with the recorded objective of an earlier Assignment, `search`.
+    """Return the Assignment `own` with the objectives of an earlier one, `search`.
 
-    The result counts as converged if both assignments converged."""
+    It counts as converged if both converged."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -88,8 +89,8 @@ def with_log(own, search):
 def next_vertex(row, delta, u, v):
     """Return (j, slope): the next vertex of the lower left convex hull after the point (u, v).
 
-    The points are (row[j], delta[j]): loss and penalty of feature set j. j is -1 after the last
-    vertex. The slope is the decrease of the penalty per increase of the loss."""
+    The points are (row[j], delta[j]): loss and penalty of view (feature set) j. j is -1 after the
+    last vertex. The slope is the decrease of the penalty per increase of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -101,11 +102,11 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Fill first, second and share with the best feature sets of rows lo to hi - 1.
+    """Find the best one or two views (feature sets) for each of the rows lo to hi - 1.
 
-    They minimize squared excess loss plus lambda_ times penalty. A row has weight 1 - share in
-    `first` and `share` in `second`. L (n, A) holds losses, delta (A,) penalties. Ties are won by
-    the smaller delta, then by the earlier feature set."""
+    They minimize squared excess loss plus lambda_ times penalty, for losses L (n, A) and penalties
+    delta (A,). Fills `first` and `second` with the views and `share` with the share of the second.
+    Ties are won by the smaller penalty, then by the earlier view."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -131,10 +132,11 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 
 
 def solve_rows(L, delta, lambda_, threads=1):
-    """Return each row's best one or two feature sets: first, second, share of second, each (n,).
+    """Return each row's best one or two views (feature sets): first, second, share of the second.
 
-    Row i minimizes (u_i - min_j L_ij)^2 + lambda_ sum_j b_j delta_j, where L (n, A) are losses, b_j
-    >= 0 the weights of the sets in the row, which sum to one, and u_i = sum_j b_j L_ij."""
+    They minimize (loss - smallest loss)^2 + lambda_ times penalty, for losses L (n, A) and
+    penalties delta (A,), where a row's loss and penalty are means over its views, weighted by their
+    shares. Results are (n,) each."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -150,10 +152,10 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns (feature sets) of the losses L (n, d*) that are smallest in some row.
+    """Return the columns (views) of the losses L (n, d*) that have the smallest loss in some row.
 
-    Only these feature sets can get rows, because all penalties are equal at the start. The penalty
-    lambda_ determines which losses are tied."""
+    Only these views (feature sets) can get rows, because all penalties are equal at the start. The
+    penalty lambda_ determines which losses are tied."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -161,24 +163,25 @@ def eligible_views(L, lambda_):
 
 
 def _loss_tolerance(lambda_):
-    """Return the largest difference of losses that count as equal, for a penalty lambda_."""
+    """Return the largest difference of losses that count as equal, for the penalty lambda_."""
     return EQUAL_LOSS * np.sqrt(lambda_)
 
 
 def _level_least(L, lambda_):
-    """Return losses L (n, A) in which values tied with a row's smallest loss are made equal to it.
+    """Return losses L (n, A) whose values tied with a row's smallest loss are made equal to it.
 
-    lambda_, the penalty, determines which values are tied."""
+    The penalty lambda_ determines which values are tied."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Return the Assignment of rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
+    """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
 
     L (n, d*) holds the loss of each row in each view. Each round assigns the rows, then sets the
     penalty of each view to lambda_ (1 - its share of the rows). Rounds stop if no share changes by
-    more than `tol`, or the objective no longer falls. mass (d*,) holds shares for a warm start."""
+    more than `tol`, or the objective no longer falls. mass (d*,) holds shares for a warm start.
+    Returns the Assignment."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)
@@ -206,10 +209,10 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to only A views (feature sets), with fixed penalties lambda_ (1 - mass).
+    """Assign rows to A views (feature sets) with fixed penalties lambda_ (1 - mass).
 
-    L (n, A) are losses in these views. `search` is an earlier Assignment, which has lambda_; mass
-    (A,) are the views' shares of the rows in it."""
+    L (n, A) are losses in these views. `search` is an earlier Assignment, with the penalty lambda_;
+    mass (A,) are the shares of the views in it. Returns an Assignment."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -218,17 +221,17 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each feature set, (n_views,)."""
+    """Return the total weight of the rows assigned to each view, (n_views,)."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return sum_i w_i (u_i - best_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), the objective.
+    """Return the objective F of the module: squared excess losses plus penalty.
 
-    w are row weights with sum W, u_i is the loss of row i in its one or two feature sets, best (n,)
-    are the rows' smallest losses, c (A,) is the total weight of the rows of each feature set."""
+    best (n,) are the rows' smallest losses, weight (n,) row weights, c (A,) total weights of the
+    rows of each view; first, second and share describe the assignment."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -242,10 +245,10 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return one feature set per row, (n,), with the lowest sum of price plus `switch` per change.
+    """Return one view per row, (n,), with the lowest sum of price plus `switch` for each change.
 
-    price (n, A) is for n rows in order of time. A row with only infinite prices gets -1, and its
-    predecessor's feature set continues after it."""
+    price (n, A) is for n rows in order of time. A row with only infinite prices gets -1, and the
+    view of the previous row continues after it."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -272,10 +275,10 @@ def cheapest_chain(price, switch):
 
 
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
-    """Return the Assignment of rows in order of time to one feature set each.
+    """Assign rows in order of time to one view (feature set) each; return the Assignment.
 
-    Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2: L (n, d*) are losses; each
-    change of the feature set between consecutive rows adds `switch` to the objective."""
+    This is Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2, for losses L (n, d*):
+    each change of the view between consecutive rows adds `switch` to the objective."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

@@ -1,4 +1,4 @@
-"""ViewSearch: the rows of a batch, prepared for the search for feature sets (views)."""
+"""The rows of a batch, prepared for the search for views (feature sets)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,7 +49,7 @@ class ViewSearch:
 
     @classmethod
     def from_batch(cls, batch, family, settings):
-        """Return the rows of coded data (batch) as a ViewSearch; raise if no feature varies."""
+        """Return the rows of a batch as a ViewSearch; raise if no feature varies."""
         weight = batch.row_weights / batch.row_weights[batch.positive_weight].mean()
         X = ties.merge_close(tiles.unpack(batch.X, batch.n).astype(np.float64), weight > 0)
         y = np.full(batch.n, np.nan)
@@ -74,7 +74,6 @@ class ViewSearch:
 
     @property
     def threads(self):
-        """Number of threads."""
         return self.settings.threads or available_threads()
 
     @property
@@ -85,7 +84,7 @@ class ViewSearch:
 
     @property
     def target(self):
-        """Responses of the used rows, (m,): numbers, or class codes with -1 if unknown."""
+        """Responses of the used rows, (m,): numbers, or class codes (-1 if unknown)."""
         y = self.y[self.used]
         return y if self.task == NUMBERS else np.where(np.isfinite(y), y, -1.0).astype(np.int64)
 
