@@ -138,7 +138,8 @@ def start_apart(X, weight, draws):
             if below > wanted:
                 at = i
                 break
-        centres[c] = X[at]
+        for f in range(d):
+            centres[c, f] = X[at, f]
         for i in range(n):
             squared = 0.0
             for f in range(d):

@@ -364,7 +364,9 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
         out[:] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             tile = X[t]
-            score[:] = offset[t]
+            for k in range(K):
+                for i in range(TILE):
+                    score[k, i] = offset[t, k, i]
             for j in range(M):
                 z[:] = v[j, 1]
                 project(tile, v[j, 2:], z)
