@@ -94,7 +94,6 @@ class Step:
         return counted
 
     def update(self, n: int) -> None:
-        """Add `n` completed steps; may be called from any thread."""
         with self.display.lock:
             self.done += n
             self.display.refresh()
@@ -216,7 +215,6 @@ def _is_terminal(stream):
 
 
 def _display_of(progress, call):
-    """Return the display for the argument `progress` of a public call."""
     if progress is False or sys.stderr is None:
         return Display(call)
     if progress:

@@ -100,8 +100,7 @@ def _constructor(function, without, own):
     """Return an __init__ that lists its arguments, as scikit-learn requires.
 
     These are the keyword arguments of a model function except `without`, and those of the dict
-    `own`
-    with their defaults."""
+    `own` with their defaults."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()

@@ -190,7 +190,7 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Return options for names below a picture, in the order of the rows; rotated if too long."""
+    """Return how a chart shows names below it: in the order of the rows, rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
@@ -258,7 +258,7 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Return tick marks at the bottom of a picture as a chart, one per value of its rug."""
+    """Return a chart with tick marks at the bottom, one for each value of the picture's `rug`."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)

@@ -14,7 +14,7 @@ def not_drawn(frame, most):
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One picture of a page: how a browser draws a frame."""
+    """One picture of a page: a frame of numbers, and how a browser draws its columns."""
 
     title: str
     mark: str  # "bars", "points", "lines", "intervals" or "cells"

@@ -24,7 +24,6 @@ class Rows:
     code: np.ndarray
 
     def of_class(self, k):
-        """Return the coordinates of the rows of class k."""
         return self.xy[self.code == k]
 
 

@@ -31,7 +31,10 @@ class Legend:
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
-    """Draw the legend: outside on the right, or in a corner of three-dimensional Axes."""
+    """Draw the legend: outside on the right, or in a corner of three-dimensional Axes (`inside`).
+
+    boundary, densities : whether the plot has a decision boundary, and densities
+    arrows : loadings drawn as arrows, or None"""
     entries = []
     for k, label in enumerate(legend.entries):
         entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))

@@ -142,7 +142,9 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours."""
+    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours.
+
+    x : positions of the rows; solid : style of marks in three dimensions"""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)

@@ -59,7 +59,6 @@ class Key:
 
     @property
     def entries(self):
-        """Texts of the classes."""
         return class_labels(self.name, self.labels or (), LONGEST)
 
     @classmethod
@@ -110,7 +109,6 @@ def legend_mark(ax, label, **style):
 
 
 def class_marks(ax, key, **style):
-    """Return the legend entries of the classes of a key."""
     return [legend_mark(ax, text, **class_style(k), **style) for k, text in enumerate(key.entries)]
 
 

@@ -74,10 +74,8 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return the Network of some nodes, with one copy of a node per source that it can use.
 
     `sources` lists the nodes (positions) of each series, of which any one is enough. `uses` lists
-    the
-    series that each node needs. Each copy has its own coefficients (Jacob, Obozinski and Vert
-    2009).
-    A node must not need two sources of one series."""
+    the series that each node needs. Each copy has its own coefficients (Jacob, Obozinski and Vert
+    2009). A node must not need two sources of one series."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)

@@ -24,7 +24,7 @@ ENDS = (("parent", "child"), ("from", "to"))
 
 
 def costs(value):
-    """Return the prices as ((name, price), ...), a cost function of a set of names, or None."""
+    """Return the user's costs as ((name, price), ...), a function of a set of names, or None."""
     if value is None or callable(value):
         return value
     out = {}
@@ -89,7 +89,6 @@ def _priced(value):
 
 
 def _table_of_prices(table):
-    """Return pairs (name, price) of a table with one column of names and one of prices."""
     columns = [_column(table, name) for name in table.columns]
     if len(columns) != 2:
         raise ArgumentError(
@@ -131,7 +130,6 @@ def _edges(value):
 
 
 def _table_of_edges(table):
-    """Return pairs (child, parent) of a table with two columns; a child needs its parent."""
     names = {str(name).lower(): name for name in table.columns}
     for parent, child in ENDS:
         if {parent, child} <= set(names):

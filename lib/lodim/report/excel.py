@@ -74,7 +74,6 @@ def _fill(page, sheet):
 
 
 def _plain(value):
-    """Return a value as a cell of a workbook can store it."""
     if is_missing(value):
         return None
     value = value.item() if hasattr(value, "item") else value

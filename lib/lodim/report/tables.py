@@ -275,7 +275,6 @@ def _name(name):
 
 
 def _elide(grid, keep):
-    """Return the grid (rows of texts) with "..." instead of rows where `keep` is false."""
     dots, rows = ["...", *[""] * (len(grid.heads) - 1)], []
     for row, on in zip(grid.rows, keep, strict=True):
         if on or not rows or rows[-1] is not dots:

@@ -52,7 +52,7 @@ def centre(grid, weight, penalties, parts=2):
     The dict of mean penalties only has those that are between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
     weight : (n_points,), of each point; penalties : names of the settings that are penalties
-    parts : a mean penalty is at one of this number of steps between two grid values, in log"""
+    parts : mean penalties are rounded to this number of steps between two grid values, in log"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

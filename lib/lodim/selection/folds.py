@@ -107,7 +107,6 @@ def _assign(batch, folds, classes, seed):
 
 
 def _check_folds(batch, folds):
-    """Raise ArgumentError if there are more folds than rows or groups."""
     n_units = count_units(batch)
     if folds <= n_units:
         return

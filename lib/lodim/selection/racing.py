@@ -125,7 +125,7 @@ def _shared_by(model, settings):
 
 
 def _without(settings, name):
-    """Return settings without the named setting, and its value; unchanged and 1 if name is None."""
+    """Return the settings without the named one, and its value; 1 if `name` is None."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)

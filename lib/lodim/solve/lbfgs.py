@@ -100,7 +100,6 @@ def _dot(u, v):
 
 @njit(cache=True, fastmath={"reassoc", "contract"}, forceinline=True)
 def _along(u, start, end):
-    """Return the scalar product u'(end - start)."""
     s = 0.0
     for k in range(u.size):
         s += u[k] * (end[k] - start[k])
@@ -176,8 +175,7 @@ def _leave(c, at, l1, search):
     """Accept the trial point of minimization c; choose the next direction and trial point.
 
     `at` (q, d) is the gradient at the trial points, `l1` (d,) are weights of absolute values.
-    Return
-    the largest slope, and the remaining gain that the quadratic model predicts."""
+    Return the largest slope, and the remaining gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -368,8 +366,7 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
     """Set out = -H slope, an L-BFGS direction whose initial H has a scale for each parameter.
 
     A scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the unit
-    of
-    the parameter. It differs from a common scale by at most the factor 10."""
+    of the parameter. It differs from a common scale by at most the factor 10."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return

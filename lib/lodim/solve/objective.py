@@ -40,8 +40,7 @@ class ElasticNet:
         """Return the elastic net penalty of size lambda_, whose L1 part has the share l1_ratio.
 
         It is lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|), with `share` (d,) the
-        weight
-        of each parameter."""
+        weight of each parameter."""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 

@@ -55,10 +55,9 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class TablePiece(Piece):
-    """Batches number first to last of a file: row groups of Parquet, or record batches of Arrow.
+    """Consecutive batches of a file, number first to last: row groups, or record batches of Arrow.
 
-    levels : dict column -> categories over all files
-    """
+    levels : dict column -> categories over all files"""
 
     place: str
     n: int
@@ -131,7 +130,6 @@ BUFFER = 1 << 16  # bytes of a column that are read at once, instead of a whole 
 
 
 def _tables(batch: Any) -> Iterator[Any]:
-    """Yield the rows of a record batch as Tables of at most 65,536 rows."""
     for start in range(0, batch.num_rows, ROWS_PER_CHUNK):
         yield arrow().Table.from_batches([batch.slice(start, ROWS_PER_CHUNK)])
 
@@ -197,7 +195,6 @@ class RecordBatches(TablePiece):
 
 @contextmanager
 def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[Any]:
-    """Open an Arrow file, memory-mapped, to read some of its columns."""
     pa = arrow()
     options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
     with (

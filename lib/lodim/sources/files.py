@@ -149,7 +149,6 @@ def _expand(name: str) -> list[str]:
 
 
 def _is_shipped(name: str) -> bool:
-    """Return whether the name is that of a data set that comes with lodim."""
     from lodim.datasets.files import data
 
     return name in data()["name"].tolist()
@@ -212,12 +211,10 @@ def kind_of_files(files: Sequence[FileState]) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return the name of a file without folders."""
     return Path(name).name
 
 
 def no_rows(files: Sequence[FileState]) -> str:
-    """Return the error message for files without rows."""
     if len(files) == 1:
         return f"{files[0].name} has no rows"
     return f"none of the {len(files)} files has a row ({files[0].name} is the first)"

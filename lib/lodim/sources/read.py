@@ -31,7 +31,6 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
 
 
 def _is(data: object, module: str, name: str) -> bool:
-    """Return whether `data` is an instance of a class of a module, which is not imported."""
     found = getattr(sys.modules.get(module), name, None)
     return isinstance(found, type) and isinstance(data, found)
 

@@ -41,7 +41,6 @@ def unify_schemas(schemas: Iterable[tuple[str, Any]]) -> Any:
 
 
 def check_names(name: str, names: list[str]) -> None:
-    """Raise DataError if two columns of a file have the same name."""
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)
         raise DataError(f"{name} has two columns called {twice!r}; rename one")
@@ -124,7 +123,6 @@ def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
 
 
 def _pandas_metadata(schema: Any) -> dict[str, Any]:
-    """Return pandas' metadata of a table; {} if there are none."""
     try:
         return dict(schema.pandas_metadata or {})
     except (ValueError, TypeError):

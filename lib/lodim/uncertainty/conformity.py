@@ -42,10 +42,9 @@ class ConformityScore:
         """Return a fit's predictions for n rows, from which conformity scores are computed.
 
         For classes these are scores of each of C classes, (C, n). For a numeric response they are
-        low,
-        high and step, (3, n): the band for the score t is from low - t step to high + t step. NaN
-        if a row
-        is not predicted. u (n,) : random numbers for the score "aps", else None"""
+        low, high and step, (3, n): the band for the score t is from low - t step to high + t step.
+        Rows without a prediction have NaN.
+        u : (n,) random numbers for the score "aps", else None"""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])

@@ -131,7 +131,6 @@ class Conformal(Generic[FitT_co]):
     name = "conformal"
 
     def _check_fields(self):
-        """Raise ValueError unless all fits and scores belong to the same model and response."""
         fit, classes, by = self.fit, self.held_out.of_class, self.guarantee.by
         if {(type(one), one.levels) for one in self.fits} != {(type(fit), fit.levels)}:
             raise ValueError("the fits are not of one model and response")
@@ -499,9 +498,8 @@ class Conformal(Generic[FitT_co]):
         """Return predictions of m rows by all K fits, (K, q, m), and the batch of these rows.
 
         They are the rows that all fits can read. For numbers q = 3: low, high and step of a band;
-        for
-        classes one score each. Without a prediction a band is infinite, and every class is in the
-        set."""
+        for classes one score each. Without a prediction a band is infinite, and every class is in
+        the set."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]

@@ -28,7 +28,6 @@ def settled(problem, fit):
 
 
 def on_one_thread(problem):
-    """Return the problem (data and settings) with one thread as its setting."""
     if not hasattr(problem.settings, "threads"):
         return problem
     return replace(problem, settings=replace(problem.settings, threads=1))
@@ -130,7 +129,6 @@ def held_problem(fit, data, groups, arguments):
 
 
 def _check_same_rows(problem, fit):
-    """Raise DataError unless a problem (data and settings) has the training rows of a fit."""
     ours, theirs, differs = problem.design, fit.design, ""
     if ours.names != theirs.names:
         differs = "the formula has other features for these rows"

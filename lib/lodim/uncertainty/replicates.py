@@ -262,7 +262,6 @@ class Bootstrap(Generic[FitT_co]):
         return level
 
     def _kept(self):
-        """Return the fits of the replicates; raise ArgumentError if they were not kept."""
         if not self.fits:
             raise ArgumentError(
                 f"the fits of {self.n} replicates need more than 256 MB and are not stored: use "
@@ -271,7 +270,6 @@ class Bootstrap(Generic[FitT_co]):
         return self.fits
 
     def _notes(self):
-        """Return a list of notes on what the intervals do not cover, and on failures."""
         notes = []
         if not self.reselect and self.fit.selection is not None:
             chosen = join_words(self.fit.chosen) if self.fit.chosen else "settings"

@@ -26,8 +26,7 @@ def worst_case(q, p, cutoff):
     """Return a bound on the expected number of terms that are stable by chance.
 
     It is q^2 / (p (2 cutoff - 1)), if a half selects q of p terms on average (Shah and Samworth
-    2013,
-    Theorem 1)."""
+    2013, Theorem 1)."""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
@@ -61,9 +60,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over all (-r)-concave distributions of X with a given mean.
 
-    X has the values 0, 1 / B, ..., 1. The largest is reached by a mixture of two distributions of
-    B X, on 0..k and on 0..k + 1. The probability of j is proportional to (a + j)^(-1 / r), with a
-    and
+    X has the values 0, 1 / B, ..., 1. The largest is reached by a mixture of two distributions of B
+    X, on 0..k and on 0..k + 1. The probability of j is proportional to (a + j)^(-1 / r), with a and
     k to be found (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
@@ -214,12 +212,10 @@ def _checked_cutoff(cutoff):
 
 
 def _terms(fit):
-    """Return the positions of the terms that a fit selected."""
     return np.unique(fit.design.term_of[fit._selected_features()])
 
 
 def _views(fit):
-    """Return a fit's views (sets of features) as a set of tuples of term positions."""
     return {tuple(np.unique(fit.design.term_of[view]).tolist()) for view in fit._selected_views()}
 
 

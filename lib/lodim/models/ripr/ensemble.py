@@ -121,7 +121,6 @@ class Ensemble:
 
     @property
     def n(self):
-        """Number of training rows."""
         return len(self.X)
 
     @property
@@ -150,8 +149,7 @@ class Ensemble:
         """Return how much labelling each row is expected to reduce the entropy of all rows, (m,).
 
         The entropy is that of the class probabilities, summed over the rows X (m, a). Feature sets
-        and
-        neighbourhoods stay fixed. NaN for rows that no feature set predicts."""
+        and neighbourhoods stay fixed. NaN for rows that no feature set predicts."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
@@ -174,8 +172,7 @@ class Ensemble:
         """Return the weight of one more neighbour in each row's vote: one, (r, m).
 
         There are m rows and r feature sets. Subclasses use the `distance` (r, m) of the neighbour,
-        and
-        `reach` (r, m), the distance of the k-th neighbour."""
+        and `reach` (r, m), the distance of the k-th neighbour."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -193,7 +190,6 @@ class Ensemble:
         return np.count_nonzero(self.axis_of == self.features[a]) > 1
 
     def _check_fields(self):
-        """Raise a ValueError unless views list features in order and a row can be a neighbour."""
         own = self.views >= 0
         rises = (own[:, :-1] & (np.diff(self.views, axis=1) > 0)) | ~own[:, 1:]
         if not (len(own) and own.shape[1] <= MOST_DIM and own[:, 0].all() and rises.all()):

@@ -291,10 +291,9 @@ def calibrate(evidence, y, weight):
     """Return two factors t (2,) that calibrate the class probabilities, from evidence on n rows.
 
     The evidence for a class, in the feature set that predicts the row, is the log distance ratio
-    and
-    the log share of votes. The factors t >= 0 minimize the deviance of softmax(-t_0 ratio + t_1
-    vote).
-    As in Platt (1999), the target probabilities are not exactly 0 and 1, so that t is finite.
+    and the log share of votes. The factors t >= 0 minimize the deviance of softmax(-t_0 ratio + t_1
+    vote). As in Platt (1999), the target probabilities are not exactly 0 and 1, so that t is
+    finite.
     evidence : Evidence of the rows; y (n,) : class codes"""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
@@ -312,8 +311,7 @@ def _evidence_in_chosen_view(evidence, y, weight):
     """Return each row's evidence in the feature set that predicts it, weights and class codes.
 
     The evidence (2, m, K) for K classes is minus the log distance ratio, and the log share of
-    votes.
-    Rows without a feature set, weight or class are left out."""
+    votes. Rows without a feature set, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

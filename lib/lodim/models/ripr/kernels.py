@@ -178,8 +178,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
     Searches the rows refs[:, start:stop] in a view (set of `dim` features). The window is given as
     first row and number of rows m; d[:m] is filled with their squared distances. If fewer than k
-    rows
-    are complete in the view, the farthest counts; without any the distance is 1e30.
+    rows are complete in the view, the farthest counts; without any the distance is 1e30.
     member : 1 if x is one of the rows, and is not counted; else 0
     guess : squared distance with which the search starts; bits : memory of d, read as integers"""
     k = k + member
@@ -275,9 +274,8 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
     """Fill out (d*, n, C) with log ratios of the distances from each row to two groups of rows.
 
     Distances are in the views (feature sets) lo to hi - 1. Row i of X (p, n) uses the pair of
-    groups
-    number pair[i], or all pairs if that is -1. With C = 1, out holds the smallest ratio. It is
-    infinite if a feature is missing.
+    groups number pair[i], or all pairs if that is -1. With C = 1, out holds the smallest ratio. It
+    is infinite if a feature is missing.
 
     groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
         feature of the views

@@ -26,7 +26,6 @@ class ConstantLearner:
     value: float
 
     def predict(self, X):
-        """Return the constant value for each row of X, (m,)."""
         return np.full(len(X), self.value)
 
 

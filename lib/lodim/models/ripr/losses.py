@@ -152,9 +152,9 @@ def by_base(fill, shape, views, refs):
     """Return an array (d*, *shape) with values of d* views (feature sets), computed by `fill`.
 
     Each call fill(out, views, sizes, base) is for the views with the same base: the feature with
-    most
-    values. Among rows refs (p, n) sorted by the base, few are candidate neighbours. Among features
-    with equally many values, the values decide, so that permuted features give identical bits."""
+    most values. Among rows refs (p, n) sorted by the base, few are candidate neighbours. Among
+    features with equally many values, the values decide, so that permuted features give identical
+    bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)

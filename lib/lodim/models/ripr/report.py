@@ -161,7 +161,6 @@ def view_features(fit):
 
 
 def _column_note(fit):
-    """Return the note that explains the columns of the table of feature sets."""
     name, words = ERROR[fit.estimates.task]
     if voting(fit):
         return (
@@ -184,7 +183,6 @@ def _judged_rows(fit):
 
 
 def _error_note(fit):
-    """Return the line of the short print that explains its errors."""
     name = ERROR[fit.estimates.task][0]
     if fit.estimates.task == CLUSTERS:
         return "Distortion: of the training rows of the clusters."
@@ -291,7 +289,6 @@ def _error_notes(fit):
 
 
 def _blind_note(fit):
-    """Return a note on rows that miss a feature of every feature set."""
     name, of = ERROR[fit.estimates.task][0], fit.record.blind
     null = ", and as the null model's prediction in Dev. ratio"
     null = "" if fit.estimates.task == CLUSTERS else null
@@ -324,7 +321,6 @@ def _lambda_chosen_by(fit):
 
 
 def _search_words(fit):
-    """Return how the feature sets were found, as text."""
     if voting(fit):
         return "which vote together, by forward selection"
     if fit.settings.lambda_ is None:

@@ -82,7 +82,7 @@ def rows_by_content(X, first=None):
 
 
 def redundant(X, views, *, levels=False):
-    """Return which views (feature sets) have two features that are copies, (d*,) bool.
+    """Return which views (feature sets) have two features that are copies of each other, (d*,).
 
     With `levels`, also views whose features are all levels of one factor."""
     pairs = list(combinations(range(views.shape[1]), 2))
@@ -142,10 +142,10 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return the merit of each view (feature set) j, (d*,), from losses L (n, d*).
+    """Return the mean gain of each of d* views (feature sets), (d*,), from losses L (n, d*).
 
-    It is sum_i w_i max(0, m_i - L_ij) / sum_i w_i, where m_i is the mean loss of row i. Increases
-    do not count, since a view may be good for some rows and bad for others."""
+    The gain of a row is how far its loss is below its mean loss over all views, or zero: a view may
+    be good for some rows and bad for others. weight : (n,)"""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -186,7 +186,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all sets that add one of p features to a set of `parents` (r, d), (m, d + 1)."""
+    """Return all sets (m, d + 1) of a set in `parents` (r, d) and one more of p features."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -233,7 +233,9 @@ def _is_factor(term):
 
 
 def factors(axis_of):
-    """Return the axes that have several features; axis_of (p,) is the axis of each feature."""
+    """Return the axes that are factors: they have several features.
+
+    axis_of : (p,) axis of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 

@@ -83,7 +83,6 @@ class Voters:
 
     @property
     def classes(self):
-        """Whether the targets are classes."""
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1):

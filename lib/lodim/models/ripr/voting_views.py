@@ -29,7 +29,6 @@ class VotingViews(Ensemble):
 
     @property
     def task(self):
-        """Task of the response: CLASSES or NUMBERS."""
         return CLASSES if self.n_classes else NUMBERS
 
     @property
@@ -79,7 +78,6 @@ class VotingViews(Ensemble):
         return 1.0 - np.where(distance <= reach, distance, 0.0) ** 2 / most
 
     def _check_fields(self):
-        """Raise a ValueError unless axes with a category distance are factors with coded levels."""
         super()._check_fields()
         levels = np.bincount(self.axis_of)[self.features]
         for a in np.flatnonzero(self.category_distance > 0.0):

@@ -108,10 +108,10 @@ class ViewSearch:
 
     @property
     def views(self):
-        """Views (feature sets) to compare, (d*, D) positions of features, padded with -1.
+        """Views (feature sets) to compare: rows of feature positions, padded with -1.
 
-        Redundant views are dropped. The earlier of tied views wins, so views are in an order that
-        does not depend on the order of the columns."""
+        Redundant views are dropped. Their order, which decides between tied views, does not depend
+        on the order of the columns."""
         return self._enumerated[0]
 
     @property
@@ -147,7 +147,7 @@ class ViewSearch:
         return RecoveryData(X, y, views, self.task, seed=seed, **options)
 
     def losses(self, k=None):
-        """Return the losses of the used rows in all views (feature sets), with k neighbours."""
+        """Return each used row's loss in each view (feature set), (m, d*), with k neighbours."""
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
