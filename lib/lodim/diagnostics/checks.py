@@ -1,4 +1,4 @@
-"""The checks of a fit: list of all checks, their needs, and how they are run on data."""
+"""The checks of a fit: the list of all checks, what each needs, and how they are run on data."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,7 @@ MANY_DROPPED = 0.1  # share of dropped rows above which they are reported
 
 
 def convergence(subject):
-    """Return a finding if the optimizer of a fit did not reach its tolerance."""
+    """Find a fit, in a subject (fit and rows), that did not converge; return a list of Finding."""
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -31,7 +31,10 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Return a finding if coefficients are infinite because the classes are separated."""
+    """Find infinite coefficients in the fit of a subject (fit and rows); return a list of Finding.
+
+    A coefficient is infinite if it separates the classes. The result is a text if there is no such
+    check."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -45,7 +48,7 @@ def separation(subject):
 
 
 def dropped_rows(subject):
-    """Return a finding if many rows were dropped for missing values."""
+    """Find many dropped rows in the fit of a subject (fit and rows); return a list of Finding."""
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
@@ -60,7 +63,7 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Return a finding if features are constant in the training rows."""
+    """Find features that are constant in the training rows; return a list of Finding."""
     names = subject.fit.design.constant
     if not names:
         return []
@@ -71,7 +74,9 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Return findings about penalties with the lowest held-out loss at the smallest one tried."""
+    """Find penalties of a subject's fit at the end of their grid; return a list of Finding.
+
+    The lowest held-out loss is then at the smallest penalty tried."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
@@ -118,7 +123,7 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A fit, and the rows with which its checks are made."""
+    """A fit, and the rows of data on which it is checked."""
 
     fit: Any
     design: Design  # of all features if the data have them, else of the features that the fit reads
@@ -132,7 +137,7 @@ class Subject:
 
     @property
     def has(self):
-        """Inputs of checks that are available, such as "rows" or "answers" (responses)."""
+        """What is available for checks, such as "rows" or "answers" (responses); see NEEDS."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"
@@ -143,7 +148,7 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Return the Checks of a fit: findings, and which checks were made or skipped.
+    """Check a fit; return the findings, and which checks were made or skipped, as Checks.
 
     data : rows to check, or None; ignore : codes of checks to skip"""
     ignore = _ignored(ignore)
@@ -199,13 +204,13 @@ def _subject(fit, data, offset):
 
 
 def _weights(fit, data):
-    """Return the weights of all rows, (N,), NaN if missing; None if the data have no weights."""
+    """Return the weights of all rows of data, (N,), NaN if missing; None if the data have none."""
     frame, name = read_frame(data), fit.design.weights
     return RowInputs(weights=name if name in frame.names else None).read(frame).weights
 
 
 def _weighted(batch, weights):
-    """Return a batch with the given weights of all rows, without rows whose weight is missing."""
+    """Return a batch with new weights, (N,) of all rows of data, without rows of missing weight."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -213,7 +218,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return the rows with known response (a batch) and linear predictors; None without rows."""
+    """Return rows with known response (a batch) and their linear predictors; None without rows."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")
@@ -224,7 +229,7 @@ def _known(fit, data, offset):
 def _is_training(fit, design, batch):
     """Return whether a batch seems to hold the training rows of a fit.
 
-    Then the number of rows is the same, and the standardized features have mean zero."""
+    It then has as many rows, and its standardized features have mean zero."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

@@ -1,4 +1,4 @@
-"""Checks of features: each takes a fit and rows, and returns findings or why it is impossible."""
+"""Checks of features. Each takes a Subject (fit and rows) and returns findings or a reason."""
 
 import itertools
 import math
@@ -26,9 +26,9 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Return findings about features that alone nearly determine the response.
+    """Find features that alone nearly determine the response; return a list of Finding.
 
-    The result is a text if the check is not possible. subject : a fit and rows"""
+    subject : a fit and rows. The result is a text if the check is not possible"""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -52,7 +52,7 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of categorical terms with levels that nearly determine the class.
+    """Return the names of categorical terms whose levels nearly determine the class.
 
     X (n, p) : features; code (n,) : class of each row"""
     found, most = [], np.bincount(code).max() / len(code)
@@ -97,7 +97,6 @@ def wild_values(subject):
 
 
 def _labels(subject, rows):
-    """Return the labels of the rows at some positions in the data."""
     return list(subject.rows.index[rows])
 
 
@@ -121,7 +120,7 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return per feature the set of its data columns; None if it marks missing values."""
+    """Return, for each feature, the set of data columns in it; None if it marks missing values."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -146,7 +145,6 @@ def identifier(subject):
 
 
 def _plain_numbers(design):
-    """Return the names of the features that are untransformed columns of numbers."""
     plain = (term[0] for term in design.terms if len(term) == 1)
     return [part.name for part in plain if isinstance(part, factors.Numeric)]
 
@@ -241,7 +239,9 @@ def rare_level(subject):
 
 
 def _level_counts(design, data, rows):
-    """Yield (column, training levels, dict level -> number of rows) per column with levels."""
+    """Yield (column, training levels, dict level -> number of rows) per column with levels.
+
+    rows : positions of the rows to count in the data"""
     frame = read_frame(data)
     for name, levels in _columns_of_levels(design).items():
         column = columns.as_levels(read_column(frame, name))
@@ -251,7 +251,6 @@ def _level_counts(design, data, rows):
 
 
 def _columns_of_levels(design):
-    """Return a dict column -> levels in training, for columns with levels."""
     parts = itertools.chain.from_iterable(design.terms)
     named = [(factors.column_with_levels(part), part) for part in parts]
     return {name: part.levels for name, part in named if name is not None}
@@ -287,7 +286,6 @@ def extrapolation(subject):
 
 
 def _is_binary(design, X):
-    """Return which features have only the values 0 and 1 in the data, (p,)."""
     raw = X * design.scale + design.mean
     return ((np.abs(raw) < 1e-6) | (np.abs(raw - 1.0) < 1e-6)).all(axis=0)
 
@@ -304,10 +302,10 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return a dict: feature -> shift of its mean since training, in standard deviations.
+    """Return a dict feature -> shift of its mean since training, in standard deviations.
 
     Only significant shifts of at least 0.25 are included, the largest first. The result is a text
-    if shifts are unknown. batch : new rows, with the features that the fit reads"""
+    if shifts cannot be computed. batch : new rows, with the features that the fit reads"""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -348,17 +346,18 @@ INFLATED = 10.0  # variance inflation factor above which a feature is reported
 
 
 def names_rows(name, x):
-    """Return whether a column, x (n,) numbers, is an identifier by its name and its values."""
+    """Return whether a column of numbers x (n,) identifies rows, judged by its name and values."""
     named = IDENTIFIER.search(name) or IDENTIFIER.search(name.lower())
     whole = len(x) > 0 and (x == np.rint(x)).all()
     return bool(named and whole and len(np.unique(x)) >= UNIQUE * len(x))
 
 
 def repeats(rows, X):
-    """Return the positions of `rows` that equal an earlier row; none if chance explains them.
+    """Return the positions of rows that equal an earlier row; none if chance explains them.
 
     The expected number of equal pairs is n^2 / 2 times the product of the chances that two rows
-    agree in a column, for the three columns of X (n, p) with the smallest chances."""
+    agree in a column, for the three columns of X with the smallest chances.
+    rows, X : (n, q) features and response, and (n, p) features"""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -382,8 +381,8 @@ def inflation(X):
 def near_copies(X, sources):
     """Return pairs of columns of X (n, p) with correlation 0.995 or more: (i, j, correlation).
 
-    sources : per column the set of data columns that it is computed from, or None to skip it
-    Columns with a common source, such as powers, are not compared."""
+    Columns with a common source, such as powers, are not compared.
+    sources : for each column, the set of data columns in it, or None to skip it"""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -398,15 +397,14 @@ def near_copies(X, sources):
 
 
 def tells_number(x, y):
-    """Return the larger of Pearson's and Spearman's absolute correlation of x and y."""
     return max(abs(_correlation(x, y)), abs(_correlation(rankdata(x), rankdata(y))))
 
 
 def tells_classes(x, code, n_classes):
-    """Return the smallest AUC, over all pairs of classes, with which x (n,) separates the pair.
+    """Return how well x (n,) separates the classes: the smallest AUC over all pairs of classes.
 
-    code : (n,) class of each row. The result is 0 if a pair has so few rows that chance could
-    separate it in one of 1,000 columns."""
+    It is 0 if a pair has so few rows that chance could separate it in one of 1,000 columns.
+    code : (n,) class of each row"""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -421,7 +419,9 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Return the share of rows whose class (code) is the most frequent one of their level."""
+    """Return the share of rows that have the most frequent class of their level.
+
+    level, code : (n,) level and class of each row, as numbers"""
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)
@@ -434,11 +434,11 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the means of the columns of X (m, p), and which differ from zero, both (p,).
+    """Return the means (p,) of the columns of new rows X (m, p), and which differ from zero.
 
-    A mean differs if it is at least 0.25 away and significant by a t test. X are new rows,
-    standardized by the training rows. The larger of the two sets' standard deviations is used,
-    because few rows of a skewed feature underestimate it."""
+    X is standardized by training rows. A mean differs if it is at least 0.25 and significant by a t
+    test. The larger of the standard deviations in both sets of rows is used, because few rows of a
+    skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
@@ -448,6 +448,6 @@ def moved(X, n_training):
 def beyond(X, n_training):
     """Return which values of new rows X (m, p) must be outside the range of the training rows.
 
-    X is standardized by training rows. None of n numbers is more than sqrt(n - 1) standard
+    X is standardized by the training rows. None of n numbers is more than sqrt(n - 1) standard
     deviations from their mean (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Checks:
-    """Findings of the checks of a fit; iterating yields the findings, problems first.
+    """Findings of the checks of a fit; iteration yields the findings, problems first.
 
     Attributes
     ----------
@@ -64,6 +64,7 @@ class Checks:
     not_looked_at : dict of str to str
         Reason for each check that was not made, by code.
     ignored : tuple of str
+        Codes of the checks that the user skipped.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Checks of predictions on rows with known responses."""
+"""Checks of predictions for rows with known responses."""
 
 import numpy as np
 from scipy.special import logit
@@ -12,9 +12,9 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Return a finding if other rows are explained much worse than the training rows.
+    """Find out whether other rows are explained much worse than training rows; return findings.
 
-    The result is a text if the check is not possible. subject : a fit and rows to check"""
+    subject : a fit and rows to check. The result is a text if the check is not possible"""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -41,7 +41,7 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the explained share of null deviance in held-out rows, and its SE; None if unknown.
+    """Return the share of null deviance that a fit explains in held-out rows, and its SE; or None.
 
     row : the row of the fit's glance()"""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
@@ -54,11 +54,10 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the explained share of null deviance in the checked rows, and a standard error.
+    """Return the share of null deviance that a fit explains in checked rows, and an SE; or None.
 
     The standard error is that of the difference from `before`, the share in the training rows. The
-    standard error of `before` is taken as proportional to (1 - before) / sqrt(number of rows).
-    None if there are too few rows."""
+    error of `before` is taken as proportional to (1 - before) / sqrt(number of rows)."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -74,7 +73,7 @@ def _explained(subject, before):
 
 
 def influence(subject):
-    """Return a finding if single rows determine the fit."""
+    """Find single rows that determine a fit, in a subject (fit, rows); return a list of Finding."""
     batch, fit = subject.answered, subject.fit
     if fit._cooks_distance is not None:
         labels, distance = fit._cooks_distance
@@ -96,7 +95,9 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Return a finding if counts vary more or less than a Poisson response would."""
+    """Find counts that vary more or less than Poisson counts would; return a list of Finding.
+
+    subject : a fit and its training rows. The result is a text if the check is not possible"""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -121,7 +122,9 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Return a finding if more counts are zero than a Poisson response would have."""
+    """Find more zero counts than a Poisson response would have; return a list of Finding.
+
+    subject : a fit and its training rows. The result is a text if the check is not possible"""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -137,7 +140,6 @@ def zeros(subject):
 
 
 def _no_counts(subject):
-    """Return the reason why the checks for counts cannot be made, or None if they can."""
     if subject.fit.family.name != "poisson":
         return "only for family poisson"
     few = subject.answered.n < MIN_ROWS
@@ -145,7 +147,9 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Return a finding if predicted probabilities or means are wrong on average in some range."""
+    """Find predictions that are wrong on average in some range; return a list of Finding.
+
+    subject : a fit and new rows. The result is a text if the check is not possible"""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -162,7 +166,9 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text on the predictions that are most wrong on average; [] if none."""
+    """Return a list with a text on which predictions are most wrong on average; empty if none.
+
+    y, score : responses and linear predictors"""
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
@@ -174,7 +180,9 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text per class with wrong probabilities, on where they are most wrong."""
+    """Return a text, for each class with wrong probabilities, on where they are most wrong.
+
+    y, score : class codes and linear predictors"""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -202,15 +210,14 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Return a score test of whether an intercept and a slope would improve predictions.
+    """Return the score test of whether an intercept and a slope would improve predictions.
 
-    The result is the statistic, chi-square with two degrees of freedom, and its p-value. The
-    statistic is about the gain in deviance. The variances are squared residuals, so that outliers
-    do not matter (Davidson and MacKinnon 1993, Sect. 13.7), or `variance` (n,) if the statistic is
-    then smaller.
-
-    residual (n,) : response minus predicted mean; predictor (n,) : mean, or logit of the
-        probability; n_training : number of training rows"""
+    The results are a chi-square statistic with two degrees of freedom, about the gain in deviance,
+    and its p-value. The smaller of two statistics is returned, based on `variance` and on squared
+    residuals; the latter are robust to outliers (Davidson and MacKinnon 1993, Sect. 13.7).
+    residual : (n,) response minus predicted mean; predictor : (n,) mean, or logit of the
+        probability
+    variance : (n,) of the responses, or None; n_training : number of training rows"""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -223,10 +230,10 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Return mean prediction, mean response and name of the worst fifth of the rows.
+    """Return the mean prediction, mean response and name of the worst predicted fifth of the rows.
 
-    Rows are cut into fifths by prediction. In the worst fifth, the two means differ by most
-    standard errors. variance (n,) : of the responses"""
+    Rows are cut into fifths by prediction. In the worst fifth, the difference of the two means is
+    largest relative to its standard error. variance : (n,) of the responses"""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -241,12 +248,11 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether the explained share of deviance is less than half in other rows.
+    """Return whether less than half of the explained share of deviance remains in other rows.
 
-    The difference must also be significant, and the share before not near zero.
-
+    The difference must also be significant, and the share in the training rows not near zero.
     explained_before, explained_now : shares in training rows and in other rows
-    error : standard error of `explained_now`, or of the difference of both shares"""
+    error : standard error of `explained_now`, or of the difference"""
     gap = explained_before - explained_now
     return bool(
         explained_before >= LEAST_EXPLAINED

@@ -1,9 +1,8 @@
-"""Sums of kernels over fixed blocks of rows, computed by several threads.
+"""Sums over all rows, computed by compiled loops (kernels) over blocks of rows, in threads.
 
 Each block of 4,096 rows writes its own partial sum. These are added in a fixed order: first within
-spans of 16 blocks (65,536 rows), then over spans. So results are identical bit for bit for any
-number of threads, in memory, on a GPU or on a cluster. Kernels (compiled loops) release the GIL.
-"""
+spans of 16 blocks (65,536 rows), then over spans. So results are identical, bit for bit, for any
+number of threads, in memory, on a GPU or on a cluster. Kernels release the GIL."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -28,10 +27,10 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 
 
 def place(X, engine, large=None):
-    """Return X, in tiles of 64 rows, on the device where kernels will read it: CPU or GPU.
+    """Return X on the device where kernels (compiled loops) will read it: CPU or GPU.
 
-    large : whether engine="auto" may use a GPU; by default if X has at least 256 MiB
-    """
+    X : features in tiles of 64 rows; large : whether engine="auto" may use a GPU; by default if X
+        has at least 256 MiB"""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -51,7 +50,7 @@ def place(X, engine, large=None):
 
 
 def _device(X):
-    """Return (None, the module `engine.cuda`), or (error, None) if X cannot be on a GPU."""
+    """Return (None, module `engine.cuda`) if X can be on a GPU, else (error, None)."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -73,7 +72,6 @@ def _device(X):
 
 
 def _has_target():
-    """Return whether a package that compiles kernels for a GPU is installed."""
     return any(find_spec(name) for name in ("numba_cuda_mlir", "numba_cuda"))
 
 
@@ -86,12 +84,12 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Return whether X (tiles of 64 rows) is in this process's memory, not on a GPU or workers."""
+    """Return whether features are in this process's memory, not on a GPU or Dask workers."""
     return isinstance(tiles, np.ndarray)
 
 
 def count_blocks(tiles):
-    """Return the number of blocks of 4,096 rows in X, (n_tiles, p, 64)."""
+    """Return the number of blocks of 4,096 rows in features X, (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)
 
 
@@ -106,7 +104,7 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most(threads):
-    """Limit the number of threads within a `with` block, for the calling thread only."""
+    """Limit the number of threads within a `with` block, for calls from the current thread."""
     token = _most_threads.set(threads)
     try:
         yield
@@ -120,10 +118,10 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, *args), which processes blocks lo to hi - 1 of 4,096 rows, by threads.
+    """Process blocks of 4,096 rows in threads: call kernel(lo, hi, *args) for ranges of blocks.
 
-    runs : ranges (lo, hi) of the blocks to process; None means 0 to n_blocks - 1
-    """
+    The kernel (compiled loop) processes the blocks lo to hi - 1.
+    runs : ranges (lo, hi) of the blocks to process; None means 0 to n_blocks - 1"""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
         kernel = partial(_over_runs, kernel, runs)
@@ -143,14 +141,14 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Run kernel(first, end, *args) for the blocks lo to hi - 1 that are in the ranges `runs`."""
+    """Call kernel(first, end, *args) for those of the blocks lo to hi - 1 that are in `runs`."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
 
 
 def runs_of(some):
-    """Return ranges (first, end) of blocks where `some` (n_blocks,) is True; None if all are."""
+    """Return the ranges (first, end) of consecutive True in `some` (n_blocks,); None if all are."""
     if some.all():
         return None
     ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
@@ -158,12 +156,9 @@ def runs_of(some):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item) for each item]; threads are used if there are many `numbers`.
+    """Return [work(item) for each item], in threads if the work is large and releases the GIL.
 
-    numbers : count of values that all calls process
-
-    Threads help only work that releases the GIL. Errors are raised in the order of the items.
-    """
+    numbers : number of values that all calls together process, which decides about threads"""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -174,10 +169,10 @@ def each(work, items, numbers, threads=None):
 
 
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
-    """Run kernel(lo, hi, tiles, *args) over all rows; the kernel writes to its last argument.
+    """Run a kernel (compiled loop) over all rows; it writes values per row to its last argument.
 
-    tiles : X in tiles of 64 rows; lo, hi : range of blocks of 4,096 rows
-    runs : ranges (lo, hi) of blocks to process; None means all
+    It is called as kernel(lo, hi, tiles, *args) for the blocks lo to hi - 1 of 4,096 rows.
+    tiles : features in tiles of 64 rows; runs : ranges (lo, hi) of blocks to process; None for all
     """
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
@@ -186,13 +181,12 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 
 
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
-    """Return a sum over all rows, such as a gradient; a kernel computes it per 4,096 rows.
+    """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    kernel : called as kernel(lo, hi, partials, tiles, *args); for each block b = lo, ..., hi - 1 of
-        4,096 rows, it writes the sum over these rows to partials[b]
-    tiles : X in tiles of 64 rows; shape : of the sum
-    runs : ranges (lo, hi) of blocks to process; None means all
-    """
+    The kernel is called as kernel(lo, hi, partials, tiles, *args). For each block b of 4,096 rows,
+    from lo to hi - 1, it writes the sum over these rows to partials[b].
+    tiles : features in tiles of 64 rows; shape : of the sum
+    runs : ranges (lo, hi) of blocks to process; None means all"""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
@@ -202,10 +196,7 @@ def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
 
 
 def sum_partials(partials):
-    """Return the sum of partial sums of row blocks, (n_blocks, ...), in a fixed order.
-
-    So the result has the same bits for any number of threads.
-    """
+    """Return the sum of partial sums of row blocks, (n_blocks, ...), added in a fixed order."""
     if len(partials) == 1:
         return partials[0]
     spans = (partials[lo : lo + SPAN] for lo in range(0, len(partials), SPAN))
@@ -218,10 +209,9 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices `rows` of 65,536 rows that cover n rows, in order.
+    """Return the sum of part(rows) over slices `rows`, of 65,536 rows each, that cover n rows.
 
-    The result has the same bits on any processor. `add` joins two partial sums.
-    """
+    The result has the same bits on any processor. `add` joins two partial sums."""
     return reduce(add, map(part, row_spans(n)))
 
 
@@ -261,12 +251,11 @@ def single_blas():
 def over_spans(work, X, n, *rows, threads=1):
     """Yield work(X, *rows) for each 65,536 consecutive rows, in order.
 
-    If Dask workers hold X, they compute it.
+    If Dask workers hold the features, they compute it.
 
-    X : (n_tiles, p, 64) in tiles of 64 rows; *rows : arrays (n, ...), or None. `work` gets the same
-        65,536 rows of each
-    threads : number of calls in parallel for X in memory; None means all threads
-    """
+    X : (n_tiles, p, 64) features in tiles of 64 rows
+    *rows : arrays (n, ...) or None, of which `work` gets the same 65,536 rows
+    threads : number of calls in parallel for X in memory; None means all threads"""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -281,18 +270,20 @@ def over_spans(work, X, n, *rows, threads=1):
 
 
 def sum_spans(work, X, n, *rows):
-    """Return the sum of work(X, *rows), called for each 65,536 of the n rows by `over_spans`."""
+    """Return the sum of work(X, *rows) over spans of 65,536 consecutive rows; see `over_spans`."""
     return reduce(np.add, over_spans(work, X, n, *rows))
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return values per row, (n, ...): the joined results of work(X, *rows) per 65,536 rows."""
+    """Join the values per row, (n, ...), that work(X, *rows) returns for each 65,536 rows."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each 65,536 rows; arguments are in tiles, (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) for each 65,536 rows, of which each argument gets its tiles.
+
+    X, arrays : (n_tiles, ..., 64) values in tiles of 64 rows"""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return
@@ -302,10 +293,10 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args); if Dask workers hold the tiles (of 64 rows), they compute it."""
+    """Return work(tiles, *args), computed where the tiles of rows are: here or on Dask workers."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 
 def sum_tiles(work, X, *arrays):
-    """Return the sum of work(X, *arrays), called for each 65,536 rows by `over_tiles`."""
+    """Return the sum of work(X, *arrays) over spans of 65,536 rows; see `over_tiles`."""
     return reduce(np.add, over_tiles(work, X, *arrays))

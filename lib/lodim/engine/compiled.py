@@ -1,4 +1,4 @@
-"""numba's njit, which also works if its cache folder cannot be written, as in some containers."""
+"""Compilation by numba's njit, which also works if its cache folder cannot be written."""
 
 import contextlib
 import gc
@@ -21,8 +21,7 @@ ZERO = np.int64(0)  # has a type, since a literal 0 would cause another compilat
 class _Compilation(event.Listener):
     """Listener for compilations: logs one message per process, and pauses garbage collection.
 
-    Searching Numba's millions of small objects takes a sixth of the compile time.
-    """
+    Searching Numba's millions of small objects takes a sixth of the compile time."""
 
     depth = 0
     collects = False
@@ -53,7 +52,6 @@ event.register("numba:compile", _Compilation())
 
 @lru_cache(maxsize=1)
 def _say_compiling():
-    """Log a message that kernels are compiled, once per process."""
     logging.getLogger("lodim").warning(
         "compiling kernels: up to a minute at the first use; lodim keeps them for later runs"
     )
@@ -96,7 +94,7 @@ def scalar(function):
 
 @lru_cache(maxsize=1)
 def _folder():
-    """Return a private temporary folder for compiled kernels; log it once. None if impossible."""
+    """Return a private temporary folder for compiled kernels, or None; log a message about it."""
     folder = _private()
     what = "are compiled again in each process" if folder is None else f"are cached in {folder}"
     logging.getLogger("lodim").warning(
@@ -108,7 +106,7 @@ def _folder():
 
 
 def _private():
-    """Return a cache folder that only this user can write to, since kernels are code; else None."""
+    """Return a cache folder that only this user can write to, since kernels are code; or None."""
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")
@@ -129,7 +127,7 @@ LINE = 64  # size of a cache line in bytes
 
 @intrinsic
 def ask_for(typingctx, array, offset):
-    """Prefetch the memory `offset` bytes after an array's start; only compiled code can call it."""
+    """Prefetch memory, `offset` bytes after the start of an array, from compiled code."""
 
     def codegen(context, builder, signature, args):
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)

@@ -1,7 +1,6 @@
-"""Arrays and kernels on a GPU; the only module that imports numba's CUDA target.
+"""Arrays and compiled loops on a GPU; the only module that imports numba's CUDA target.
 
-The target is numba_cuda_mlir if installed, else numba.cuda.
-"""
+The target is numba_cuda_mlir if installed, else numba.cuda."""
 
 import math
 import threading
@@ -34,7 +33,7 @@ def usable():
 
 
 def fits(X):
-    """Return whether the GPU has enough free memory for X and for a few values per row."""
+    """Return whether the GPU has enough free memory for X and a few more values per row."""
     rows = X.shape[0] * X.shape[2]
     return X.nbytes + ROW_BYTES * rows <= free_bytes()
 
@@ -45,11 +44,10 @@ def free_bytes():
 
 
 class DeviceTiles:
-    """X in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
+    """Features in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
 
     A CPU kernel (compiled loop) called with it runs its CUDA version: the function of the same name
-    in the model's `kernels/cuda.py`.
-    """
+    in the model's `kernels/cuda.py`."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype
@@ -57,7 +55,7 @@ class DeviceTiles:
 
     @classmethod
     def from_tiles(cls, X):
-        """Return a copy of X on the GPU; the copy is cached while X exists."""
+        """Return a copy of the features X on the GPU; the copy is cached while X exists."""
         if id(X) not in _PLACED:
             _PLACED[id(X)] = cls(upload(X))
             weakref.finalize(X, _PLACED.pop, id(X), None)
@@ -70,10 +68,9 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return a named, uninitialized work array on the GPU, kept between passes over the data.
+        """Return a work array on the GPU, not initialized; it is kept for later calls with `name`.
 
-        Allocating GPU memory would stop all kernels.
-        """
+        Allocating GPU memory would stop all kernels."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)
@@ -87,15 +84,15 @@ class DeviceTiles:
         return kept[1]
 
     def over_rows(self, kernel, *args):
-        """Run the CUDA version of a CPU kernel that writes values per row to its last argument."""
+        """Run the CUDA version of a CPU kernel; it writes values per row to its last argument."""
         self.run(kernel, *args)
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows, by the CUDA version of a CPU kernel."""
+        """Return the sum over all rows that the CUDA version of a CPU kernel computes."""
         return self.run(kernel, *args)
 
     def run(self, kernel, *args):
-        """Run the CUDA version of a compiled CPU kernel on X."""
+        """Run the CUDA version of a compiled CPU kernel on these features."""
         function = kernel.py_func
         twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
         with _TURN:
@@ -104,7 +101,7 @@ class DeviceTiles:
 
 @cache
 def device(function):
-    """Return the Python code of a compiled function of scalars, compiled again for CUDA."""
+    """Compile the Python code of a function of scalars, which is compiled for the CPU, for CUDA."""
     python = function.py_func
     twins = {
         "exp_negative": math.exp,
@@ -128,12 +125,10 @@ def _like(number, x):
 
 
 def upload(v):
-    """Return a copy of an array of the main memory on the GPU, contiguous."""
     return cuda.to_device(np.ascontiguousarray(v))
 
 
 def zeros(shape):
-    """Return an array of zeros on the GPU."""
     return cuda.to_device(np.zeros(shape))
 
 

@@ -65,7 +65,9 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return [work(shared, *args) for args in each], computed by workers; `shared` is sent once."""
+    """Return [work(shared, *args) for args in each], computed by workers.
+
+    shared : an argument that is sent only once; each : list of tuples of other arguments"""
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
@@ -80,7 +82,7 @@ def _itself(shared):
 
 @contextmanager
 def _any_size():
-    """Suppress Dask's warning about large messages, since these cannot be smaller."""
+    """Suppress Dask's warning about large messages, which cannot be smaller, in a `with` block."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")
         yield
@@ -88,7 +90,9 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """The n_rows rows that a Dask worker holds: chunks lo to hi - 1 of 65,536 rows each."""
+    """A range of rows that one Dask worker holds, n_rows in all: its chunks lo to hi - 1.
+
+    A chunk has 65,536 rows."""
 
     lo: int
     hi: int
@@ -96,17 +100,15 @@ class Group:
 
     @property
     def tiles(self):
-        """Slice that selects the group's tiles (64 rows each) from the tiles of all rows."""
+        """Slice that selects the group's rows from an array in tiles of 64 rows."""
         first = self.lo * PART_TILES
         return slice(first, first + tiles.count(self.n_rows))
 
 
 class Cluster:
-    """The workers of a Dask client, and the groups of rows that each worker holds.
+    """The workers of a Dask client, and the groups of rows that the workers hold, one each.
 
-    There are as many groups as workers. No task names its worker, since the task would wait forever
-    if all workers were replaced.
-    """
+    No task names its worker, since the task would wait forever if all workers were replaced."""
 
     def __init__(self, client, n):
         self.client = checked_client(client)
@@ -120,7 +122,9 @@ class Cluster:
         ]
 
     def check_room(self, row_bytes):
-        """Raise DataError if a group of rows (row_bytes each) does not fit a worker's memory."""
+        """Raise DataError if a group of rows does not fit the memory of a worker.
+
+        row_bytes : size of the features of a row"""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BYTES_PER_ROW)
@@ -135,13 +139,12 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """Start a call of `work` per group of rows, on the workers; return a future per group.
+        """Start a call of `work` for each group of rows, on the workers; return the futures.
 
         A Group is the rows that one worker holds. The call is work(group, *arrays, *sent).
-
-        held : list of WorkerTiles (arrays on workers); `arrays` are their rows of the group
-        sent : other arguments; a `PerTask` has one value per group
-        """
+        held : list of WorkerTiles (arrays on workers), which become the `arrays` of the group's
+            rows
+        sent : other arguments; a `PerTask` has one value per group"""
         name = name or work.__name__
         tasks = []
         for i, group in enumerate(self.groups):
@@ -151,13 +154,12 @@ class Cluster:
             return _submit(self.client, name, tasks, *(array.futures for array in held))
 
     def results(self, futures):
-        """Wait for Dask futures, and return their results in order; LodimError if they fail."""
         return _results(self.client, futures)
 
 
 @dataclass(frozen=True)
 class PerTask:
-    """Argument of a task whose value differs between groups of rows: a list, one per group."""
+    """An argument with a different value for each group of rows: a list, one value per group."""
 
     each: list
 
@@ -166,9 +168,8 @@ class PerTask:
 class Task:
     """A call work(*first, *held, *last) that Dask sends as one block of bytes.
 
-    The arguments `held` are results that the worker already has. Dask could send arrays misaligned,
-    which SciPy refuses.
-    """
+    `held` are results that the worker already has. Dask could send separate arrays misaligned,
+    which SciPy refuses."""
 
     work: object
     first: tuple = ()
@@ -191,15 +192,13 @@ def _task(pickled):
 
 
 def _aligned(v):
-    """Return an array aligned in memory and writable, copied if necessary; else the value."""
     return np.require(v, requirements="AW") if isinstance(v, np.ndarray) else v
 
 
 def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message, and return the futures of their results.
 
-    held : lists of futures, one per task, whose results are further arguments
-    """
+    held : lists of futures, one per task, whose results are further arguments of the tasks"""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -232,17 +231,16 @@ def _results(client, futures):
 
 
 def _release_unfinished(futures):
-    """Release futures that have failed or are no longer needed, since Dask never frees them."""
+    """Release futures that have failed or are no longer needed; Dask would keep them."""
     for future in futures:
         if future.status != "finished":
             future.release()
 
 
 def _alone_since(client, before):
-    """Return the clock time since when the cluster has no worker; None if it has a worker.
+    """Return since when (clock time) the cluster has had no worker; None if it has one.
 
-    before : result of the previous call. DeviceError is raised after about 30 seconds
-    """
+    before : result of the previous call. DeviceError is raised after about 30 seconds"""
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
@@ -272,14 +270,13 @@ def _workers(client):
 
 
 def _threads():
-    """Return the number of threads of the worker that runs the current task."""
     from distributed import get_worker
 
     return get_worker().state.nthreads
 
 
 def _in_words(client, call):
-    """Return the result of call(), which uses Dask; raise a DeviceError if the cluster failed."""
+    """Return call(), which uses Dask; if the cluster fails, raise a DeviceError that says how."""
     from concurrent.futures import CancelledError
 
     from distributed.comm import CommClosedError
@@ -305,7 +302,7 @@ def _in_words(client, call):
 
 
 def host():
-    """Return a dict of the package versions and the processor of this process."""
+    """Return the package versions and the processor of this process, as a dict."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -315,10 +312,9 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if workers have other package versions; warn if processors differ.
+    """Raise DeviceError if Dask workers have other package versions; warn if processors differ.
 
-    hosts : dict worker address -> versions and processor, as `host` returns them
-    """
+    hosts : dict worker address -> versions and processor, as `host` returns them"""
     here = host()
     # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}

@@ -1,7 +1,6 @@
-"""Numbers ("keys") computed from the content of rows, and random draws that depend on them only.
+"""A number (key) for each row, computed from its content, and random draws that use only the keys.
 
-So draws do not depend on the order of rows or columns, names of classes, or rounding errors.
-"""
+So draws do not depend on the order of rows or columns, names of classes, or rounding errors."""
 
 import numpy as np
 
@@ -20,11 +19,10 @@ def keys(X, weight, y=None, n_classes=0):
     """Return a number (key) per row, (n,), computed from standardized features X (n, p).
 
     Random draws by keys do not depend on the order of rows. Equal rows have equal keys. The
-    response y (n,) distinguishes the rows of symmetric designs, such as all combinations of levels.
+    response y distinguishes the rows of symmetric designs, such as all combinations of levels.
 
     weight : (n,) weights of the rows
-    y : numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown
-    """
+    y : (n,) numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown; or None"""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -48,11 +46,10 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return numbers (n,) computed from features and response y, to distinguish the rows.
+    """Return numbers (n,) that distinguish rows by their features and response y (n,).
 
     u : (n, p) standardized features; share : (n,) weights with sum one
-    most : mean squared length of rows; much smaller differences count as rounding errors
-    """
+    most : mean squared length of rows; much smaller differences count as rounding errors"""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
@@ -68,9 +65,9 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return a number (key) per row of a Batch, (n,), and a key per class, (n_classes,).
+    """Return a number (key) per row of a Batch, (n,), and one per class, (n_classes,).
 
-    Keys depend on the content of rows, not on their order. A class has the mean of its rows' keys.
+    A row's key depends on its content, not on its position. A class has the mean of its rows' keys.
     """
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
@@ -86,7 +83,7 @@ def of_batch(batch, n_classes):
 
 
 def _spread(values):
-    """Return the values scaled to mean 0 and SD 1; zeros if they vary only by rounding errors."""
+    """Return values scaled to mean 0 and SD 1; zeros if they differ only by rounding errors."""
     return _standard(values, np.full(len(values), 1.0 / len(values)), np.abs(values).max(initial=0))
 
 
@@ -97,53 +94,47 @@ def _standard(values, share, most):
 
 
 def draw_waves(k, rng):
-    """Return random phases (k,) and speeds (k,) of waves cos(speed * key + phase)."""
+    """Draw k random waves cos(speed * key + phase); return their phases (k,) and speeds (k,)."""
     return rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
 
 
 def waves(key, k, rng):
-    """Return k random waves cos(speed * key + phase) of the rows' keys (n,), as (n, k)."""
+    """Return the values (n, k) of k random waves cos(speed * key + phase) at the keys of n rows."""
     phase, speed = draw_waves(k, rng)
     return np.cos(key[:, None] * speed + phase)
 
 
 def shuffled(key, seed):
-    """Return row positions (n,) in a random order that depends on the rows' keys (n,) and a seed.
+    """Return row positions (n,) in a random order that depends only on the rows' keys and a seed.
 
-    The seed is mixed with a digest of all keys. Otherwise the row with the largest key would have
-    the same position in every data set.
-    """
+    Without mixing all keys into the seed, the row with the largest key would have the same position
+    in every data set."""
     order = np.argsort(key, kind="stable")
     return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
 
 
 def _digest(key):
-    """Return an integer computed from all keys (n,), one number per row; their order has no effect.
+    """Return an integer computed from the keys (n,) of all rows, in any order.
 
-    It is nearly always (98 of 100 data sets) the same for float32 and float64 features.
-    """
+    It is nearly always (98 of 100 data sets) the same for float32 and float64 features."""
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32
 
 
 def drawn(key, count, seed):
-    """Return increasing positions of `count` random rows, given the rows' keys (n,) and a seed."""
+    """Return the positions of `count` random rows, in order, given the rows' keys and a seed."""
     return np.sort(shuffled(key, seed)[:count])
 
 
 def lengths(X, n, threads=1):
-    """Return the sum of squared features per row, (n,), of n rows; X : in tiles of 64 rows."""
+    """Return the sum of squared features of each of n rows, (n,); X : in tiles of 64 rows."""
     out = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, out, threads=threads)
     return out.reshape(-1)[:n]
 
 
 def sample_of(batch, count, seed, threads=1):
-    """Return positions (count,) of a sample of a Batch's rows; cached.
-
-    Rows are sorted by their sums of squared features. Every k-th one is taken, from a random first
-    one on.
-    """
+    """Return positions (count,) of a sample of a Batch's rows, as `spread_sample` does; cached."""
     rows = batch.X, batch.weight
     return batch.once(
         (spread_sample, count, seed), lambda: spread_sample(*rows, count, seed, threads)
@@ -151,11 +142,10 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions (count,) of a sample of the rows of positive weight.
+    """Return positions (count,) of a systematic sample of the rows of positive weight.
 
-    Rows are sorted by their sums of squared features, and taken at even distances. So the order of
-    rows in the data does not matter.
-    """
+    Rows are sorted by their sums of squared features, so that their order in the data does not
+    matter. Every k-th row is taken, from a random first one on. X : features in tiles of 64 rows"""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)
@@ -173,7 +163,9 @@ def spread_sample(X, weight, count, seed, threads=1):
 
 @njit(cache=True, nogil=True)
 def squared_lengths(lo, hi, X, out):
-    """Add each row's sum of squared features to `out`, (n_tiles, 64), for blocks lo to hi - 1."""
+    """Add each row's sum of squared features to `out`, (n_tiles, 64), for some blocks of rows.
+
+    lo, hi : the blocks, of 4,096 rows, are lo to hi - 1; X : features in tiles of 64 rows"""
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         tile = X[t]
         for k in range(X.shape[1]):

@@ -17,7 +17,7 @@ FAST = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 def exp_negative(x):
-    """Return exp(x) for x <= 0; below -708 (float32: -87) the smallest normal number."""
+    """Return exp(x) for x <= 0, at least exp(-708) (float32: exp(-87))."""
     return math.exp(x)
 
 
@@ -44,7 +44,7 @@ def _like(number, x):
 
 @intrinsic
 def _scale_by_power(typingctx, q, t):
-    """Return q * 2**k for an integer k, stored in the low bits of t; computed on the bits of q."""
+    """Return q * 2**k, computed on the bits of q; the low bits of t hold the integer k."""
     wide = q == types.float64
     bits, mantissa = (64, 52) if wide else (32, 23)
 

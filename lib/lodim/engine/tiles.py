@@ -38,7 +38,7 @@ def unpack(tiles, n):
 
 
 def by_row(tiles, n):
-    """Return tiles as values of n rows: (n_tiles, 64) -> (n,), (n_tiles, K, 64) -> (n, K)."""
+    """Return values in tiles, (n_tiles, 64) or (n_tiles, K, 64), per row: (n,) or (n, K)."""
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 
@@ -50,7 +50,7 @@ def rows(tiles, i):
 
 
 def of_rows(rows):
-    """Return the slice of 64-row tiles for a slice of rows that starts at a multiple of 64."""
+    """Return which tiles (a slice) hold the rows of a slice that starts at a multiple of 64."""
     return slice(rows.start // TILE, count(rows.stop))
 
 

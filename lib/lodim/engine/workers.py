@@ -1,8 +1,7 @@
-"""X on the workers of a Dask cluster, in tiles of 64 rows, and kernels that run there.
+"""Features X on the workers of a Dask cluster, in tiles of 64 rows, and loops that run there.
 
 Each worker holds a group of consecutive chunks of 65,536 rows. An evaluation sends parameters to
-each group and returns sums per chunk, which are added in the order of rows.
-"""
+each group and returns sums per chunk, which are added in the order of rows."""
 
 from functools import reduce
 from importlib import import_module
@@ -22,8 +21,7 @@ class WorkerTiles:
     A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
 
     futures : Dask futures of the tiles, one per worker; n : number of rows
-    beside : dict of "y", "weights", "offset" -> (array in this process, its copy on the workers)
-    """
+    beside : dict of "y", "weights", "offset" -> (array in this process, its copy on the workers)"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -35,29 +33,27 @@ class WorkerTiles:
 
     @property
     def size(self):
-        """Number of values in the tiles of all groups."""
         return int(np.prod(self.shape))
 
     @property
     def nbytes(self):
-        """Bytes of the tiles of all groups."""
         return self.size * self.dtype.itemsize
 
     def map(self, function, *args, shape=None, dtype=None):
-        """Return WorkerTiles of function(tiles, *args), computed by each worker from its rows.
+        """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        shape : axes of the result after n_tiles. `function` must be pure, since Dask may repeat it.
-        """
+        shape : axes of the result after n_tiles; by default those of these tiles
+        `function` must be pure, since Dask may repeat it."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return WorkerTiles `out`, to which kernel(lo, hi, tiles, *args, out) has added values.
+        """Return WorkerTiles to which a kernel (compiled loop) has added values per row.
 
-        onto : initial values of `out`: WorkerTiles to copy, or the axes (..., 64) of zeros
-        """
+        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 4,096 rows.
+        onto : initial values of `out`: WorkerTiles to copy, or the axes (..., 64) of zeros"""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
         else:
@@ -67,47 +63,42 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel on the workers, and add its values per row to the last argument.
+        """Run a kernel (compiled loop) on the workers; add its values per row to the last argument.
 
-        The last argument is an array (n_tiles, ..., 64) in the memory of this process.
-        """
+        This is an array (n_tiles, ..., 64) in the memory of this process."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows, of the given shape, as a kernel computes it on the workers.
+        """Return the sum over all rows that a kernel (compiled loop) computes on the workers.
 
-        The bits are those of `blocks.sum_blocks` for rows in memory.
-        """
+        It has the same bits as `blocks.sum_blocks` for rows in memory. shape : of the sum"""
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
         parts = self.cluster.results(futures)
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Return a list of function(rows, X, *args), called on the workers for each 65,536 rows.
+        """Call function(rows, X, *args) on workers for each 65,536 rows; return a list of results.
 
-        rows : position of these rows among all rows, a slice; X : their tiles. WorkerTiles in
-            `args` are cut to these rows.
-        """
+        rows : position of these rows among all rows, a slice; X : their features in tiles
+        args : of which WorkerTiles are cut to these rows"""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows) per 65,536 rows, called on the workers.
+        """Call work(X, *rows) on the workers for each 65,536 rows; return a list of the results.
 
-        X : features of the 65,536 rows in tiles of 64; rows : arrays (n, ...), cut to these rows
-        """
+        X : features of the 65,536 rows in tiles of 64; rows : arrays (n, ...), cut to these rows"""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays) per 65,536 rows, called on the workers.
+        """Call work(X, *arrays) on the workers for each 65,536 rows; return a list of the results.
 
-        X, arrays : WorkerTiles (n_tiles, ..., 64), cut to these rows for `work`
-        """
+        X, arrays : WorkerTiles (n_tiles, ..., 64), cut to these rows for `work`"""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -123,7 +114,7 @@ class WorkerTiles:
         return out
 
     def astype(self, dtype):
-        """Return the tiles converted to a dtype on the workers; the same object if they have it."""
+        """Return the array converted to a dtype on the workers; unchanged if it has this dtype."""
         return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
 
     def constant(self, value):
@@ -137,8 +128,7 @@ class WorkerTiles:
     def column(self, values):
         """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); zeros if None.
 
-        Arrays that were read with the rows are already on the workers; others are sent once.
-        """
+        Arrays that were read with the rows are already on the workers; others are sent once."""
         if values is None:
             return self.constant(0.0)
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
@@ -158,7 +148,7 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Register WorkerTiles `there` as the workers' copy of an array, for `column` to return."""
+        """Remember that the WorkerTiles `there` are the workers' copy of an array, for `column`."""
         self._sent.append((ref(values), there))
 
     def varies(self):
@@ -167,7 +157,7 @@ class WorkerTiles:
         return np.any(self.cluster.results(futures), axis=0)
 
     def gather(self):
-        """Return the tiles of all groups as one array in this process."""
+        """Return the whole array (n_tiles, ..., 64) in this process."""
         out = np.empty(self.shape, self.dtype)
         for group, part in zip(self.groups, self.cluster.results(self.futures), strict=True):
             out[group.tiles] = part
@@ -179,20 +169,19 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Split the arguments of a call into arrays that workers hold, and others to send.
+        """Split the arguments of a call into arrays that workers hold, and others to send to them.
 
-        Return (self, *WorkerTiles in args), and (function, positions of the WorkerTiles in args,
-        args with None instead of them).
-        """
+        Return two tuples: this array and the WorkerTiles in `args`; and the function, the positions
+        of the WorkerTiles, and `args` with None in their places."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Return X, (n, p), as WorkerTiles whose rows the workers read; y etc. are in `beside`.
+    """Let Dask workers read the rows; return the features as WorkerTiles, with y etc. in `beside`.
 
-    make : callable(k) that returns chunk k (65,536 rows) as a Batch with X, y, weights and offset
+    make : function of k that returns chunk k (65,536 rows) as a Batch with X, y, weights and offset
     """
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
@@ -216,10 +205,9 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Return the rows of a group as a dict of tiles: X, and those of y, weights and offset.
+    """Read the rows of a group; return a dict of arrays in tiles: X, y, weights and offset.
 
-    make : callable(k) that returns chunk k of the rows as a Batch
-    """
+    make : function of k that returns chunk k of the rows as a Batch"""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -235,14 +223,13 @@ def _read(group, make):
 
 
 def _as_tiles(v):
-    """Return values (n,) or (n, K) in tiles of 64 rows: (n_tiles, 64) or (n_tiles, K, 64)."""
     if v.ndim == 2:
         return tiles.pack(v)
     return tiles.pad(v, tiles.count(len(v)))
 
 
 def _widths(group, rows):
-    """Return a dict "y", "weights" or "offset" -> axes besides rows: (), or (K,) for K classes."""
+    """Return a dict "y", "weights" or "offset" -> shape of its entry per row: () or (K,)."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -261,7 +248,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """Return the list `sent` of arguments, with the arrays put at the positions `at`."""
+    """Return the list of arguments `sent` with arrays at the positions `at`, where it has None."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
@@ -283,7 +270,7 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return a kernel's sums over each 65,536 of a worker's rows, (n_spans, *shape).
+    """Return a kernel's sums over each 65,536 of the rows of a worker, (n_spans, *shape).
 
     rest : (*arrays, kernel name, positions of the arrays in its arguments, other arguments, shape)
     """
@@ -309,16 +296,15 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for 65,536 rows.
+    """Return work(X, *arrays) for 65,536 rows, with the arrays as values per row, (n, ...).
 
-    rest : (*tiles, work, given); the tiles become arrays (n, ...), None where `given` is false"""
+    rest : (*arrays in tiles, work, given); None takes the place of an array if `given` is false"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))
 
 
 def _tilewise(rows, X, *rest):
-    """Return work(X, *arrays) for the tiles X of 65,536 rows; `rest` is (*arrays, work)."""
     *arrays, work = rest
     return work(X, *arrays)
 

@@ -1,4 +1,4 @@
-"""A fit as one record that all writers of code print: columns, refused rows, and predictions."""
+"""A fit in a form that can be written as code: columns, refused rows, and predictions."""
 
 from dataclasses import dataclass
 
@@ -20,10 +20,9 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """Computation of a fit's predictions for one row of data, as symbolic expressions.
+    """A fit's predictions for one row of data, as symbolic expressions.
 
-    `write` functions turn it into Python, JavaScript, SQL or ONNX.
-    """
+    The `write` functions turn it into Python, JavaScript, SQL or ONNX."""
 
     title: str
     columns: tuple[Column, ...]
@@ -38,12 +37,12 @@ class Equation:
 
 
 def build(kind, design, family, new_levels, scores):
-    """Return the Equation of a fit, or raise ArgumentError if a part of it cannot be written out.
+    """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    kind is the model's name. scores(features, offset) is the model's function: it returns
-    expressions of the linear predictors (without a response: (label, expression) pairs), and
-    conditions of rows that it does not predict. new_levels is as in `predict`.
-    """
+    kind : name of the model; new_levels : as in `predict`
+    scores : the model's function of symbolic features and offset. It returns expressions of the
+        linear predictors (without a response: pairs of label and expression), and conditions of
+        rows that it does not predict"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -61,7 +60,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the expression of the offset, which is a column of the data; zero without offset."""
+    """Return the expression of the offset: a column of the data, or zero without an offset."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -78,8 +77,7 @@ def _offset(inputs):
 def _answers(family, levels, scores):
     """Return the predictions: dict class -> expression of its probability, or None -> of the mean.
 
-    scores are expressions of the linear predictors.
-    """
+    scores : expressions of the linear predictors"""
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -109,7 +107,7 @@ def _difference(one, other):
 
 
 def _texts(equation):
-    """Yield all column names and levels that the written code will contain, to check them."""
+    """Yield all column names and levels that the written code will contain."""
     for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
         if isinstance(node, Column):
             yield node.name

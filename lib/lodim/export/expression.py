@@ -1,8 +1,7 @@
 """Symbolic expressions of one row of data, from which a fit is written in other languages.
 
-An expression is a graph of nodes. Each node is a number, a truth value or a text per row. A node
-that is used twice gets a name in the written code and is computed once.
-"""
+An expression is a graph of nodes. The value of a node is a number, a truth value or a text. A node
+that is used twice gets a name in the written code and is computed once."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -51,13 +50,12 @@ class Constant(Node):
 
     @property
     def kind(self):
-        """Type of the constant."""
         return {bool: TRUTH, str: TEXT}.get(type(self.value), NUMBER)
 
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A call of a function with expressions as arguments; every writer has the named function."""
+    """A named function of other expressions; every writer of code has the function."""
 
     function: str
     args: tuple
@@ -79,7 +77,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """The entry of `values` for the first true condition; the default if none is true."""
+    """Expression whose value belongs to the first true condition, or is the default."""
 
     conditions: tuple
     values: tuple
@@ -87,22 +85,19 @@ class Case(Node):
 
     @property
     def parts(self):
-        """Conditions, values and default."""
         return (*self.conditions, *self.values, self.default)
 
     @property
     def kind(self):
-        """Type of the value, which is that of the default."""
         return self.default.kind
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """A sum of Gaussian kernels, sum_j weights_j exp(-1/2 |z - points_j|^2) at z = args.
+    """A sum of m Gaussian kernels, sum_j weights_j exp(-1/2 |z - points_j|^2), of k expressions z.
 
-    points (m, k) : m points in k dimensions; weights (m,)
-    log : whether the value is the logarithm of the sum; weights are then positive
-    """
+    args : the expressions z; points : (m, k); weights : (m,)
+    log : whether the value is the logarithm of the sum; weights are then positive"""
 
     args: tuple
     points: np.ndarray
@@ -114,22 +109,22 @@ ZERO, ONE = Constant(0.0), Constant(1.0)
 
 
 def constant(value):
-    """Return a plain value as a Constant; numbers become floats."""
+    """Return a number, bool or text as an expression (Constant); numbers become floats."""
     return Constant(value if isinstance(value, bool | str) else float(value))
 
 
 def call(function, *args):
-    """Return the expression of a named function of expressions or plain values."""
+    """Return the expression of a named function of arguments: expressions or plain values."""
     return Call(function, tuple(a if isinstance(a, Node) else constant(a) for a in args))
 
 
 def labelled(node, label):
-    """Return a copy of an expression with a readable name; the expression if label is empty."""
+    """Return an expression with another readable name; unchanged if the label is empty."""
     return replace(node, label=label) if label else node
 
 
 def weighted(bias, weights, args, label=""):
-    """Return the expression bias + sum_i weights_i args_i; constant terms go to the bias."""
+    """Return the expression bias + sum_i weights_i args_i; constant terms are added to the bias."""
     bias, kept = float(bias), []
     for w, arg in zip(weights, args, strict=True):
         if isinstance(arg, Constant):
@@ -142,7 +137,7 @@ def weighted(bias, weights, args, label=""):
 
 
 def product(nodes):
-    """Return the expression of a product, multiplied from left to right."""
+    """Return the expression of the product of expressions, multiplied from left to right."""
     first, *rest = nodes
     for node in rest:
         first = call("mul", first, node)
@@ -163,7 +158,7 @@ def indicator(condition):
 
 
 def lookup(source, levels, values, default):
-    """Return an expression that maps source = levels[i] to values[i], other levels to default."""
+    """Return the expression with value values[i] if source equals levels[i], else the default."""
     groups = {}
     for level, value in zip(levels, values, strict=True):
         groups.setdefault(float(value), []).append(level)
@@ -175,11 +170,10 @@ def lookup(source, levels, values, default):
 
 
 def piecewise(x, breaks, coefs):
-    """Return q expressions in x, each a polynomial of degree d between successive breaks (m + 1,).
+    """Return q piecewise polynomials of the expression x, as expressions.
 
-    The first and last polynomial continue outside the breaks. coefs (m, d + 1, q), lowest power
-    first, refer to a variable that goes from -1 to 1 between two breaks.
-    """
+    They have degree d between successive breaks (m + 1,); the first and last continue outside.
+    coefs : (m, d + 1, q), lowest power first, for a variable from -1 to 1 between two breaks"""
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
     conditions = tuple(call("lt", x, b) for b in high[:-1])
@@ -200,9 +194,9 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """Return the symbolic expression (x - mean) / scale, which standardizes a feature.
+    """Return the expression (x - mean) / scale, which standardizes a feature x.
 
-    label : name of the result in exported code"""
+    label : name of the result in written code"""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 
@@ -214,7 +208,7 @@ def within(x, lower, upper, middle, label=""):
 
 
 def in_order(roots):
-    """Return all nodes needed to compute the expressions `roots`, each after its own arguments."""
+    """Return all nodes from which the expressions `roots` are computed, arguments first."""
     found, order, todo = set(), [], [(node, False) for node in reversed(roots)]
     while todo:
         node, done = todo.pop()

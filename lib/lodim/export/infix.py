@@ -1,4 +1,4 @@
-"""Expressions as text with infix operators, for Python, JavaScript and SQL."""
+"""Symbolic expressions written as text, such as a + b, for Python, JavaScript and SQL."""
 
 import re
 from collections import Counter
@@ -24,11 +24,10 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of expressions as text; an expression used twice or with a label gets a name.
+    """Writer of symbolic expressions as text; one that is used twice or has a label gets a name.
 
     A subclass provides `functions`: a dict from names of functions to (text with {} for the
-    arguments, precedence of the text, least precedence of arguments without brackets).
-    """
+    arguments, precedence of the text, least precedence of arguments without brackets)."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -47,21 +46,21 @@ class Infix:
         }
 
     def repeated(self, node):
-        """Return the arguments of an expression that its text repeats, so that they get a name."""
+        """Return the arguments that the text of an expression repeats, so that they need a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
         return node.args if isinstance(node, Kernels) else ()
 
     def name(self, node):
-        """Return the name of an expression, a unique lower-case identifier."""
+        """Return the name of an expression in the written code, a unique lower-case identifier."""
         if id(node) not in self.names:
             hint = node.name if isinstance(node, Column) else node.label
             self.names[id(node)] = self.unused(hint or "v1")
         return self.names[id(node)]
 
     def unused(self, hint):
-        """Return a new identifier made from a hint, such as a label."""
+        """Return an identifier that is not used yet, made from a hint such as a label."""
         plain = re.sub(r"[^a-z0-9]+", "_", hint.lower()[: 4 * LETTERS]).strip("_")[:LETTERS]
         plain = plain.strip("_") or "v1"
         plain = plain if plain[0].isalpha() else f"x_{plain}"
@@ -104,8 +103,7 @@ class Infix:
     def sum(self, node):
         """Return the text of a sum, bias + w * x + ..., and its precedence.
 
-        Long sums are split into bracketed groups, since some parsers limit the depth of nesting.
-        """
+        Long sums are split into bracketed groups, since some parsers limit the depth of nesting."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]
@@ -132,7 +130,7 @@ class Infix:
 
 
 class Program(Infix):
-    """Writer of a function of one row as lines of assignments, for Python and JavaScript."""
+    """Writer of an Equation (a fit's predictions) as a Python or JavaScript function of one row."""
 
     maximum_of = ""
     nan = ""
@@ -145,7 +143,7 @@ class Program(Infix):
         self.named |= {id(column) for column in equation.columns}
 
     def assignment(self, node):
-        """Return the lines that compute an expression and assign it to its name."""
+        """Return the lines of code that compute an expression and assign it to its name."""
         raise NotImplementedError
 
     def reference(self, node):
@@ -160,14 +158,13 @@ class Program(Infix):
         return f"{helper}({', '.join([table, *map(self.text, node.args)])})"
 
     def assigned(self, roots):
-        """Yield the lines, not written before, for the named expressions that `roots` need."""
+        """Yield the assignments, not written before, that the expressions `roots` need."""
         for node in in_order(list(roots)):
             if id(node) in self.named and id(node) not in self.written:
                 self.written.add(id(node))
                 yield from self.assignment(node)
 
     def body(self):
-        """Return the lines of the body of the function."""
         lines = [*self.assigned(self.equation.columns)]
         missing = self.result([self.nan] * len(self.answers))
         for condition in self.equation.unknown:
@@ -181,7 +178,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def points(self):
-        """Yield (name, rows) per sum of kernels; a row is weight and coordinates of a point."""
+        """Yield (name, table) per sum of kernels; a line of the table is weight and point."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)
@@ -189,7 +186,7 @@ class Program(Infix):
 
 
 def _added(pieces):
-    """Return pieces, pairs (sign, text), joined as the text of one sum."""
+    """Return pairs (sign, text), joined as the text of one sum."""
     (sign, first), *rest = pieces
     head = f"-{first}" if sign == "-" else first
     return head + "".join(f" {sign} {text}" for sign, text in rest)

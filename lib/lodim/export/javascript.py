@@ -1,4 +1,4 @@
-"""A fit as a JavaScript function `predict` of one row, for web pages."""
+"""A fit written as a JavaScript function `predict` of one row, for web pages."""
 
 import json
 
@@ -37,11 +37,10 @@ HELPERS = {
 
 
 def write(equation):
-    """Return the text of a JavaScript function `predict(row)`, for an HTML script element.
+    """Return a fit's predictions as the text of a JavaScript function `predict(row)`, for HTML.
 
-    It returns a number, or a list of pairs of class and probability, in order. It throws an error
-    for rows that `Fit.predict` refuses.
-    """
+    equation : Equation of the fit. The function returns a number, or a list of pairs of class and
+        probability, in order. It throws an error for rows that `Fit.predict` refuses."""
     return _JavaScript(equation).function()
 
 
@@ -114,7 +113,7 @@ class _JavaScript(Program):
     # Function ----------------------------------------------------------------------------------
 
     def function(self):
-        """Return the text of predict(row), after the helpers and tables that it uses."""
+        """Return the text of the function predict(row) and of the helpers and tables it uses."""
         body = "\n".join(f"  {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
@@ -126,21 +125,18 @@ class _JavaScript(Program):
         return f"throw new Error({self.literal(words + ' ')} + String({self.text(shown)}));"
 
     def assignment(self, node):
-        """Return the line that computes an expression and assigns it to its name."""
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def result(self, values):
-        """Return the text of the result: a number, or a list of pairs [class, value].
+        """Return the text of the prediction: a number, or a list of pairs [class, value].
 
-        A JavaScript object would reorder classes such as "1".
-        """
+        A JavaScript object would reorder classes such as "1"."""
         if None in self.answers:
             return values[0]
         pairs = zip(map(str, self.answers), values, strict=True)
         return "[" + ", ".join(f"[{self.literal(name)}, {value}]" for name, value in pairs) + "]"
 
     def _tables(self):
-        """Yield definitions of constants: points and weights of sums of kernels."""
         for name, rows in self.points():
             table = ",\n".join(f"  {json.dumps(row)}" for row in rows)
             yield f"const {name} = [\n{table}\n];"

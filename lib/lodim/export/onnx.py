@@ -1,4 +1,4 @@
-"""A fit as an ONNX model: one input of shape (n, 1) per column, and one output."""
+"""A fit written as an ONNX model: one input of shape (n, 1) per column, and one output."""
 
 import json
 from collections import Counter
@@ -41,9 +41,9 @@ def write(equation):
 
 
 class _Graph:
-    """Builder of an ONNX graph: an expression is a tensor (n, 1), or (1, 1) if constant.
+    """Builder of an ONNX graph, in which an expression is a tensor (n, 1), or (1, 1) if constant.
 
-    Methods return names of tensors."""
+    Methods that return a tensor return its name."""
 
     def __init__(self, onnx, equation):
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
@@ -61,7 +61,7 @@ class _Graph:
     # Building ----------------------------------------------------------------------------------
 
     def unused(self, stem):
-        """Return a new tensor name that starts with `stem` and is not the name of an input."""
+        """Return a new name of a tensor, which starts with `stem`."""
         while True:
             self.count[stem] += 1
             name = f"{stem}_{self.count[stem]}"
@@ -76,7 +76,7 @@ class _Graph:
         return out
 
     def array(self, values, dtype=np.float64):
-        """Return the name of a constant tensor with these values; equal ones are stored once."""
+        """Return the name of a constant tensor with these values; equal tensors are stored once."""
         values = np.asarray(values, dtype)
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self.constants:
@@ -85,7 +85,7 @@ class _Graph:
         return self.constants[key].name
 
     def single(self, operator, value):
-        """Return the output of an operator that is computed in single precision, then cast back."""
+        """Add an operator computed in single precision; return its output in double precision."""
         kinds = self.onnx.TensorProto
         low = self.add(operator, self.add("Cast", value, to=kinds.FLOAT))
         return self.add("Cast", low, to=kinds.DOUBLE)
@@ -93,11 +93,11 @@ class _Graph:
     # Expressions -------------------------------------------------------------------------------
 
     def value(self, node):
-        """Return the tensor of an expression that has been computed already."""
+        """Return the tensor of an expression that was computed before."""
         return self.values[id(node)]
 
     def compute(self, node):
-        """Return the tensor of an expression, computed from the tensors of its arguments."""
+        """Add the operators of an expression to the graph, and return its tensor."""
         if isinstance(node, Column):
             return self.column(node)
         if isinstance(node, Constant):
@@ -116,7 +116,7 @@ class _Graph:
         return self.call(node) if isinstance(node, Call) else self.kernels(node)
 
     def column(self, node):
-        """Return the input tensor of a column: doubles with NaN if missing, or codes of texts."""
+        """Return the tensor of a data column: doubles with NaN if missing, or codes of texts."""
         if node.kind != TEXT:
             return node.name
         if "" in self.codes:
@@ -129,13 +129,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a logical expression or of a column with doubles 0 and 1."""
+        """Return the bool tensor of a condition, or of a column of doubles 0 and 1."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Return one tensor (n, k) whose columns are the given expressions."""
+        """Join expressions as the columns of one tensor (n, k)."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
@@ -147,7 +147,7 @@ class _Graph:
         return self.known[key]
 
     def call(self, node):
-        """Return the tensor of a Call: a named function of other expressions."""
+        """Add the operators of a Call (a named function of expressions), and return its tensor."""
         name, args = node.function, node.args
         if name == "among":
             return self.among(*args)
