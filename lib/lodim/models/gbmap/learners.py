@@ -150,8 +150,8 @@ class WeakLearners:
 class Effects:
     """Slopes of a fit, averaged over the training rows, for standardized features.
 
-    mean, mean_abs : means of slope and absolute slope, for each linear predictor and feature (one
-        predictor for ordered classes); NaN in a fit of the first boosts
+    mean, mean_abs : mean slope and mean absolute slope, for each linear predictor and feature; NaN
+        in a fit of only the first boosts. Ordered classes have one predictor here.
     active : share of rows on the rising side of each learner's bend"""
 
     mean: np.ndarray = forms.real("functions", "p", nan=True)
@@ -199,7 +199,7 @@ def _effects(rows, X, weight, learners, find):
 def effect_sums(learners, tiles, weight):
     """Return three weighted sums over rows, from which Effects are made.
 
-    They are the sums of M slopes (M,), of the rows on the rising side of each learner's bend (M,),
+    They are the sums of each learner's slope (M,), of the rows on the rising side of its bend (M,),
     and of absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 

@@ -186,7 +186,7 @@ def _slope_weighted_gram(state, X, y, score, weight):
             own = slice(lo, lo + tiles.TILES_PER_BLOCK)
             slope[own] = loss_slope(score[own], y[own], weight[own], state.loss)
         zero = np.zeros_like(slope)
-        columns = state.beside(X, zero, zero, 0.5 * slope)
+        columns = state.placed_like(X, zero, zero, 0.5 * slope)
     line = Form(1.0, IDENTITY, SQUARED)
     free = ElasticNet(*np.zeros((2, 2 + X.shape[1])))
     form = BoostObjective(X, *columns, np.ones(1), line, free, state.settings.n_threads)

@@ -213,9 +213,9 @@ class BoostState:
         y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
         return _as_tiles(self.X, y, score, self.weight)
 
-    def beside(self, X, *columns):
+    def placed_like(self, X, *columns):
         """Return arrays (n_tiles, 64), copied to the GPU if X is on a GPU."""
-        return columns if on_host(X) else self.device.beside(*columns)
+        return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
         """Return the standard error of the mean loss for class k after `learners` are added."""

@@ -49,7 +49,7 @@ def _growth(problem):
     """Return the factor, at least 1, by which errors on new rows exceed errors on training rows.
 
     It is a ratio of mean absolute errors, from fits to parts of the rows; squared errors would
-    depend on outliers. 1 if there are no two groups of rows to hold out."""
+    depend on outliers. 1 if all rows are in the same group."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0

@@ -63,7 +63,7 @@ class ElasticNet:
         return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
     def __call__(self, theta):
-        """Return value and gradient of the penalty at theta (p + J + 1,), which is nonnegative."""
+        """Return value and gradient of the penalty at theta (p + J + 1,), all elements >= 0."""
         value = self.square @ theta**2 + self.size @ theta
         return value, 2.0 * self.square * theta + self.size
 

@@ -73,14 +73,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j's values (or `derivative`) to row into[j] of the host array out."""
+    """Add the values (or derivatives) of learner j to row into[j] of `out`, an array in memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j's values (or `derivative`) to row into[j] of the GPU array out."""
+    """Add the values (or derivatives) of learner j to row into[j] of `out`, an array on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out

@@ -25,7 +25,7 @@ class Scale(NamedTuple):
 
 
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
-    """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a Minimum.
+    """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
     X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta (q, d) are
     starting points, divided by the units of `scale`; sign (q,) is 1 or -1, the sign of each

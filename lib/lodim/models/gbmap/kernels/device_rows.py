@@ -43,7 +43,7 @@ class DeviceRows:
         cuda.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
-    def beside(self, *columns):
+    def to_gpu(self, *columns):
         """Return copies of the arrays `columns`, (n_tiles, 64) each, on the GPU."""
         return tuple(upload(v.astype(float)) for v in columns)
 

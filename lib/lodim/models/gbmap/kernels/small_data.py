@@ -50,7 +50,8 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 
     Arrays are in blocks of 64 rows. The offset is the sum of earlier learners, `score`. With
     several classes, the response is 1 for class `target`, else 0, and the offset is the logit of
-    this class. `slope` and `curvature` get derivatives of the losses of the rows `start_at`."""
+    this class; for ordered classes see `Ordinal.margin`. `slope` and `curvature` get derivatives of
+    the losses of the rows `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):

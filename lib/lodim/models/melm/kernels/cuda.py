@@ -76,9 +76,10 @@ def closest(X, weight, owner, begin, V, root):
 
 
 def _project(X, owner, V, root):
-    """Return the rows' coordinates in units of the kernels, (at least q, C, k, n_tiles, 64).
+    """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    The kernel is that between the class of the row and each of the C classes."""
+    The kernel is that between the class of the row and each of the C classes. The first axis may be
+    longer than the number q of projections."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)

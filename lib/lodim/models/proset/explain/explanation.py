@@ -470,7 +470,9 @@ def _ranks(impact):
 
 
 def _rest(impact):
-    """Return the sum of all later numbers for each number in `impact`, (M,); exactly 0 at last."""
+    """Return for each number in `impact` (M,) the sum of all later numbers.
+
+    It is exactly 0 for the last number."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 

@@ -192,10 +192,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part of the derivative of the loss of 64 rows by u, but for its weight.
+    """Return prototype j's part of the derivative of the loss by u, to be multiplied by its weight.
 
     u is the inverse width of the normal densities h around the prototypes' responses. alpha (64,)
-    are the derivatives of the loss by the numerators of the rows' estimates."""
+    are the derivatives of the loss of 64 rows by the numerators of their estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target

@@ -144,8 +144,8 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether errors `rival` (n,) are clearly smaller in total than errors `best` (n,).
 
-    The mean difference must exceed half of its standard error (as in McNemar's test), plus one more
-    standard error for each of the `n_more` further feature sets of the rival."""
+    The difference must exceed half of its standard error (as in McNemar's test), plus one more
+    standard error for each of the `n_more` further views of the rival."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
