@@ -53,13 +53,12 @@ def cv(
     formula, data, **arguments
         Arguments of the model.
     grid : mapping or DataFrame, optional
-        Values to try, by argument: `{"m": [2, 5, 10], "beta": [1, 10]}`; all combinations are
-        tried. The 1-SE rule prefers large penalties, few stages, small budgets, and values of other
-        settings that are listed first. A DataFrame has one row per point to try, simplest first.
-        Missing penalties that a fit needs are added with their default values, and a missing number
-        of stages (`m` of gbmap) is chosen for each point. Default: `n_lambda` decreasing values of
-        the model's first penalty (one, if it is given); for costnet the prices of its models, as
-        budgets; for ripr also None (NaN in the frame), with which the model chooses its views.
+        Values to try, by argument, in all combinations: `{"m": [2, 5, 10], "beta": [1, 10]}`. A
+        DataFrame has one row per combination (point), simplest first. Penalties that a fit needs
+        and the grid lacks get their default values; a missing number of stages (`m` of gbmap) is
+        chosen for each point. Default: `n_lambda` decreasing values of the model's first penalty
+        (one, if it is given); for costnet the prices of its models, as budgets; for ripr also None
+        (NaN in the frame), with which the model chooses its views.
     folds : int or array (n,), default=10
         Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
         a row of positive weight is not held out.
@@ -72,8 +71,9 @@ def cv(
         large as the range of the response. (An argument `loss` of the model, such as proset,
         belongs in the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}, default="min"
-        Settings with which `best` is refitted: lowest mean loss, or simplest within one standard
-        error of the lowest mean loss.
+        Settings with which `best` is refitted: those with the lowest mean loss, or the simplest
+        within one standard error of it. Simple are large penalties, few stages, small budgets, and
+        values of other settings that are listed first.
     n_lambda : int, default=25
         Number of penalties of the default grid; for costnet of its path.
     seed : int, default=0

@@ -108,11 +108,11 @@ def conformal(
 
     Notes
     -----
-    Let mu_k be the fit without fold k, R_i the absolute residual of row i by the fit without its
-    fold k(i), q+ the ceil(level (n + 1))-th smallest value and q- the floor((1 - level)(n + 1))-th.
-    The interval is q-(mu_k(i)(x) - R_i) to q+(mu_k(i)(x) + R_i). A class is in the set if fewer
-    than level (n + 1) held-out scores are below its score. An empty set means that no class is as
-    probable as usual, and counts as not covered.
+    The fit without the fold of row i gives its absolute residual R_i, and the prediction p_i for a
+    new row. The upper limit of the interval is the ceil(level (n + 1))-th smallest of the n values
+    p_i + R_i, the lower limit the floor((1 - level)(n + 1))-th smallest of p_i - R_i. A class is in
+    the set if fewer than level (n + 1) held-out scores are below its score. An empty set means that
+    no class is as probable as usual, and counts as not covered.
 
     Features are scaled without held-out rows. Knots, levels and means that the formula learned come
     from all rows, which the theorems ignore. For a level above n / (n + 1) intervals are infinite.

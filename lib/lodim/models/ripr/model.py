@@ -130,31 +130,23 @@ def ripr(
     """Fit informative projections (Fiterau 2014): a few views of one to three features.
 
     A view is a set of features in which the nearest training rows predict. By default
-    (`method="vote"`) all views j predict together. The linear predictor of class c is log(prior_c)
-    + t sum_j log(p_jc / prior_c), with t a factor, prior_c the share of c in the training rows, and
-    p_jc that among the neighbours in view j. A number is predicted as mean + t sum_j s_j, where s_j
-    is these neighbours' difference from the mean. Views are added one by one, by leave-one-out
-    log-loss (squared error).
+    (`method="vote"`) all views predict together: in each view the k nearest rows of a row vote, and
+    the log-odds (for numbers, the differences from the mean) of all views are added. Views are
+    selected one by one, by leave-one-out loss.
 
     With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has
-    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`).
+    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`). Each
+    row has a loss in each view, and prefers views with a low loss; a penalty keeps the number of
+    views small. Views with more than 5% of the rows are kept. Losses depend on the response:
 
-    Let L_ij be the loss of row i in view j, L*_i = min_j L_ij, and B_ij >= 0 the share of view j in
-    row i, with sum_j B_ij = 1. The shares minimize sum_i (u_i - L*_i)^2 + lambda sum_ij delta_j
-    B_ij with u_i = sum_j L_ij B_ij (Algorithm 2.1.1). The penalty delta_j = 1 - sum_i B_ij / n is
-    smaller for views that predict more rows. Views with more than 5% of the rows are kept.
+    - classes: distance to the k-th nearest row of the own class, divided by that to other classes.
+      Rows without a class are used too.
+    - numbers: squared error of the mean of the neighbours, weighted by inverse distance.
+    - none ("~ ."): distance to the k-th nearest row, divided by that to a uniform sample. In each
+      view, k-means then finds clusters of its rows.
 
-    The losses depend on the response. nu_k is the distance to the k-th nearest row, dim the number
-    of features of the view, volume the relative size of the box around the rows:
-
-    - classes (Eq. 2.5): (nu_k(own class) / nu_k(other classes))^(dim (1 - alpha)). A new row gets
-      the view of the smallest ratio (2.11) and its most probable class. Rows without a class are
-      used too: their loss is the smallest over the classes.
-    - numbers: squared error of the mean of the neighbours, weighted by inverse distance. A new row
-      gets the view to which most of its neighbours are assigned.
-    - none ("~ ."): ((nu_k(rows) / nu_k(uniform sample))^dim / volume)^(1 - alpha), small where rows
-      are dense; then k-means of the rows assigned to each view.
+    The vignette and the page "How ripr works" have the equations.
 
     Parameters
     ----------
@@ -182,7 +174,7 @@ def ripr(
     alpha : float in [0, 1), default=0.99
         Order of the divergence, near 1; not for a numeric response.
     balanced : bool, default=False
-        Remove class shares from the losses (Eq. 2.3 has them, 2.5 does not); for classes.
+        For classes: remove class shares from the losses, as in Eq. 2.3 (Eq. 2.5 keeps them).
     learner : estimator, optional
         scikit-learn classifier (y are codes from 0), regressor, or clusterer without a response. A
         copy is fitted to the rows of each view; errors are then training errors. By default
@@ -192,13 +184,12 @@ def ripr(
     n_views : int, optional
         Largest number of views; 8 by default with voting.
     max_views : int, optional
-        Largest number of views compared; with more, those of d features extend the best ones of
-        d - 1. By default 2,000 per number of features with voting; with assignment as many as take
-        1 GiB (8 bytes per row and view).
+        Largest number of views compared. If there are more, views of d features extend the best
+        views of d - 1 features. By default 2,000 per number of features with voting; with
+        assignment as many as take 1 GiB (8 bytes per row and view).
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
-        neighbours. "balanced" gives all K classes equal total weight: n / (K n_k) per row of
-        class k.
+        neighbours. "balanced" gives all classes equal total weight.
     order : column name or array (n,), optional
         Time or other order of the rows; switching views between consecutive rows is penalized
         (Sect. 4.2; control's `smooth`). Predictions ignore it.
@@ -256,9 +247,6 @@ def ripr(
 
     Tibshirani, R. and Walther, G. (2005). Cluster validation by prediction strength. Journal of
     Computational and Graphical Statistics 14, 511-528.
-
-    Tibshirani, R., Walther, G. and Hastie, T. (2001). Estimating the number of clusters in a data
-    set via the gap statistic. Journal of the Royal Statistical Society B 63, 411-423.
 
     Examples
     --------
