@@ -196,18 +196,19 @@ def gbmap(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
-        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : str, optional
-        "gaussian", "binomial" or "multinomial" (one learner per class in each boost), by default
-        by the response. "poisson", "gamma" or "tweedie": counts, positive amounts, and amounts of
-        which some are zero, with a log link (for counts per exposure, give the log exposure as
-        offset). "quantile": a quantile of a number. "huber": a number with outliers; the loss is
-        linear in residuals above 1.345 robust standard deviations. "ordinal": at least three
-        classes in order (an ordered pandas category, or numbers); the log-odds of a class above a
-        threshold are f(x) minus the threshold, and thresholds are estimated after each boost.
+        "gaussian", "binomial" or "multinomial" (one learner per class in each boost), by default as
+        the response suggests. "poisson", "gamma" or "tweedie": counts, positive amounts, and
+        amounts of which some are zero, with a log link (for counts per exposure, give the log
+        exposure as offset). "quantile": a quantile of a number. "huber": a number with outliers;
+        the loss is linear in residuals above 1.345 robust standard deviations. "ordinal": at least
+        three classes in order (an ordered pandas category, or numbers); the log-odds of a class
+        above a threshold are f(x) minus the threshold, and thresholds are estimated after each
+        boost.
     power : float, optional
         For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
     quantile : float, optional

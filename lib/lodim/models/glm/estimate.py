@@ -59,7 +59,7 @@ def _fit(rows, settings):
     log = inference.measures(rows, found, df_resid)
     log |= {"converged": converged, "n_iter": n_before + n_iter, "df": df}
     at_null, H = (_along(free, sums.matrix) for sums in (at_null, found))
-    least = inference.flat(at_null)
+    least = inference.zero_limit(at_null)
     if X is not None and not is_separated(family, X, y, H, least, free):
         least = 0.0
     B, null = inference.bread(H, least)

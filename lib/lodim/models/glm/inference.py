@@ -81,7 +81,7 @@ def log_likelihood(rows, deviance):
     return float(shape * (np.log(shape) * total - ratios) - of_rows - gammaln(shape) * total)
 
 
-def flat(at_null):
+def zero_limit(at_null):
     """Return the limit up to which an eigenvalue of the information counts as zero.
 
     `at_null` is the information of the intercept-only model; the limit is a small share of its

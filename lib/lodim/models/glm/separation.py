@@ -10,14 +10,14 @@ from scipy.sparse import csr_array, kron, vstack
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
 
 
-def is_separated(family, X, y, H, flat, free=None):
+def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (infinite estimates).
 
-    H is the information at the estimates; if all its eigenvalues exceed `flat`, data are not
+    H is the information at the estimates; if all its eigenvalues exceed `zero_limit`, data are not
     separated. H and the search are restricted to the directions `free` (S q, r), or None."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
-    if np.linalg.eigvalsh(H).min(initial=np.inf) > flat:
+    if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
         return False
     rising, level = _rows(family, X, y)
     if free is not None:

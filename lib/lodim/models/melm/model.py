@@ -161,7 +161,7 @@ def melm(
     ----------
     formula : str
         Such as "species ~ ." or "echo ~ . - id"; "~ ." for principal components.
-        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.

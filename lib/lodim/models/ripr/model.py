@@ -153,7 +153,7 @@ def ripr(
     formula : str
         Such as "alert ~ .", "strength ~ . - age + np.log(age)", "~ . - id" without a response, or
         "first + second ~ ." for several responses that share their views.
-        Ordered pandas categories are coded by thresholds; C(x) ignores the order.
+        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame. Rows with a missing response have no vote.
