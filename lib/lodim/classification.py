@@ -52,8 +52,8 @@ def reliability(probability, hit, weight, bins):
     """Return the data of a calibration plot of a class: a dict of arrays with an entry per bin.
 
     The keys are predicted (mean probability), observed (share of rows of the class), low and high
-    (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability. hit : (n,)
-    whether a row is of the class; bins : largest number of bins"""
+    (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability.
+    hit : (n,) whether a row is of the class; bins : largest number of bins"""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

@@ -33,7 +33,7 @@ class Items:
 
     @cached_property
     def _options(self):
-        """List the sets of purchases by which the columns can be had.
+        """List the sets of purchases that give access to the columns.
 
         A column has one set per combination of alternatives. Return the sets, (Q, V) bool, sorted
         by column, and the position of the first set of each of G columns, (G,)."""
@@ -75,8 +75,8 @@ class Items:
     def pay(self, paid, sets):
         """Return which purchases are paid, (C, V) bool, after buying C different sets of columns.
 
-        The cheapest alternatives are bought. paid, sets : (V,) purchases paid before, (C, G)
-            columns to buy"""
+        The cheapest alternatives are bought.
+        paid, sets : (V,) bool, purchases paid before; (C, G) bool, columns to buy"""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -90,8 +90,9 @@ class Items:
     def closed(self, measured, paid, sets):
         """Return which columns are known (C, G) and purchases paid (C, V) after buying C sets.
 
-        Columns that cost nothing after these purchases become known too. measured (G,), paid (V,) :
-            columns known and purchases paid before; sets (C, G) : columns to buy"""
+        Columns that cost nothing after these purchases become known too.
+        measured, paid : (G,) and (V,) bool, columns known and purchases paid before
+        sets : (C, G) bool, columns to buy"""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

@@ -309,7 +309,7 @@ def _clusters(X, k, rng):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X; each entry uses the rows that have its columns."""
+    """Return weighted mean and covariance of X, each entry from the rows not NaN in its columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)

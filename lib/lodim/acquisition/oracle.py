@@ -22,9 +22,9 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 class State:
     """Known values of a row, and what has been paid for it.
 
-    x (p,) : features, NaN if unknown
-    measured (G,) bool : which of the G columns that can be bought are known
-    paid (V,) bool : which of the V purchases of the price graph are paid
+    x : (p,) features, NaN if unknown
+    measured : (G,) bool, which of the G columns that can be bought are known
+    paid : (V,) bool, which of the V purchases are paid
     own : position of the row among the training rows, so that it is not compared with itself; or -1
     """
 
@@ -96,7 +96,7 @@ class Oracle:
     def start(self, x, own=-1):
         """Return the State of a row before any purchase: it has only values that cost nothing.
 
-        own : position of the row among the training rows, or -1"""
+        x : (p,) all features; own : position of the row among the training rows, or -1"""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
@@ -164,9 +164,9 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets : (C, G) bool, sets of columns tried so far; alone (G, G) : sets of one column each
-    price, loss, total : (C,) of the sets; total is loss + trade-off * price, infinite above the
-        budget"""
+    sets, alone : (C, G) bool, sets of columns tried so far; (G, G), the sets of one column each
+    price, loss, total : (C,) of the sets; total is loss + trade-off * price, infinite above budget
+    """
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -184,7 +184,9 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Compute the loss of new ones of C sets of columns (C, G); return their positions."""
+        """Compute price and loss of those of C sets of columns (C, G) that were not tried before.
+
+        Return the positions of all C sets in `self.sets`."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -212,7 +214,7 @@ class _Search:
         return [position[key] for key in keys]
 
     def exchange(self, rest):
-        """Add one of the columns `rest` to the best set, or remove it, up to 4 times."""
+        """Improve the best set by adding or removing one of the columns `rest`, up to 4 times."""
         for _ in range(ROUNDS):
             best = int(np.argmin(self.total))
             others = self.sets[best] ^ self.alone[rest]
@@ -223,9 +225,9 @@ class _Search:
     def first(self, chosen):
         """Return which column of the best set, `chosen`, to buy first.
 
-        A column is good if its value tells which columns to buy next. The k nearest training rows
-        take the place of the row: with the column known, each gets the set that is best for rows
-        with similar values. The column with the lowest mean total is best. Among those within one
+        A column is good if its value tells which columns to buy next. Similar training rows take
+        the place of the row: with the column known, each gets the set that is best for rows with
+        similar values. The column with the lowest mean total is best. Among those within one
         standard error of it, the one with the largest saving per price is returned."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]

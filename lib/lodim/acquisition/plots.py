@@ -37,9 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Write the position (column, row) of a node and of all nodes below it in a plot of a tree.
+    """Write the (column, row) of a node, and of all nodes below it, in a plot to `places`.
 
-    The first leaf gets row `row`; the next free row is returned. places : dict from id(node)"""
+    places : dict from id(node); row : first free row. The next free row is returned"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -621,7 +621,6 @@ class Policy:
         return np.array([number("budget", given[k], 0.0) if k in given else np.inf for k in known])
 
     def _some_rows(self, most):
-        """Return the positions of at most `most` random training rows."""
         n = len(self.y)
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 

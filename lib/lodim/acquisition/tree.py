@@ -47,9 +47,9 @@ class Tree:
     ----------
     root : Node
     agreement : float
-        Share of the policy's decisions, up to the depth of the tree, that the tree repeats.
+        Share of the policy's decisions, up to the depth of the tree, that agree with the tree.
     heads : list of str
-        Classes; or fit and se.
+        Classes; or "fit" and "se" (mean and standard deviation) for a numeric response.
 
     See Also
     --------
@@ -86,7 +86,7 @@ class Tree:
 def words_of(heads, answer):
     """Return a prediction as text: the likeliest class and its probability, or mean ± SD.
 
-    heads : classes; or fit and se for a numeric response
+    heads : classes; or "fit" and "se" for a number
     answer : probabilities of the classes; or mean and SD"""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"

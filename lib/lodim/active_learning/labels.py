@@ -54,7 +54,7 @@ def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
     Models refuse unlisted levels. A listed level counts as missing until a row with it is labelled.
-        Frames may be None. response : name of a column to leave unchanged"""
+    response : name of a column to leave unchanged; frames : data frames, or None"""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -73,7 +73,6 @@ def declare_levels(response, *frames):
 
 
 def _is_text(x):
-    """Return whether a column holds only categories or texts."""
     if isinstance(x.dtype, pd.CategoricalDtype | pd.StringDtype):
         return True
     return x.dtype == object and all(isinstance(value, str) for value in x.dropna().unique())
@@ -87,7 +86,7 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories, new ones last; else sorted.
+    """Return levels in the order of declared categories (new levels last), or else sorted.
 
     columns : the same column of several data frames"""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):

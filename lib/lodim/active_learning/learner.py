@@ -506,9 +506,10 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss on the test rows, and which of them are predicted right, (n_test,).
+        """Return the log-loss of the test rows, and which are predicted correctly, (n_test,).
 
-        The log-loss omits classes that the fit does not know. Without a fit: NaN and all False."""
+        The log-loss omits rows of classes that the fit does not know. Without a fit: NaN and all
+        False."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

@@ -83,7 +83,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy (n,) of each row's predicted classes (n, fits); None is no prediction."""
+    """Return the entropy (n,) of each row's predicted classes, (n, fits); None if not predicted."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -112,7 +112,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes of pool rows by bootstrap fits, (n, fits); None if a fit fails.
+    """Return the classes (n, fits) that bootstrap fits predict for the pool; None if a fit fails.
 
     Bootstrap samples are stratified by class."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
@@ -142,8 +142,8 @@ def far_apart(score, X, known, n, rng):
 
     The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
     labelled or chosen row, as in k-means++. Distances are capped at their median because of
-    outliers. Rows without a score come last. X, known : features of the pool and of the labelled
-    rows"""
+    outliers. Rows without a score come last.
+    X, known : features of the pool and of the labelled rows"""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf

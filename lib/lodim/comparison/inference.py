@@ -136,7 +136,9 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether mean losses differ by at most 1e-6, relatively: the optimizers' accuracy."""
+    """Return whether two mean losses differ by at most 1e-6 of their size.
+
+    Optimizers are no more accurate."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 

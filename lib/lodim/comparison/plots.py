@@ -54,8 +54,8 @@ def _within_error(center, high):
     """Return which differences to draw, (n,) bool; the others are written as numbers.
 
     A difference is written if it exceeds twice the largest upper end `high` of all smaller
-    intervals. At least half of the differences are drawn. center, high : (n,) increasing
-    differences, and upper ends of their intervals"""
+    intervals. At least half of the differences are drawn.
+    center, high : (n,) increasing differences, and upper ends of their intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

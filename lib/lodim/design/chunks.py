@@ -414,7 +414,7 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return a dict name -> column of those of the `rows` that are in this chunk.
+    """Return the rows at positions `rows`, if they are in this chunk, as a dict name -> column.
 
     rows : increasing positions among all complete rows; None means all rows of the chunk"""
     if rows is None:

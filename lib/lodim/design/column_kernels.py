@@ -69,9 +69,8 @@ def scan(x, bad):
 def moments(x, rows, weights):
     """Return sum of weights, weighted mean, sum of squared deviations, minimum and maximum of x.
 
-    rows : positions to use, empty for all; weights : of the used rows, empty if all are one. Blocks
-        of 512 rows are merged by Chan, Golub & LeVeque (1979), accurate even for large means.
-    """
+    Blocks of 512 rows are merged by Chan, Golub & LeVeque (1979), accurate even for large means.
+    rows : positions to use, empty for all; weights : of the used rows, empty if all are one"""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf

@@ -343,7 +343,7 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term has numeric factors, each with one column (and maybe levels)."""
+    """Return whether a term is a product of columns of numbers and possibly levels."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 

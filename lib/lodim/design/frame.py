@@ -179,7 +179,7 @@ def join_frames(parts, kind):
 
 
 def name_of(label):
-    """Return a column label as text; a label of several levels becomes, e.g., estimate[USA]."""
+    """Return a column label as text; a tuple such as ("USA", "estimate") becomes estimate[USA]."""
     if not isinstance(label, tuple):
         return str(label)
     *first, last = map(str, label)
@@ -237,7 +237,7 @@ class Frame:
 
     keys, fetch : fetch(keys[name]) returns the column of that name
     repeated : names that several columns share
-    kind : package of the data frame; "pandas" for dicts too"""
+    kind : package of the data frame, such as "polars"; "pandas" also for a dict"""
 
     names: tuple[str, ...]
     index: pd.Index

@@ -20,7 +20,7 @@ MANY_DROPPED = 0.1  # share of dropped rows above which they are reported
 
 
 def convergence(subject):
-    """Find a fit, in a subject (fit and rows), that did not converge; return a list of Finding."""
+    """Check whether the fit of a subject (fit and rows) converged; return a list of Finding."""
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
@@ -33,8 +33,8 @@ def convergence(subject):
 def separation(subject):
     """Find infinite coefficients in the fit of a subject (fit and rows); return a list of Finding.
 
-    A coefficient is infinite if it separates the classes. The result is a text if there is no such
-    check."""
+    A coefficient is infinite if it separates the classes. The result is a text if this cannot
+    occur."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -48,7 +48,7 @@ def separation(subject):
 
 
 def dropped_rows(subject):
-    """Find many dropped rows in the fit of a subject (fit and rows); return a list of Finding."""
+    """Check whether a subject's fit has dropped many rows; return a list of Finding."""
     fit = subject.fit
     dropped, n = fit.design.n_dropped, fit.n + fit.design.n_dropped
     if dropped <= MANY_DROPPED * n:
@@ -137,7 +137,7 @@ class Subject:
 
     @property
     def has(self):
-        """What is available for checks, such as "rows" or "answers" (responses); see NEEDS."""
+        """Inputs of checks that are available, such as "rows" or "answers" (responses)."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"

@@ -233,7 +233,7 @@ _users, _lock = 0, Lock()
 
 @contextmanager
 def single_blas():
-    """Limit BLAS to one thread within a `with` block, as its threads only wait on tiny arrays."""
+    """Limit BLAS to one thread within a `with` block: with tiny arrays, more threads only wait."""
     global _users
     with _lock:
         if not _users:

@@ -101,7 +101,7 @@ class DeviceTiles:
 
 @cache
 def device(function):
-    """Compile the Python code of a function of scalars, which is compiled for the CPU, for CUDA."""
+    """Compile a function of scalars for CUDA, from the Python code of its version for the CPU."""
     python = function.py_func
     twins = {
         "exp_negative": math.exp,

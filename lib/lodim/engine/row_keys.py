@@ -107,8 +107,8 @@ def waves(key, k, rng):
 def shuffled(key, seed):
     """Return row positions (n,) in a random order that depends only on the rows' keys and a seed.
 
-    Without mixing all keys into the seed, the row with the largest key would have the same position
-    in every data set."""
+    All keys are mixed into the seed. Otherwise the row with the largest key would have the same
+    position in every data set."""
     order = np.argsort(key, kind="stable")
     return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
 

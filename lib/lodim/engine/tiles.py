@@ -38,7 +38,7 @@ def unpack(tiles, n):
 
 
 def by_row(tiles, n):
-    """Return values in tiles, (n_tiles, 64) or (n_tiles, K, 64), per row: (n,) or (n, K)."""
+    """Convert tiles, (n_tiles, 64) or (n_tiles, K, 64), to values of n rows, (n,) or (n, K)."""
     return tiles.reshape(-1)[:n] if tiles.ndim == 2 else unpack(tiles, n)
 
 
