@@ -20,11 +20,11 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 
 
 def shares(size, average=False):
-    """Return the coefficients (C, C) of log ip_AB, A <= B, in the divergence of C classes.
+    """Return the coefficients (C, C) of logs of the integrals of f_A f_B in the divergence.
 
-    ip_AB is the integral of the product of the densities of A and B. Two classes: 1, 1 and -2. More
-    classes: the sum over pairs, or with `average` their weighted mean. One class: -1, the entropy.
-    """
+    f_A and f_B, A <= B, are the densities of two of C classes. The coefficients are 1, 1 and -2 for
+    two classes; for more they sum this over pairs, or average it with weights if `average`. For one
+    class, -1 gives the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -172,7 +172,7 @@ class Divergence(SpanObjective):
 def _vanished(totals, stripes):
     """Return which sums of kernels are too small to be accurate, (q, C, C), by pair of classes.
 
-    totals (q * stripes, C, C) hold partial sums, `stripes` for each of q projections."""
+    totals (q * stripes, C, C) has `stripes` partial sums for each of q projections."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
@@ -187,7 +187,9 @@ def terms(potential, share):
 
 
 def normal_entropy(cov, V):
-    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k)."""
+    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k).
+
+    cov (r, r) is the covariance of the density."""
     return 0.5 * (V.shape[1] * np.log(4.0 * np.pi) + np.linalg.slogdet(V.T @ cov @ V)[1])
 
 
@@ -195,14 +197,15 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Return a bound on the overlap int min(f, g) of two densities in a region (Theorem 3).
+    """Return an upper bound of the overlap of two densities f and g in a region (Theorem 3).
 
-    It is sqrt(volume * potential), where the potential is the integral of f g."""
+    The overlap is the integral of min(f, g). The bound is the root of the region's volume times the
+    integral of f g; the arguments are logs of these two."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return the standard deviations (C, k) of the classes' kernels along directions theta (r, k).
+    """Return the standard deviations (C, k) of the classes' kernels in directions theta (r, k).
 
     gamma is the factor of Silverman's bandwidths."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
@@ -210,10 +213,10 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) on mass outside.
+    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) of mass outside.
 
-    width (k,) holds the standard deviations of the kernel. A box has a lower and an upper corner.
-    """
+    The class has a kernel density; width (k,) are the standard deviations of the kernels. A box is
+    its lower and its upper corner."""
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width
@@ -223,10 +226,11 @@ def _boxes(Z, weight, width):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return bounds (C, C) on the overlaps int min(f_A, f_B) of class densities, for A < B.
+    """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
 
-    Outside boxes around the rows, the overlap is at most the probability there; within, Theorem 3
-    holds. potential (C, C) holds the logs of the integrals of f_A f_B."""
+    The overlap is the integral of min(f_A, f_B). Outside boxes around the rows, it is at most the
+    probability there; inside, Theorem 3 holds. potential (C, C) are logs of the integrals of f_A
+    f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -96,11 +96,11 @@ class Manifold:
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
-    """Return the search results (Manifolds) for several gammas (kernel widths), as a dict.
+    """Search the projection for several gammas (kernel widths); return a dict of Manifolds.
 
-    first_gamma (by default the gamma closest to 4) is searched from all starts, or from warm_start
-    (p, k); other gammas from the result for their neighbour, so the projection changes
-    continuously."""
+    The search for first_gamma (by default the gamma closest to 4) starts from many projections, or
+    from warm_start (p, k). The search for any other gamma starts from the result for its neighbour,
+    so that the projection changes continuously."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis, sample, plan = _coordinates(X, code, weight, plan, within)
         if sample.n_classes == 1:
@@ -127,15 +127,15 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 def steps(first, last):
     """Return gammas (kernel widths) in geometric steps from `first` to `last`, both included.
 
-    Small steps let the projection follow the width continuously."""
+    The steps are so small that a search can follow the projection."""
     count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
 
 def _coordinates(X, code, weight, plan, within):
-    """Return the whitened coordinates of the rows (Basis and Sample), and the plan.
+    """Return the rows in coordinates for the search (Basis and Sample), and the plan.
 
-    The plan's k is limited to the rank of the rows."""
+    In the plan, k becomes at most the rank of the rows."""
     one_class = not code.any()
     whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
     factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
@@ -185,7 +185,7 @@ def _valued(objective, ends):
 
 
 def _continue(objective, ends, plan):
-    """Return the L-BFGS results `ends` after continuing the best ones to the final tolerance."""
+    """Return the L-BFGS results `ends` after continuing the best of them to the final tolerance."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -198,14 +198,14 @@ def _continue(objective, ends, plan):
 def distinct(value):
     """Return the positions of the distinct values, the lowest first.
 
-    A value within a relative 1e-4 of the previous one counts as equal."""
+    A value counts as equal to the previous one if they differ by less than 1e-4, relatively."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Return the minimum of an objective from each start theta (q, r k), by L-BFGS."""
+    """Minimize an objective by L-BFGS from each row of theta (q, r k); return the minima."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
@@ -241,7 +241,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return an orthonormal basis (p, k) of V's span, along the principal axes of projected rows.
+    """Return an orthonormal basis (p, k) of the span of V: the principal axes of projected rows.
 
     The largest loading of each axis is positive."""
     Q = np.linalg.qr(V)[0]
@@ -266,10 +266,11 @@ def _extreme_entropy(sample, basis, plan):
 
 
 def starting_projections(sample, basis, plan):
-    """Return starts theta (q, r, k), orthonormal in the coordinates of the search, and their names.
+    """Return starting projections theta (q, r, k), and the list of their kinds.
 
     They are principal components, directions of class means and of class covariances, then random
-    sums of rows, which do not depend on the coordinate system."""
+    sums of rows, which do not depend on the coordinate system. All are orthonormal in the
+    coordinates of the search."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
     of_means = _mean_directions(mean, sample, basis)[:, : sample.n_classes - 1]
@@ -288,7 +289,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, basis, k, rng):
-    """Return k random weighted sums of the rows as directions (r, k); zero if a sum cancels out."""
+    """Return k random weighted sums of rows, as directions (r, k); zero if a sum cancels out."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -308,16 +309,16 @@ def class_moments(sample):
 
 
 def total_covariance(mean, cov, size):
-    """Return the covariance (r, r) of all rows.
+    """Return the covariance (r, r) of all rows, from class means, covariances and total weights.
 
-    It follows from means (C, r), covariances (C, r, r) and total weights (C,) of the classes."""
+    They are (C, r), (C, r, r) and (C,)."""
     share = size / size.sum()
     centred = mean - share @ mean
     return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
 
 
 def _orthonormal(V):
-    """Return an orthonormal basis (r, k) of V's columns, with random ones for dependent columns."""
+    """Return an orthonormal basis (r, k) of V's columns; random ones replace dependent columns."""
     Q, R = np.linalg.qr(V)
     dependent = np.abs(np.diag(R)) <= 1e-12 * np.abs(R).max()
     if not dependent.any():
@@ -328,7 +329,9 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components as directions theta (r, k)."""
+    """Return the first (or smallest) k principal components, as directions (r, k) of coordinates.
+
+    mean (C, r) and cov (C, r, r) are class means and covariances."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -344,7 +347,7 @@ def _mean_directions(mean, sample, basis):
 
 
 def _covariance_directions(cov, sample, basis):
-    """Return directions (r, r) in which class covariances differ from the pooled; largest first."""
+    """Return directions (r, r) in which class covariances differ from their mean, best first."""
     share = sample.size / sample.size.sum()
     white = np.stack([c / np.outer(basis.scale, basis.scale) for c in cov])
     difference = white - np.einsum("c,cij->ij", share, white)
