@@ -1,4 +1,4 @@
-"""Graph of the purchases: their dependencies, and the price from which models contain each."""
+"""Diagram of the items of a costnet fit: what each one needs, and from which price it is bought."""
 
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -25,7 +25,7 @@ OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() 
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the drawn graph: a purchase, or a series (a set of interchangeable sources)."""
+    """Box of the diagram: an item, or a series (a set of interchangeable sources)."""
 
     text: str  # name
     parents: tuple[int, ...]  # positions of the boxes that it needs
@@ -35,9 +35,10 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw the first `most` purchases of the frontier (best models by price) as boxes with lines.
+    """Draw the items of the frontier (best models by price) as boxes, with lines to what they need.
 
-    A box shows the price from which the purchase is bought."""
+    The colour of a box shows the price of the cheapest model with the item. At most `most` boxes
+    are drawn."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -66,9 +67,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return the Boxes of the graph, one per purchase and one per set of alternatives.
-
-    A purchase is an item with a price. Each box comes after the boxes that it needs."""
+    """Return a Box for each item and each set of interchangeable sources, after those it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -100,23 +99,23 @@ def _boxes(fit):
 
 
 def _bought(fit, copies):
-    """Return the number of the cheapest model with any of the nodes `copies`, or 0.
+    """Return the number of the cheapest model with an item, or 0, and if predict()'s model has it.
 
-    Also returns whether the model used by predict() has one of them."""
+    copies : nodes of the dependency graph that stand for the item"""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the Box of a set of alternatives after adding a purchase that needs it.
+    """Return the box of a set of interchangeable sources, updated for an item that needs one.
 
-    `step` is the number of the cheapest model that contains the purchase."""
+    step, chosen : as in the Box of the item"""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return the first `most` boxes (purchases) bought, those of the chosen model first."""
+    """Return at most `most` boxes: those of predict()'s model, then those bought at low prices."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)

@@ -1,4 +1,4 @@
-"""Estimation: path of the group penalty, then the frontier (best models by price) of all rules."""
+"""Estimation of costnet: the penalized path, then the frontier (best models by price)."""
 
 from dataclasses import replace
 from functools import partial
@@ -36,11 +36,11 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the penalized path and the frontier (best models by price); yield a triple per budget.
+    """Fit the penalized path and the frontier (best models by price); yield results per budget.
 
-    The triple has the Estimates, the log (dict of convergence), and linear predictors (n, K) of the
-    rows of `eval_batch`, None without it. One search serves several ascending budgets. A budget of
-    None is chosen by held-out losses."""
+    Results are the Estimates, the log (dict of convergence), and the linear predictors (n, K) of
+    the rows of `eval_batch`, or None without it. One search serves all budgets. A budget of None is
+    chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -64,7 +64,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 def _raised(models, level):
     """Return models (PenaltyPath or CostFrontier) with `level` (K,) added to the intercepts.
 
-    `level` was subtracted from the response before fitting."""
+    It is the null model's intercept, which was subtracted from the response before the fit."""
     return replace(models, intercept=models.intercept + level)
 
 
@@ -75,14 +75,16 @@ def _budgets(settings):
 
 
 def _index(frontier, settings, budget):
-    """Return the index of the frontier's best model within a budget; None: by held-out loss."""
+    """Return the index of the frontier's best model within a budget.
+
+    If the budget is None, held-out losses choose the model."""
     if budget is None:
         return frontier.best(priced=settings.costs is not None)
     return frontier.index_within(budget)
 
 
 def _path_solver(settings):
-    """Return the function (batch, family, groups, lambdas=None) -> PenaltyPath of the settings."""
+    """Return the function (batch, family, groups, lambdas=None) that fits a PenaltyPath."""
     names = ("l1_ratio", "n_lambda", "lambda_min_ratio", "tol", "max_iter", "threads")
     options = {name: getattr(settings, name) for name in names}
     if settings.solver == "cvxpy":
@@ -93,7 +95,7 @@ def _path_solver(settings):
 
 
 def _lambdas(settings):
-    """Return the given penalties (L,), or None."""
+    """Return the penalties that the user gave, (L,), or None."""
     if settings.lambda_ is not None:
         return np.array([settings.lambda_])
     return None if settings.lambdas is None else np.asarray(settings.lambdas)
@@ -108,14 +110,14 @@ def _frontier(batch, family, settings, path, draws):
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
     results = _rule_results(batch, family, settings, path)
     selected, held_out = results.listed, {}
-    if _judged(batch, settings):
+    if _needs_folds(batch, settings):
         draws = 1 if large else draws
-        selected, held_out = _judge(batch, family, settings, results, draws)
+        selected, held_out = _cross_validated(batch, family, settings, results, draws)
     return CostFrontier.from_candidates(results.search, settings.network, selected, **held_out)
 
 
 def _penalties(settings, p):
-    """Return the penalty of each search rule for p columns, as a dict of Groups by rule.
+    """Return a dict search rule -> Groups, its penalty on the coefficients of p columns.
 
     "lasso" is left out if it equals "group", because no column depends on another one."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
@@ -130,21 +132,20 @@ def _by_cv(settings):
     return settings.criterion == "cv" and "exact" not in settings.rules
 
 
-def _judged(batch, settings):
-    """Return whether cross-validation is needed.
-
-    Held-out losses may choose the budget, or the models of the frontier (best models by price)."""
+def _needs_folds(batch, settings):
+    """Return whether held-out losses choose the budget, or the models of the frontier."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
     return _by_cv(settings) and count_units(batch) >= 2
 
 
-def _judge(batch, family, settings, results, draws):
-    """Return candidate models of the frontier (best models by price), and a dict of losses.
+def _cross_validated(batch, family, settings, results, draws):
+    """Return the models of the frontier (best models by price), and a dict of held-out losses.
 
-    The dict has held-out losses and their standard errors, named as in CostFrontier. results :
-    models that the search rules found with all rows; draws : number of sets of random folds"""
+    The dict has arguments of `CostFrontier.from_candidates`.
+
+    results : models that the search rules found with all rows; draws : number of sets of folds"""
     by_cv = _by_cv(settings)
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -163,9 +164,10 @@ def _judge(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Apply the search rules to the rows of a batch; return the models found (RuleResults).
+    """Return the models that the search rules find with the rows of a batch, as RuleResults.
 
-    path : models of the group penalty, if known; lambdas : dict of penalties per rule, if given"""
+    path : PenaltyPath of the rule "group", if known
+    lambdas : dict search rule -> penalties of its path, if they are given"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)
@@ -197,9 +199,10 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
 
 
 def _models_of_rules(search, settings, paths, limits):
-    """Return the models that each search rule finds, as a dict by rule.
+    """Return a dict search rule -> models that it finds.
 
-    `paths` are penalized paths by rule; `limits` are the budgets of exact searches."""
+    paths : dict search rule -> PenaltyPath; limits : budgets of the rule "exact"
+    """
     out, asked = {}, settings.rules
     if "exact" in asked:  # first, so that equal models are attributed to it
         out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
@@ -221,10 +224,10 @@ def _limits(settings):
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
-    """Return the Search that all search rules share: columns, their prices, and refitted models.
+    """Return the Search that all rules share: candidate columns, prices, refits and criterion.
 
-    network is the graph of prices and dependencies. In wide data only promising columns are kept.
-    """
+    network : graph of prices and dependencies; criterion : name, such as "bic"
+    path : PenaltyPath; if there are many columns, those that it uses are kept first"""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

@@ -37,12 +37,12 @@ class CostnetFit(Fit):
         Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
         on the frontier or on the path; `at` changes it.
     paid : Purchases
-        Purchases that the models of the path need, and their prices.
+        Items that each model of the path needs, and their total price.
     limit, total : float
         Largest price of the models searched, or inf; price of everything, with the most expensive
         source of each series of alternatives.
     lightest : float
-        Smallest positive row weight, if all weights sum to 1.
+        Smallest positive row weight, where all weights sum to 1.
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
         model
     selection : DataFrame or None
@@ -477,7 +477,7 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return arguments of the call, but not those that lambda_ or lambdas make ineffective."""
+        """Return the call's arguments, without those that lambda_ or lambdas makes ineffective."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

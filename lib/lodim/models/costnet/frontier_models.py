@@ -30,7 +30,7 @@ class Estimates:
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
-        """Return the estimates without models of the frontier that cost more than a budget."""
+        """Return the estimates without the frontier's models that cost more than a budget."""
         return Estimates(self.path, self.frontier and self.frontier.within(budget))
 
 
@@ -110,10 +110,9 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """Return the model at a `position`: whether it is on the frontier, and its index there.
+        """Return the model at (True, index on the frontier) or (False, index on the path).
 
-        If it is not on the frontier (best models by price), the index is that on the penalized
-        path. `paid` has the purchases and prices of the models of the path."""
+        paid : Purchases of the models of the path"""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)
@@ -132,7 +131,7 @@ class ListedModel:
     def score(self, kept, X, n):
         """Return the linear predictors (n, K) of n rows, without an offset.
 
-        X holds only the columns `kept`, in blocks of 64 rows."""
+        X : features in blocks of 64 rows; kept : the columns among all p that X has"""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -161,9 +160,7 @@ def check_listed(fit):
 
 
 def position_of_budget(fit, budget):
-    """Return the position of the best model that costs at most `budget`, in the form (True, index).
-
-    True means that the index counts models of the frontier, and not those of a penalty path."""
+    """Return (True, index on the frontier) of the best model that costs at most `budget`."""
     if not is_number(budget) or not budget >= 0:
         raise ArgumentError(f"budget must be a number of at least 0, not {budget!r}")
     check_listed(fit)
@@ -176,9 +173,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return the position of the penalized model nearest to a lambda_, in the form (False, index).
-
-    False means that the index counts models of the penalty path, and not those of the frontier."""
+    """Return (False, index on the path) of the penalized model nearest to a lambda_."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -193,8 +188,8 @@ def position_of_lambda(fit, lambda_):
     return False, k
 
 
-def things(fit, model):
-    """Return the priced purchases of a model: prices by name, in the order of the graph."""
+def priced_items(fit, model):
+    """Return a dict name -> price of the items that a model buys."""
     network = fit.settings.network
     on = np.flatnonzero(model.bought & (network.cost > 0))
     return {network.names[v]: float(network.cost[v]) for v in on}
@@ -204,7 +199,7 @@ def changes(fit, models):
     """Yield for each model the names bought since the model before, and those no longer bought."""
     before: dict = {}
     for model in models:
-        now = things(fit, model)
+        now = priced_items(fit, model)
         yield [n for n in now if n not in before], [n for n in before if n not in now]
         before = now
 
@@ -213,7 +208,6 @@ def changes(fit, models):
 
 
 def _columns(models, *names):
-    """Return a dict from attribute names to their values for all models."""
     return {name: [getattr(model, name) for model in models] for name in names}
 
 

@@ -35,7 +35,7 @@ def _largest_lambda(batch, family, s):
 
 
 class Costnet(Model):
-    """Declaration of the model costnet for the shared fitting code; chooses a budget by CV."""
+    """Declaration of the model costnet, as the shared fitting code needs it."""
 
     name = "costnet"
     reference = FITERAU
@@ -58,20 +58,19 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Raise if prices do not suit the columns; put the graph of prices into the settings."""
+        """Return the problem with its graph of prices and dependencies; raise for wrong prices."""
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
         """Return the settings that cv() compares: budgets (prices of models), or the given lambda_.
 
-        Also returns the models for all rows, or None."""
+        Also returns (estimates, log) for all rows, or None."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
         return {"budget": _prices(found[0].frontier)}, found
 
     def selects(self, settings):
-        """Return True: the model uses only some of the features."""
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
@@ -102,7 +101,7 @@ MODEL = Costnet()
 
 
 def with_network(problem):
-    """Return the fitting problem with the dependency graph and required signs in its settings."""
+    """Return the problem with the dependency graph and the required signs in its settings."""
     check_used(problem)
     s = problem.settings
     plain = {} if callable(s.costs) or s.costs is None else {"costs": dict(s.costs)}
@@ -117,7 +116,7 @@ def with_network(problem):
 
 
 def _prices(frontier):
-    """Return the prices of a frontier (best models by price); if many, evenly chosen ones."""
+    """Return the prices of at most 60 models of a frontier, which cv() compares as budgets."""
     M = len(frontier)
     n = min(M, MOST_BUDGETS)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
@@ -125,9 +124,9 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the fitting problem with the budget that held-out rows choose, and all budgets.
+    """Return the problem with the budget that held-out losses choose, and a table of all budgets.
 
-    The budgets are a table with their mean held-out losses and standard errors."""
+    The table has mean held-out losses and standard errors. If `selection` is given, it is kept."""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -142,9 +141,7 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return the position of the model for the lambda_ or budget of the settings.
-
-    It is (True, index on the frontier of best models by price) or (False, index on the path)."""
+    """Return (True, index on the frontier) or (False, index on the path) of the settings' model."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget

@@ -34,7 +34,7 @@ def cost(fit, ax, *, log=False):
     if np.ptp(share) < 1.0:
         ax.set_ylim(-5.0, 100.0)
     if flag("log", log):
-        _spread(ax, frontier.cost[frontier.cost > 0.0])
+        _set_log_axis(ax, frontier.cost[frontier.cost > 0.0])
     ax.set_xlabel("cost")
     ax.set_ylabel("% deviance explained")
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -51,15 +51,14 @@ def _models_by_rule(ax, frontier, share):
             ax.scatter(frontier.cost[of], share[of], **style)
 
 
-def _spread(ax, prices):
-    """Make the price axis logarithmic from the lowest positive price on, with 0 at its left."""
+def _set_log_axis(ax, prices):
+    """Make the price axis logarithmic from the lowest positive price on; price 0 is left of it."""
     if len(prices):
         ax.set_xscale("symlog", linthresh=prices.min(), linscale=0.3)
         ax.set_xlim(left=-0.1 * prices.min())
 
 
 def _share(deviance, null):
-    """Return the percentage of the null deviance that is explained."""
     return 100.0 * (1.0 - np.asarray(deviance) / null)
 
 

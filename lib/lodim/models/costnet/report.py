@@ -70,7 +70,6 @@ def summary(fit, full):
 
 
 def _header(fit):
-    """Return the rows of the header: names and values."""
     s, d, m = fit.settings, fit.design, fit.step
     rows = (
         ("Features", str(len(d.names))),
@@ -91,9 +90,9 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return the table of the frontier (best models by price) in a tuple.
+    """Return a tuple with the table of the frontier (best models by price).
 
-    The tuple is empty if the fit uses a penalized model."""
+    It is empty if the fit uses a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -128,7 +127,7 @@ def _rules(frame):
 
 
 def _percent(share):
-    """Return shares as percentages of two digits, without a sign before zero."""
+    """Return shares as percentages of two digits, never as -0."""
     return (100.0 * share).round(2) + 0.0
 
 
@@ -182,7 +181,7 @@ def short(name, most):
 
 
 def _purchases(fit):
-    """Return the table of the model's purchases (what it needs and pays) in a tuple, or ()."""
+    """Return a tuple with the table of what the model buys, empty if it buys nothing."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -226,7 +225,6 @@ def _coefficients(fit, full):
 
 
 def _notes(fit):
-    """Return the notes below the tables."""
     path, d = fit.estimates.path, fit.design
     failed = np.count_nonzero(~path.converged)
     ended = f"NOT converged at {failed} penalties" if failed else "converged"
@@ -282,7 +280,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Return which rows of a long table of models are printed: ends, and around the chosen one."""
+    """Return which rows of a long table of models to print: its ends, and around the chosen row."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > MOST_STEPS:
@@ -300,7 +298,6 @@ def _numbered(frame):
 
 
 def _lambda(value):
-    """Return a penalty as text; empty if it is missing."""
     return "" if np.isnan(value) else significant(value)
 
 
@@ -324,12 +321,10 @@ def _has_series(fit):
 
 
 def _count_of(n, one, several):
-    """Return a number with its noun, in the singular or plural."""
     return f"{n} {one if n == 1 else several}"
 
 
 def _by_function(fit):
-    """Return whether prices come from a function."""
     return fit.arguments["costs"] == ARRAY
 
 
@@ -353,7 +348,6 @@ def _rule_of_choice(fit):
 
 
 def _budget(fit):
-    """Return the budget as text."""
     budget = fit.settings.budget
     if budget is None or budget == np.inf:
         return "none"

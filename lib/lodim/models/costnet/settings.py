@@ -119,7 +119,9 @@ def _rules(rules):
 
 
 def usual(model):
-    """Return the default settings of a penalized path and its frontier (best models by price)."""
+    """Return a dict of defaults of the settings for the penalized path and the frontier.
+
+    model : the function costnet()"""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)

@@ -29,7 +29,9 @@ class TrainingRows:
 
     @classmethod
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
-        """Return the rows X with response, weight and offset `given`; `fields` are a subclass's."""
+        """Return the rows with features X and `given` = (response, weight, offset).
+
+        fields : attributes that a subclass adds"""
         return cls(
             X=X,
             given=given,
@@ -72,11 +74,13 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, minus its gradient (K, C), its second moments, and the dual's curvature.
+        """Return the loss, minus its gradient, second moments of columns, and the dual's curvature.
 
-        They are for the coefficients of C columns, at linear predictors f plus the columns times
-        `step` (K, C). Second moments are (K, K, C, C) for `curvatures` = K^2, (1, 1, C, C) by one
-        mean curvature per row for 1, and empty for 0. The loss is half the mean deviance."""
+        The loss is half the mean deviance, at linear predictors f plus the effect of a change
+        `step` (K, C) of the coefficients of C columns. The gradient is (K, C). The moments are
+        weighted by the curvatures of the loss: K^2 per row, (K, K, C, C), or their mean per row,
+        (1, 1, C, C); `curvatures` is K^2, 1, or 0 for no moments. The dual's curvature is needed
+        for duality gaps."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
@@ -96,9 +100,10 @@ class TrainingRows:
 
 
 def hold_absent(slopes, absent):
-    """Set slopes or a step (K, ...) to zero for classes without rows, in place; centre the others.
+    """Set slopes or a step (K, ...) of classes without rows to zero, in place.
 
-    `absent` (K,) marks classes without rows, whose coefficients would diverge."""
+    absent : (K,) bool, classes without rows, whose coefficients would diverge. If there are any,
+        the mean over the other classes is subtracted from these."""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -119,7 +124,9 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return the rows of a batch, after telling a cluster's workers where weight and offset are."""
+    """Return response, weight and offset of a batch whose features are on workers of a cluster.
+
+    The workers then compute weight and offset from their own data."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
@@ -140,6 +147,6 @@ def _offset_tiles(batch, n_scores):
 
 
 def _of_scores(offset, n_scores):
-    """Return offsets (n_tiles, 64) or (n_tiles, K, 64), expanded to all K linear predictors."""
+    """Return offsets (n_tiles, 64) or (n_tiles, K, 64) as (n_tiles, n_scores, 64)."""
     offset = offset[:, None] if offset.ndim == 2 else offset
     return np.zeros((len(offset), n_scores, TILE)) + offset

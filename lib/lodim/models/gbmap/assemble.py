@@ -75,9 +75,8 @@ def _response_range(batch, settings):
 def _calibrate(problem):
     """Return percentiles 0 to 100 of both drift indicators over held-out rows, for thresholds.
 
-    A drift indicator measures how far a row is from the training rows. Result: a dict, arrays
-    (101,); None if a fold has too few training rows for the nearest neighbours.
-    """
+    A drift indicator measures how far a row is from the training rows. The result is a dict of
+    arrays (101,), or None if a fold has too few training rows for the nearest neighbours."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

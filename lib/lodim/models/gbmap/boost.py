@@ -59,13 +59,13 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners step by step; after each step yield its learners, log and predictions.
 
-    A step adds a + b g(intercept + w'x), g the softplus, and minimizes Eq. 3 of Patron et al.
-    (2024) for b = -1 and b = 1. With K > 2 classes it adds one learner per class, in turn: given
-    the other classes' linear predictors, the softmax likelihood is a logistic one with an offset.
+    A learner is a + b g(intercept + w'x), with the softplus g and the sign b. A step adds the
+    learner of lower loss among both signs (Eq. 3 of Patron et al. 2024). With K > 2 classes it adds
+    one per class, in turn: given the other classes, the softmax likelihood is a logistic one with
+    an offset.
 
-    log: results of the optimizer. Predictions: linear predictors (n, K) of the rows `eval_batch`,
-    None without it. Learners of `warm_start` (another fit) are extra starting points.
-    """
+    The log has results of the optimizer. Predictions are linear predictors (n, K) of the rows
+    `eval_batch`, or None. warm_start : learners of another fit, as additional starting points"""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -93,10 +93,11 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _fit_ordered(state, fit, near):
-    """Fit a learner and then the boundaries between ordered classes; return (learner, log).
+    """Fit a learner, then the boundaries between ordered classes; return (learner, log).
 
-    With the identity they are fitted in turn until nothing changes: the model is linear. Otherwise
-    later boosts make up for it. fit(near) returns a learner and log, near is a starting point."""
+    With the identity activation this is repeated until nothing changes. With the softplus, later
+    boosts correct the rest. fit : callable(starting point) -> (learner, log); near : starting point
+    """
     before, total = state.score.copy(), np.zeros(state.shift.size)
     for _ in range(ROUNDS):
         learners, log = fit(near)
@@ -110,9 +111,9 @@ def _fit_ordered(state, fit, near):
 
 
 def with_scores(score, learners, batch, threads):
-    """Return linear predictors `score` (n, K) plus the values of `learners` at the batch's rows.
+    """Return linear predictors `score` (n, K) plus the values of `learners` at a batch's rows.
 
-    If batch.runs lists the blocks with rows of positive weight, all other blocks are skipped.
+    If batch.runs has the ranges of blocks with rows of positive weight, other blocks are skipped.
     """
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
@@ -163,10 +164,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners for class k, their signs b, and the loss without a learner.
+        """Return starting points of class k's learner, their signs b, and the loss without it.
 
-        `waves` are random numbers that combine rows into directions; `n_starts` is per sign.
-        """
+        waves : random numbers that combine rows into directions w; n_starts : number per sign"""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
@@ -208,9 +208,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    `other_signs` has per class the previous step's best learner with the sign b that lost, an
-    extra starting point; it is replaced. X holds the original features.
-    """
+    other_signs : list with, per class, the best learner of the last step with the sign b that was
+        not chosen, as a further starting point; this step replaces it. X : the original features"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -225,9 +224,7 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit the learner of class k (0 for a number) in boosting step number `stage`.
 
     Returns the learner, the optimizer's results, and (theta, sign) of the best learner with the
-    sign b that has the higher loss. The next step starts from it too: `other_sign` is that of the
-    last step.
-    """
+    sign b that was not chosen. The next step gets it as `other_sign`, a further starting point."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -288,10 +285,10 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Minimize the loss of a new learner for both signs b; return the better one.
 
-    Returns theta (1, d), its sign, a log entry, and the other sign's (theta, sign), from which the
-    next boosting step may start. If no learner lowers the loss, theta adds nothing. `start` has a
-    starting point per sign, `stop` the optimizer's limits; `stop` is changed.
-    """
+    Returns theta (1, d), its sign, a log entry, and (theta, sign) of the learner that is not
+    chosen. If no learner lowers the loss, theta adds nothing.
+
+    start : starting points, one per sign; stop : limits of the optimizer, changed in place"""
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
     end = _refine(
@@ -323,10 +320,9 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return stopping tolerances as a dict: relative to the loss, or to its sampling error.
+    """Return a dict of stopping tolerances, by the loss or (with many rows) its sampling error.
 
-    With many rows, `resolution` is a gain of the loss too small to matter; otherwise only ftol.
-    """
+    In the second case `resolution` is a gain of the loss too small to matter."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -353,9 +349,8 @@ def _curved(objective, penalty, state, k, sign):
 def _refine(objective, sampled, theta, stop, state):
     """Minimize the loss of new learners over all rows by L-BFGS, starting from theta.
 
-    The Hessian of `sampled` (the loss on sampled rows; None for no Hessian) preconditions L-BFGS.
-    With few rows L-BFGS restarts every ROUND evaluations with a new Hessian.
-    """
+    sampled : loss on sampled rows, whose Hessian preconditions L-BFGS, or None. With few rows the
+        Hessian is computed again after some evaluations."""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.spanned:
@@ -377,11 +372,10 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Remove rounding errors from a learner fitted to few rows, so that later learners are stable.
+    """Return a learner fitted to few rows without rounding errors, so that later ones are stable.
 
-    `end` is the minimum found, `curved` the loss with its Hessian. Newton steps find the last
-    digits; under loose tolerances theta is rounded instead.
-    """
+    end : minimum found; curved : loss with its Hessian, for Newton steps that find the last digits.
+    Under loose tolerances theta is rounded instead."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -392,11 +386,11 @@ def _settled(end, curved, state):
 
 
 def _steepest(state, k):
-    """Return a bound for each feature, (p,), on how fast the loss falls as its weight grows.
+    """Return a bound on how fast the loss falls as the weight of each feature grows, (p,).
 
-    The bound is sum_i weight_i |l'_i x_ik|, or |sum_i weight_i l'_i x_ik| for the identity
-    activation; l'_i is the derivative of row i's loss by the linear predictor of class k.
-    """
+    For feature j it is sum_i weight_i |l_i x_ij| over rows i, with l_i the derivative of the row's
+    loss in the linear predictor of class k. For the identity activation it is |sum_i weight_i l_i
+    x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
@@ -426,12 +420,10 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    A path of penalties starts there. A boost lowers the loss by at most sum_k s_k |w_k| over p
-    features k, s_k = sum_i weight_i |l'_i x_ik|; l'_i is the derivative of row i's loss by its
-    linear predictor. With an L1 share all w are zero if lambda >= max_k s_k p / l1_ratio. For a
-    ridge the loss falls by at most p sum_k s_k^2 / (4 lambda); lambda_max makes this 1% of the null
-    loss in m boosts.
-    """
+    A path of penalties starts there. A boost lowers the loss by at most sum_k s_k |w_k|, with the
+    bound s_k of `_steepest` for each of p features. With an L1 share all w are zero if lambda is at
+    least max_k s_k p / l1_ratio. With a ridge the loss falls by at most p sum_k s_k^2 / (4 lambda);
+    lambda_max makes this 1% of the null loss in m boosts."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

@@ -108,11 +108,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f between positions s and t of a segment, and bounds of df/dt.
+    """Return the change of f between positions s and t of a segment, and bounds of df/dt there.
 
-    f = sum_j sign_j g(z_j) is followed from row z0 (position 0) to row z1 (position 1). Each g' is
-    monotone along the segment, so its values at s and t bound it. Returns change, low, high.
-    """
+    f = sum_j sign_j g(z_j), with the activation g. The segment of z leads from z0 (position 0) to
+    z1 (position 1). Each g' is monotone along it, so its values at s and t are bounds."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
@@ -129,9 +128,8 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between two rows, and a bound on its error.
 
     z0 and z1 are the rows' values of intercept_j + w_j'x. If bounds of df/dt show that f is
-    monotone on a part, |change| is exact (Lemma 3); other parts are halved until the error is
-    within `tolerance`.
-    """
+    monotone on a part, |change| is exact (Lemma 3 of Patron et al. 2024); other parts are halved
+    until the error is within `tolerance`."""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0

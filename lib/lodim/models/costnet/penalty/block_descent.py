@@ -24,10 +24,10 @@ STEPS = 60  # proximal steps on a block per visit
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
-    """Return the Newton step (K s,) of quadratic + lam sum_g cost_g ||w_g|| in s coefficients `at`.
+    """Return the Newton step (K s,) of the s coefficients `at`, for w (K, A).
 
-    H is the quadratic's Hessian, `c` minus its gradient at w (K, A). `position` maps each
-    coefficient to its place in `at`, or to -1. Only groups [g0, g1) with a nonzero norm count."""
+    The objective is a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||, over
+    the groups [g0, g1) that are not zero. position : place of each coefficient in `at`, or -1"""
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
@@ -73,8 +73,10 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Make Newton steps on the nonzero coefficients w, in place, until a step gains at most eps.
 
     The objective is a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||. A
-    group or coefficient that would cross zero becomes zero, since the penalty is not smooth at
-    zero. `span` has the first and last coefficient and group; `d` is a work array."""
+    group or coefficient that would cross zero becomes zero, since the penalty is not smooth there.
+
+    span : (first, last + 1) of the coefficients and of the groups; d : work array
+    groups : (start, member, cost, sign), as in Layout"""
     for _ in range(NEWTON_STEPS):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -83,9 +85,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one Newton step on w; return the objective's decrease, and whether a group became zero.
-
-    The objective is a quadratic (Hessian H, minus gradient c) plus lam sum_g cost_g ||w_g||."""
+    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -162,7 +162,7 @@ def _zero_crossings(w, d, g0, g1, start, member):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to [lo, hi) of w, and update c (minus gradient); return the quadratic's decrease."""
+    """Add d to w[:, lo:hi] and update c (minus gradient); return the decrease of the quadratic."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):
@@ -177,12 +177,12 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
-    """Make a proximal gradient step on block b of w; return its squared length, and if zeros
-    stayed.
+    """Make a proximal gradient step on block b of the coefficients w, in place.
 
-    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty. L
-    bounds the Hessian's eigenvalues in the block, which is a set of groups that share coefficients.
-    """
+    Return its squared length, and whether the same coefficients are zero as before. The objective
+    is that of `minimize`. A block is a set of groups that share coefficients.
+
+    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays"""
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -210,8 +210,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    The objective is a quadratic (Hessian H, minus gradient c) plus lam times the group penalty of
-    `layout`. A block is a set of groups that share coefficients; other blocks stay fixed."""
+    The objective is that of `minimize`. A block is a set of groups that share coefficients; other
+    blocks stay fixed.
+
+    L : upper bound of the Hessian's eigenvalues in the block; spaces : three work arrays"""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -242,10 +244,13 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize w'Hw / 2 - c0'w + lam Omega(w), in place, starting from w; return the sweeps made.
+    """Minimize w'Hw / 2 - c0'w + lam Omega(w) over w (K, A), in place; return the sweeps made.
 
-    Omega is the group penalty of `layout`, `dual` its dual vectors, and `c` is c0 - Hw. It stops
-    when the duality gap is below `target`; Omega at the minimum must be at most `radius`."""
+    Omega is the group penalty of `layout`. A sweep minimizes over each block of w in turn. The
+    iteration stops when the duality gap is below `target`.
+
+    c : c0 - Hw at the start; dual : dual vectors of the groups; both are updated
+    lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))

@@ -10,10 +10,10 @@ from scipy.sparse.csgraph import connected_components
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients; groups may overlap.
+    """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    A column may exist in several copies with one coefficient each. Coefficients in no group are not
-    penalized. Groups come after the groups that they contain."""
+    A column has a coefficient for each of its copies in the dependency graph. Coefficients in no
+    group are not penalized. A group comes after the groups that it contains."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
     node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
@@ -69,7 +69,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from a dict of sets of coefficients and their costs, smaller sets first."""
+        """Return Groups from a dict: set of coefficients -> cost. Other arguments are fields."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -92,7 +92,6 @@ class Groups:
 
     @property
     def q(self):
-        """Number of coefficients."""
         return len(self.feature)
 
     @property
@@ -104,11 +103,10 @@ class Groups:
 
     @property
     def group_of_member(self):
-        """Index of the group of each entry of `member`, whose entries are ordered by group."""
+        """Index of the group that each entry of `member` belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):
-        """Return the positions of the coefficients in group g."""
         return self.member[self.start[g] : self.start[g + 1]]
 
 
@@ -126,8 +124,8 @@ def _crossed(sets, q):
 class Layout:
     """Order of the A penalized coefficients in compiled functions, block by block.
 
-    A block is a set of groups that share coefficients; in a block, contained groups come first.
-    Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+    A block is a set of groups that share coefficients; contained groups come first in it. Group g
+    has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
     at: np.ndarray  # (A,) position in Groups of each coefficient
     block: np.ndarray  # (B + 1,) start of each block's coefficients
@@ -166,16 +164,15 @@ class Layout:
 
         at, block, sign (A,) : position in Groups, block and required sign of each coefficient
         block_of_group, size, cost (G,) : block, number of coefficients and weight of each group
-        member : positions of the coefficients of all groups, one group after the other
-        nested : whether the groups of a block form a tree; blocks without coefficients are left out
-        """
+        member : coefficients of the first group, then of the second, and so on
+        nested : whether the groups of each block form a tree; also for blocks that are now empty"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))
         return cls(at, block, first, nested[kept], start, member, cost, sign)
 
     def restrict(self, keep):
-        """Return the Layout of only the coefficients with `keep` (A,); the others are zero."""
+        """Return the Layout of the coefficients marked in `keep` (A,) bool, without the others."""
         blocks = np.arange(len(self.nested))
         block_of_group = np.repeat(blocks, np.diff(self.first))
         block = np.repeat(blocks, np.diff(self.block))
@@ -190,7 +187,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """Most expensive group of each coefficient, (A,) int64, for bounds of the dual norm."""
+        """Most expensive group of each coefficient, (A,) int64, which bounds the dual norm."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)

@@ -37,12 +37,13 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return the loss, the curvature of its dual, its slopes, and second moments, in one array.
+    """Return the loss, the dual's curvature, minus the gradient and second moments, in one array.
 
-    Rows come in blocks of 64. The K linear predictors f are changed by `step` (K, C), if given, of
-    the coefficients of C columns. The loss is half the weighted mean deviance; its dual's curvature
-    is the sum over rows of squared slope over curvature. Slopes are X_C'r for r = -dl/df.
-    Moments are X_C' h X_C: for 1 mean curvature h per row, or K^2; none for 0 `curvatures`."""
+    The loss is half the weighted mean deviance. The K linear predictors f, in blocks of 64 rows,
+    are first changed by `step` (K, C) of the coefficients of C columns, if given. The dual's
+    curvature is the sum over rows of squared slope over curvature of the loss. The gradient is
+    (K, C). Moments are X_C' h X_C for K^2 curvatures h per row, (K, K, C, C), or their mean h,
+    (1, 1, C, C); `curvatures` is K^2, 1, or 0 for no moments."""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))
@@ -54,7 +55,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
 
 def padded(values, n_tiles, spread=1.0):
-    """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows; pad the last one."""
+    """Return values (n,) or (n, K), divided by `spread`, in n_tiles blocks of 64 rows."""
     if values.ndim == 1:
         return tiles.pad(values if spread == 1.0 else values / spread, n_tiles)
     out = np.empty((n_tiles, values.shape[1], TILE))
@@ -239,7 +240,7 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
 
 
 def _moments(X, columns, h, threads):
-    """Return X_C' h X_C of C columns, (K, K, C, C), for curvatures h (n_tiles, K^2, 64)."""
+    """Return the moments X_C' h X_C of C columns for J^2 curvatures h per row, (J, J, C, C)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
     chunks = max(1, min(count_blocks(X), MOMENTS // size))

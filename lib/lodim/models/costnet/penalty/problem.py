@@ -43,18 +43,19 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return squared loss at the offset, its slopes, and moments of all coefficients' columns.
+        """Return the squared loss at the offset, minus its gradient, and columns' second moments.
 
-        Slopes are for penalized, then for unpenalized coefficients; moments have the latter first.
-        """
+        The gradient is in two parts, of penalized and of unpenalized coefficients. In the moments,
+        the unpenalized coefficients come first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at scores f, minus its gradient, and the curvature of the dual objective.
+        """Return the loss at linear predictors f, minus its gradient, and the dual's curvature.
 
-        The gradient has two parts: (K, A) for penalized and (K, F) for unpenalized coefficients."""
+        The gradient is in two parts, (K, A) of penalized and (K, F) of unpenalized coefficients.
+        The dual's curvature is needed for duality gaps."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -66,7 +67,7 @@ class PathProblem(TrainingRows):
 
     @cached_property
     def _at(self):
-        """Positions of penalized and of unpenalized coefficients in (1 + p,), intercept first."""
+        """Positions of penalized and of unpenalized coefficients among intercept and p columns."""
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
@@ -97,7 +98,7 @@ class PathSolution:
 
     @classmethod
     def from_steps(cls, steps):
-        """Return the PathSolution of a list of (w, b, loss, gap, n_iter), one per penalty."""
+        """Return the PathSolution of a list with (w, b, loss, gap, n_iter) for each penalty."""
         w, b, *numbers = zip(*steps, strict=True)
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
@@ -107,8 +108,8 @@ class PenaltyPath:
     """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
-    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column may exist in several copies, with
-    a coefficient each."""
+    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column has a coefficient for each of its
+    copies in the dependency graph."""
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
@@ -123,13 +124,11 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path in units of the response, from a solver's standardized PathSolution.
+        """Return the path in units of the response, from a solver's PathSolution.
 
         lambdas (L,) : penalties in units of the response
-        scaled, ridges (L,) : factors of the group norms and of the ridge term that the solver used
-            for them
-        null : objective with the unpenalized coefficients only; a gap of `tol` times `null` is
-            allowed
+        scaled, ridges (L,) : factors of sum_g cost_g ||w_g|| and of |w|^2 / 2 that the solver used
+        null : objective of the unpenalized coefficients alone; a gap of `tol` times it is allowed
         """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
@@ -162,15 +161,15 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic model of the loss, after minimizing over the F unpenalized coefficients.
+    """Quadratic model of the loss in A coefficients, minimized over F unpenalized coefficients.
 
     It is for J linear predictors.
 
-    H : (J, J, A, A) Hessian of the A other coefficients
-    elimination : (J F, J A), a step v of the others moves the unpenalized ones by -elimination v
+    H : (J, J, A, A) Hessian of the A coefficients
+    elimination : (J F, J A), a step v of them changes the unpenalized ones by -elimination v
     inverse : (J F, J F) pseudo-inverse of the unpenalized coefficients' Hessian
     alone : (A,) bool, columns that are not combinations of unpenalized ones; others have zeros in H
-    least : smallest eigenvalue used of the unpenalized columns, relative to the largest"""
+    least : smallest eigenvalue that `inverse` uses, relative to the largest"""
 
     H: np.ndarray
     elimination: np.ndarray
@@ -180,9 +179,9 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the quadratic model of J scores, given second moments (J, J, F + A, F + A).
+        """Return the model for second moments G (J, J, F + A, F + A) of the columns.
 
-        The F unpenalized columns come first."""
+        n_free : number F of unpenalized columns, which come first"""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -226,10 +225,10 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M (J F, J F), and its least eigenvalue used.
+    """Return the pseudo-inverse of a semidefinite M, and the smallest eigenvalue that it uses.
 
-    M is for J scores and F columns; the eigenvalue is relative to the largest one. Directions of
-    constant and repeated columns are left out."""
+    M (J F, J F) is for J linear predictors and F columns. The eigenvalue is relative to the
+    largest; those of nearly zero, from constant or repeated columns, are not used."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -240,10 +239,10 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Return the batch of rows with offset and null model subtracted from a numeric response.
+    """Return a batch of rows without its offset and null model, and the null model's intercept.
 
-    Also return what to add to intercepts later, the null model's intercept (K,). A batch with
-    classes is returned unchanged."""
+    Both are subtracted from the response of a gaussian family; the intercept (1,) must later be
+    added to the models. Batches of other families are unchanged, with an intercept of zero."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

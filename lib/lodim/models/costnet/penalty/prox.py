@@ -1,9 +1,9 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
 
-Coefficients w are (K, A) for K linear predictors. Group g has the coefficients
-member[start[g]:start[g + 1]]; dual vectors of all groups are (K, members). A block is a set of
-groups that share coefficients; `nested` says for each block whether its groups are nested. `sign`
-is 1, -1, or 0 without a required sign."""
+The proximal map of F sets u to the minimum w of |w - u|^2 / 2 + F(w). Coefficients w are (K, A) for
+K linear predictors. Group g has the coefficients member[start[g]:start[g + 1]]; dual vectors of all
+groups are (K, members). A block is a set of groups that share coefficients; `nested` says for each
+block whether its groups are nested. `sign` is 1, -1, or 0 without a required sign."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ FIRST = ZERO  # first coefficient or group
 def keep_signs(u, sign, lo, hi):
     """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
 
-    A proximal map with sign constraints is this step, then the proximal map without constraints."""
+    After this step, the proximal map without required signs gives the map with them."""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -28,10 +28,10 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, g0, g1, start, member, cost):
-    """Apply the proximal map of scale * Omega to u (K, A), in place, for nested groups [g0, g1).
+    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to u (K, A), in place.
 
-    Omega(u) = sum_g cost_g ||u_g||. Exact in one pass if contained groups come first (Jenatton et
-    al. 2011, Algorithm 1)."""
+    The groups [g0, g1) are nested; contained ones come first, so that one pass is exact (Jenatton
+    et al. 2011, Algorithm 1)."""
     for g in range(g0, g1):
         square = 0.0
         for i in range(start[g], start[g + 1]):
@@ -46,10 +46,10 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
-    """Apply the proximal map of t lam Omega to u (K, A), in place, for overlapping groups [g0, g1).
+    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to u (K, A), in place.
 
-    Omega(u) = sum_g cost_g ||u_g||. By block ascent over dual vectors x_g with ||x_g|| <= lam
-    cost_g; the result is the argument minus t sum_g x_g. `dual` holds the start and the result."""
+    The groups [g0, g1) may overlap. The result is u - t sum_g x_g, for dual vectors x_g of length
+    at most lam cost_g. `dual` holds their starting values, and then their solution up to `tol`."""
     K = u.shape[0]
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -65,11 +65,11 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
-    """Compute the proximal map of overlapping groups by maximizing its dual, in place.
+    """Solve the dual problem of the proximal map of overlapping groups [g0, g1), in place.
 
-    Each group g in `on` has a dual vector x_g with ||x_g|| <= lam cost_g, updated in turn, with
-    momentum. Before and after, u is the argument of the map minus t times the sum of all x_g. The
-    ascent ends if no entry changes by more than `tol`."""
+    Its variables are dual vectors x_g of length at most lam cost_g, for the groups marked in `on`.
+    They are updated in turn, with momentum, until no entry changes by more than `tol`. u is always
+    the argument of the map minus t times the sum of all x_g."""
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
     age, last = 0, np.inf
@@ -107,9 +107,9 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Maximize over one group's dual vector, others fixed, in place; return its largest change.
+    """Set one group's dual vector to its optimum, others fixed; return its largest change.
 
-    The vector has the entries [i0, i1) of `dual` and at most the length `limit`."""
+    The vector is dual[:, i0:i1], of length at most `limit`; u is updated with it."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -141,12 +141,11 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
-    """Return s = lam Omega(w) - c'w, and the dual norm d of what is left of c.
+    """Return s and d, with which the duality gap is at most s + d Omega(minimum).
 
-    Omega is the group penalty of `layout`, and c is minus the gradient of the loss. At the minimum,
-    c is a sum of dual vectors, one per group. What is left of c after such vectors are subtracted
-    is written to u; `tol` is the accuracy of d. The duality gap is at most s + d Omega(minimum).
-    """
+    Omega is the group penalty of `layout`, c minus the gradient of the loss, and s = lam Omega(w) -
+    c'w. At the minimum, c is a sum of dual vectors, one per group. Here, the best such sum is
+    subtracted from c; the rest is written to u, and d is a bound of its dual norm, up to `tol`."""
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
     slack = penalty(w, lam, FIRST, cost.size, start, member, cost)
@@ -175,7 +174,7 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol):
-    """Subtract the dual vectors of groups [g0, g1) from u, in place.
+    """Subtract a dual vector of each group [g0, g1) from u, in place.
 
     If a group's coefficients w_g are not zero, its vector is lam cost_g w_g / ||w_g||. The vectors
     of all other groups are chosen to make u small."""

@@ -1,4 +1,4 @@
-"""Penalized path over lambda: by the moments of all columns, or by proximal Newton steps."""
+"""Solvers of a penalized path: by second moments of all columns, or by proximal Newton steps."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,8 @@ LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 class QuadraticModel:
     """Quadratic model of the loss in some of the penalized coefficients.
 
-    keep : (A,) bool, its coefficients; member : (members,) bool, the members of groups among them
+    keep : (A,) bool, coefficients of the model
+    member : (members,) bool, entries of the problem's `layout.member` that are in the model
     reduced : the quadratic after minimizing over the unpenalized coefficients
     lipschitz : (B,) largest eigenvalue of the Hessian per block of groups, including `ridge`"""
 
@@ -47,7 +48,7 @@ class QuadraticModel:
     def from_moments(cls, G, problem, keep, layout):
         """Return the model of the coefficients `keep` (A,), whose groups are in `layout`.
 
-        G has the second moments of the unpenalized and these columns."""
+        G : second moments of the unpenalized columns, and of those of the model"""
         reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
@@ -68,9 +69,9 @@ class QuadraticModel:
 class MomentSolver:
     """Solver of paths of a quadratic loss that needs only the second moments of all columns.
 
-    `lambda_max` is the smallest penalty at which all priced coefficients are zero, `null` the
-    objective of the unpenalized coefficients alone, `least` a relative eigenvalue of their columns.
-    """
+    lambda_max : smallest penalty at which all priced coefficients are zero
+    null : objective of the unpenalized coefficients alone
+    least : smallest eigenvalue of the moments of their columns, relative to the largest"""
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -122,8 +123,8 @@ def saturated(i, share, last):
 def dual_norm(layout, c):
     """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
 
-    It is the smallest lam whose proximal map of c is 0. The iteration lam <- c'w / Omega(w), with w
-    the proximal map at lam, converges in few steps (Dinkelbach 1967)."""
+    It is the smallest lam for which the proximal map of lam Omega maps c to 0. With w the result
+    of the map at lam, the iteration lam <- c'w / Omega(w) converges fast (Dinkelbach 1967)."""
     _, _, _, start, member, cost, _, _ = layout
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(member)))
@@ -158,10 +159,12 @@ class PathState:
 
 
 class NewtonSolver:
-    """Proximal Newton solver of a penalized path: quadratics in coefficients likely nonzero.
+    """Proximal Newton solver of a penalized path.
 
-    `lambda_max` is the smallest penalty at which all priced coefficients are zero, `null` the
-    objective of the unpenalized coefficients alone."""
+    Each step minimizes a quadratic model of the loss in coefficients that may be nonzero.
+
+    lambda_max : smallest penalty at which all priced coefficients are zero
+    null : objective of the unpenalized coefficients alone"""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -209,7 +212,9 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to linear predictors f; set loss and gradient there, from `known` if given."""
+        """Move to linear predictors f; compute the loss and its derivatives there.
+
+        known : result of `PathProblem.at_scores` for f, if it is already computed"""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
@@ -248,13 +253,12 @@ class NewtonSolver:
         return False
 
     def _objective(self, w, loss, lam, ridge):
-        """Return the loss plus lam times the group norms plus ridge / 2 |w|^2."""
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return a model's duality gap, and the part of the slopes (K, A) that causes it.
+        """Return a model's duality gap, and the part of the gradient (K, A) that causes it.
 
-        The dual point is the rows' slopes, shrunk until the groups' dual vectors can absorb them.
+        The dual point is the rows' slopes, scaled down until the penalty's dual constraints hold.
         lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
@@ -266,9 +270,7 @@ class NewtonSolver:
         return slack + min(shrunk, over * value / lam), left
 
     def _free_gap(self):
-        """Return the part of the duality gap due to unconverged unpenalized coefficients.
-
-        It is twice their possible gain, plus the effect of their change on the dual vectors."""
+        """Return the part of the duality gap due to unconverged unpenalized coefficients."""
         s, reduced = self.state, self._model.reduced
         *_, cost, owner, _ = self._model.layout.arrays
         gap = 2.0 * reduced.decrement(s.slope)
@@ -324,9 +326,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of the coefficients `keep` (A,) at the current state.
-
-        Return True, as `_extend_model` does for a new model."""
+        """Compute the quadratic model of the coefficients `keep` (A,) at the state; return True."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -336,10 +336,10 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return the steps (K, A), (K, F) to the minimum of the quadratic model plus penalty.
+        """Return the steps to the minimum of the quadratic model plus penalty, and their gain.
 
-        Also returns the predicted decrease of the objective plus the model's remaining gap, which
-        is a thousandth of the allowed duality gap `target`."""
+        The steps are of penalized (K, A) and unpenalized (K, F) coefficients. The gain is an upper
+        bound of the decrease that the model predicts."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -362,7 +362,6 @@ class NewtonSolver:
 
 
 def _between(f, far, t):
-    """Return f + t (far - f), linear predictors between f and `far`."""
     return f + t * (far - f)
 
 
@@ -389,9 +388,9 @@ def penalty_path(
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
     lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
     tol : allowed duality gap, relative to the null model's objective
-    max_iter : most quadratic models (gaussian response: a fifth of the sweeps) per penalty
-    make_solver : callable(problem, n) -> solver; None: moments for a quadratic loss of few columns,
-        otherwise passes over the rows"""
+    max_iter : most quadratic models per penalty; with moments, five sweeps count as one model
+    make_solver : callable(problem, n) -> solver; by default MomentSolver for a quadratic loss of
+        few columns, otherwise NewtonSolver"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         start = _own_solver(problem)

@@ -12,10 +12,10 @@ ROUNDING = 1e-9  # relative rounding error of a price
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Dependency graph, and the candidates: its m nodes among which a search selects.
+    """Candidates of a search: the m nodes of the dependency graph among which it selects.
 
-    A selection is `used` (m,) bool: the candidates whose columns a model has. A purchase is a node
-    that is paid once, even if the graph has several copies of it."""
+    A selection `used` (m,) bool marks the candidates whose columns a model has. A purchase is paid
+    once, even if several nodes are copies of it."""
 
     network: Network  # the graph; every column of X belongs to a node
     candidates: np.ndarray  # (m,) nodes that may be selected and have columns
@@ -30,9 +30,9 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the candidates: nodes with columns, in `keep` (V,), that the budget pays for.
+        """Return the candidates: nodes that have columns and are within the budget.
 
-        V is the number of nodes of the graph; without `keep` all may be candidates."""
+        keep : (V,) bool, nodes of the graph that may be candidates; all by default"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -58,50 +58,46 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """Whether one candidate node (row) needs another candidate (column), (m, m) bool."""
+        """(m, m) bool: whether the candidate of a row needs the candidate of a column."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
 
     def columns_of(self, used):
-        """Return the increasing column numbers of selected nodes, marked by `used` (m,)."""
+        """Return the sorted column numbers of the candidates marked in `used` (m,)."""
         parts = [self.at[self.start[g] : self.start[g + 1]] for g in np.flatnonzero(used)]
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def nodes(self, used):
-        """Return which of the graph's V nodes are selected, (V,) bool.
-
-        `used` (m,) marks them among the m candidates."""
+        """Return which of the graph's V nodes are the candidates marked in `used`, (V,) bool."""
         out = np.zeros(len(self.network), bool)
         out[self.candidates[used]] = True
         return out
 
     def price(self, used):
-        """Return the price of selected nodes, marked by `used` (m,), with everything they need."""
+        """Return the price of the candidates marked in `used` (m,), with everything they need."""
         if self.network.set_cost is not None:
             return self.network.price(self.nodes(used))
         return float(self.cost @ (used @ self.incidence > 0.0))
 
     def prices_with(self, used):
-        """Return the prices (r, m) of r selections of nodes, with each of m nodes added.
-
-        used (r, m) bool marks the nodes of each selection."""
+        """Return the prices (r, m) of r selections `used` (r, m) after adding each candidate."""
         left = (used @ self.incidence == 0.0) * self.cost
         return self.cost.sum() - left.sum(axis=1)[:, None] + left @ self.incidence.T
 
     def compatible(self, used):
-        """Return whether each of m nodes can be added to r selections of nodes `used` (r, m), bool.
+        """Return whether each of m candidates can be added to r selections `used`, (r, m) bool.
 
-        It cannot if it needs a second source of one series (set of alternative sources)."""
+        It cannot if it needs a second source from one set of alternatives."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine, other = self.source[None], self._sources_of(used)[:, None]
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return the source of each series that selections `used` (r, m) need, or -1, (r, S).
+        """Return the source that r selections `used` (r, m) need of S sets of alternatives, (r, S).
 
-        A series is a set of alternative sources; a selection is a set of candidate nodes."""
+        It is -1 if a selection needs none."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -115,9 +111,9 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the network of priced items, with an item of price zero per column without one.
+    """Return the dependency graph with a node of price zero for each column that has no node.
 
-    p : number of columns of X. So the search can treat columns without a price like all others."""
+    The search can then treat all p columns in the same way."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -132,9 +128,9 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price of each candidate node alone, with everything it needs, (m,).
+    """Return the price of each candidate alone, with everything it needs, (m,).
 
-    incidence (m, B) marks which of B purchases each needs."""
+    incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) their nodes"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]

@@ -1,8 +1,8 @@
 """Criteria by which models of a search are compared: deviance plus a charge per coefficient.
 
-Without a charge, the best model fits noise; with a high charge, it misses weak features. The charge
-"hq" (Hannan and Quinn) or a higher one suffices on the data of `monitoring`: at each price, the
-selected model is at least as good as the lasso's (benchmarks/costnet_rules.py)."""
+Without a charge, the best model fits noise; with a high charge, it misses weak features. On the
+data set `monitoring`, the charge "hq" or a higher one gives, at each price, a model that is at
+least as good as the lasso's (benchmarks/costnet_rules.py)."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """Return the criterion of a name such as "bic", for rows and p columns to choose from.
+        """Return the Criterion called `name`, such as "bic", for the rows `data` and p columns.
 
         "cv" gives the criterion of the searches whose models cross-validation compares."""
         n = data.total_weight
@@ -52,7 +52,7 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Return the criterion of models with a deviance and df degrees of freedom.
+        """Return the criterion of models with a deviance and a number `df` of coefficients.
 
         df is the rank of a model's columns (times K - 1 for K classes)."""
         if self.logarithmic:

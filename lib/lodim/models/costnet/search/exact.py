@@ -37,8 +37,8 @@ def optimum(search: Search, budget: float) -> SearchState:
 def exhaustive(search: Search, budget: float) -> SearchState:
     """Return the model (SearchState) of lowest deviance within a budget, by trying all selections.
 
-    A selection is not refitted if an affordable one has one candidate more, since a further column
-    never increases the deviance."""
+    A selection is skipped if adding a candidate gives another one within the budget, because a
+    further column never increases the deviance."""
     space, m = search.space, len(search.space)
     subsets = (np.arange(2**m)[:, None] >> np.arange(m)) & 1 > 0
     subsets = subsets[[_has_single_sources(space, used) for used in subsets]]
@@ -51,7 +51,7 @@ def exhaustive(search: Search, budget: float) -> SearchState:
 
 
 def _has_single_sources(space, used):
-    """Return whether the nodes `used` need at most one source of each set of alternatives."""
+    """Return whether the candidates in `used` need at most one source per set of alternatives."""
     return all(len(np.unique(column[column >= 0])) <= 1 for column in space.source[used].T)
 
 
@@ -67,14 +67,15 @@ def _maximal(subsets):
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Perspective relaxation: mean squared error, convex in shares z in [0, 1] of the columns used.
+    """Lower bound of the mean squared error if the q columns are used with shares z in [0, 1].
 
-    With gram = rest + diag(split), rest positive semidefinite, and target b (products with y),
+    The Gram matrix of the columns is rest + diag(split), with `rest` positive semidefinite; b is
+    `target`, their products with y. The bound (perspective relaxation)
 
             F(z) = min over w of null + w'rest w + sum_j split_j w_j^2 / z_j - 2 b'w
 
-    is convex. It equals the deviance of the least-squares fit if all z are 0 or 1 (Günlük and
-    Linderoth 2010). `null` is the deviance without a column."""
+    is convex in z. It is the error of the least-squares fit if all z are 0 or 1 (Günlük and
+    Linderoth 2010). `null` is the error without a column."""
 
     rest: np.ndarray  # (q, q)
     split: np.ndarray  # (q,)
@@ -83,7 +84,7 @@ class Relaxation:
 
     @classmethod
     def from_gram(cls, gram, target, null):
-        """Return the relaxation for q centred columns with a Gram matrix (q, q).
+        """Return the bound for q centred columns with a Gram matrix (q, q).
 
         target (q,) : products of the columns with y; null : deviance without a column"""
         values, vectors = np.linalg.eigh(gram)
@@ -100,16 +101,16 @@ class Relaxation:
         return not len(self.split) or self.split.min() <= 1e-10 * np.diag(self.rest).max()
 
     def solve(self, z):
-        """Return the coefficients w (q,) of lowest bound if column j is used with the share z_j."""
+        """Return the coefficients w (q,) at the minimum that defines the bound F(z)."""
         root = np.sqrt(z)
         inner = self.rest * np.outer(root, root)
         inner[np.diag_indices_from(inner)] += self.split
         return root * np.linalg.solve(inner, root * self.target)
 
     def cut(self, w):
-        """Return c and h (q,) of a lower bound c - h'z of the deviance at shares z of columns.
+        """Return c and h (q,) of a linear lower bound c - h'z of the mean squared error.
 
-        It is exact at the shares for which the coefficients w (q,) are optimal."""
+        It equals F(z) at the shares z for which the coefficients w (q,) are optimal."""
         slope = self.rest @ w - self.target
         return self.null - w @ self.rest @ w, slope**2 / self.split
 
@@ -117,10 +118,10 @@ class Relaxation:
 def best_subset(search: Search, budget: float) -> SearchState:
     """Return the model (SearchState) of lowest deviance within a budget, by integer programming.
 
-    Minimizes eta over s in {0, 1}^m (columns used) and z in {0, 1}^B (purchases paid), subject to
-    z_i >= s_j if j needs i, cost'z <= budget, one source of each set of alternatives, and eta >=
-    c_k - h_k's for all cuts k (linear lower bounds of the deviance). Each solution adds a cut that
-    is exact at it, until eta reaches the deviance of a solution (Duran and Grossmann 1986)."""
+    Each step minimizes a lower bound of the deviance over the selections within the budget. The
+    bound is the maximum of linear functions of the selection, called cuts. The solution adds a cut
+    that is exact at it, until the bound reaches the deviance of a model (Duran and Grossmann 1986).
+    """
     space, refits = search.space, search.final
     null, m = refits.null.deviance, len(space)
     at, owns = _independent_columns(space, refits.at_null.gram)
@@ -147,9 +148,10 @@ def best_subset(search: Search, budget: float) -> SearchState:
 
 
 def _independent_columns(space, gram):
-    """Return independent columns (r,) of nodes, and which of m nodes owns each, (r, m) 0 or 1.
+    """Return the columns (r,) to use, and a matrix (r, m): 1 if the candidate has the column.
 
-    One level of each category is left out: the fit is equal, and the relaxation requires it."""
+    The columns of a candidate are linearly independent, so one level of each category is left out.
+    The fit is equal, and the relaxation requires it."""
     kept = []
     for g in range(len(space)):
         columns: list[int] = []
@@ -165,9 +167,9 @@ def _independent_columns(space, gram):
 
 
 def _master(space, budget, cuts):
-    """Return the smallest eta (bound of the deviance) under cuts eta >= c - h's, and the optimal s.
+    """Return the smallest lower bound of the deviance within a budget, and its selection (m,) bool.
 
-    s (m,) bool marks the nodes used; with their needs they cost at most the budget."""
+    cuts : list of (c, h); the bound of a selection s is the largest c - h's"""
     import cvxpy as cp  # a second to import, and rarely used
 
     m, B = space.incidence.shape

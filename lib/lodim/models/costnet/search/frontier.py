@@ -112,9 +112,9 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return a CandidateModel with the deviance and criterion of blended coefficients.
+    """Return a CandidateModel of a penalized path with refitted and penalized estimates mixed.
 
-    They are `relax` times the unpenalized refit plus the rest times the penalized estimates."""
+    The unpenalized refit has weight `relax`. Deviance and criterion are those of the mixture."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -127,8 +127,8 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    The coefficients are `relax` times the unpenalized refit plus the rest times the penalized
-    estimates (gamma = 1 - relax in glmnet)."""
+    Its `relax` is the weight of the unpenalized refit in the coefficients; the penalized estimates
+    have the rest (gamma = 1 - relax in glmnet)."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -156,9 +156,9 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a sort key of models of equal price and quality: number of purchases, then names.
+    """Return a key that sorts models from simple to complex: number of purchases, then names.
 
-    `used` (m,) bool marks the candidate nodes of a model. The key makes the choice reproducible."""
+    used : (m,) bool, candidates in the model. The key makes a choice among equals reproducible."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
@@ -174,7 +174,7 @@ def _is_simpler(space, state, other):
 def _simplest(search, state):
     """Return the simplest model of equal price and criterion that a few moves can reach.
 
-    Moves drop and add columns."""
+    A move drops some columns and adds others."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -191,14 +191,14 @@ def _simplest(search, state):
 
 
 def _same_price(price, other):
-    """Return whether two prices differ only by rounding."""
     return affordable(price, other) and affordable(other, price)
 
 
 def _equivalents(search, state):
-    """Yield selections of columns that moves can reach at the price and criterion of a model.
+    """Yield selections that one move from a model can reach, with about the same criterion.
 
-    A move drops and adds columns; its criterion is a prediction."""
+    A move drops some columns and adds others, within the price; the criterion is predicted. Changes
+    of a source among alternatives are also yielded."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -21,12 +21,11 @@ MOST_BACKWARD = 40  # most states that the backward search improves
 
 
 def forward_selection(search):
-    """Return models (SearchStates) of increasing price, by greedy selection.
+    """Return the models (SearchStates) that are found by adding one candidate after the other.
 
-    A step takes the best model at the lowest price that is left, for at most 200 prices. If this
-    model beats all cheaper ones, it is improved by moves within its price. Its extensions by one
-    candidate (with everything it needs) are then put into a queue. So both the largest gain and the
-    largest gain per price are found."""
+    A queue holds selections of candidates. Each step takes those of the lowest price and refits the
+    two most promising, up to 200 times. If the better model beats all cheaper ones, it is improved
+    by moves within its price, and its extensions by one candidate enter the queue."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -48,10 +47,10 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the selections of about the lowest price from the queue; refit and return two of them.
+    """Remove the selections of about the lowest price from the queue, and return the best two.
 
-    These have the best predicted criterion. A selection is a set of candidate nodes; those removed
-    before, in `seen`, are ignored."""
+    These have the best predicted criterion, and are refitted. A selection is a set of candidates;
+    those in `seen` were removed before, and are ignored."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -63,15 +62,15 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Return the price of a set of columns: by the user's cost function, or else `by_sum`."""
+    """Return the price of the candidates `used`: `by_sum`, unless there is a cost function."""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 
 
 def _additions(search, state):
-    """Yield price, criterion and selection of a model with one more candidate, if it is better.
+    """Yield (price, predicted criterion, selection) for candidates whose addition improves a model.
 
-    A candidate is a column with its needs, a selection the set of candidates used."""
+    A candidate is added with all that it needs; at most two additions per price are yielded."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_sum = moves.value[0], moves.price[0]
     kept: dict[float, int] = {}
@@ -87,9 +86,9 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield price, criterion and selection of a model with another source, if it is better.
+    """Yield (price, criterion, selection) for changes of a source that improve a model.
 
-    A source is one of several alternatives. More expensive sources enter this way only."""
+    A source is one of several alternatives. More expensive sources are tried only here."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)
@@ -101,11 +100,11 @@ def _switches(search, state):
 
 
 def backward_elimination(search, states):
-    """Return models (SearchStates) that beat given ones at lower prices, by dropping candidates.
+    """Return models (SearchStates) that are better than all given ones of at most their price.
 
-    From each model that beats all cheaper ones, every candidate (a column with its needs) is
-    dropped in turn. The most promising result is improved by moves within its price. Forward
-    selection alone misses models just below an expensive candidate."""
+    From each of the best models by price, every candidate (a column with its needs) is dropped in
+    turn. The most promising result is improved by moves within its price. Forward selection alone
+    misses models just below an expensive candidate."""
     better, tie, queue, seen = [], count(), [], {state.used.tobytes() for state in states}
     front = new = _front(states)
     for _ in range(MOST_BACKWARD):
@@ -125,7 +124,7 @@ def backward_elimination(search, states):
 
 
 def _front(states):
-    """Return the models that are better than all that cost as much or less, by price."""
+    """Return the models that are better than all others of the same or a lower price, by price."""
     out: list = []
     for state in sorted(states, key=lambda state: (state.price, state.value)):
         if not out or state.value < out[-1].value:
@@ -139,9 +138,9 @@ def _best_value(front, price):
 
 
 def _deletions(search, state):
-    """Return the best models with something dropped from a model, one for each price.
+    """Return (price, predicted criterion, selection) after dropping candidates from a model.
 
-    Each is a price, a criterion and a selection (the candidate nodes that remain)."""
+    Only the best selection for each price is returned."""
     moves = possible_moves(search, state, state.price, add=False)
     best: dict[str, tuple] = {}
     for a, value in enumerate(moves.value[:, 0].tolist()):

@@ -30,15 +30,15 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Nodes used by the L models of each rule's penalized path, as a dict of (L, m) bool."""
+        """Dict search rule -> candidates in the L models of its penalized path, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the nodes (L, m) used by the L models of a rule's path, and their prices (L,).
+        """Return the candidates (L, m) that the models of a rule's path use, and their prices (L,).
 
-        `choice` (S,) is the source used of each of S sets of alternatives; nodes that need others
-        are left out."""
+        choice : (S,) source to use from each of S sets of alternatives; candidates that need other
+            sources are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -48,16 +48,16 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Model of all rows, and how to find a comparable model with other rows (such as a fold).
+    """Model of all rows, and how to find its counterpart for other rows, such as all but a fold.
 
-    It is on the same rule's penalized path, or is the best model of any rule, for at most the same
-    price."""
+    The counterpart is on the same rule's penalized path, or is the best model of any rule, for at
+    most the same price."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the comparable model among `results`, the models found with other rows.
+        """Return the model's counterpart among `results`, the models found with other rows.
 
         It is None if no such model is within the price, or if the rows are too few for it."""
         own = self.candidate
@@ -77,7 +77,7 @@ class RefitRecipe:
 
 
 def _state(search, used, relax):
-    """Return the model (SearchState) of the nodes `used`, refitted if relax is positive.
+    """Return the model (SearchState) of the candidates `used`, refitted if relax is positive.
 
     None if it has too many coefficients for the rows."""
     if relax == 0.0:
@@ -87,10 +87,10 @@ def _state(search, used, relax):
 
 
 def recipes_of(results, relax=None):
-    """Return recipes of the null model and of all models that the rules found within the budget.
+    """Return a RefitRecipe for the null model and each model within the budget that was found.
 
-    A recipe is a model and how to obtain it from other rows. Models of a penalized path are tried
-    with each share `relax` of the unpenalized refit; None tries 0, 0.5 and 1."""
+    Models of a penalized path are included once per share `relax` of the unpenalized refit; None
+    means the shares 0, 0.5 and 1."""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -118,10 +118,11 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Return held-out losses of recipes (models that can be fitted to other rows).
+        """Return the held-out losses of the models whose RefitRecipes are given.
 
-        `fold_results` has the models found without each fold (RuleResults), `tests` the fold's rows
-        as batches, one set of folds after the other."""
+        fold_results : models found without each fold (RuleResults), for one set of folds after
+            another
+        tests : batches of the rows of these folds; n_draws : number of sets of folds"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -156,9 +157,10 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviance (V, n) of a batch's rows under V recipes, fitted to other rows.
+    """Return the deviances (V, n) of held-out rows under V models, refitted without these rows.
 
-    A recipe is a model that can be fitted again; results are the models found with those rows."""
+    recipes : RefitRecipes of the models; results : RuleResults without these rows; test : their
+    batch. The deviance is inf if a model cannot be refitted."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -178,9 +180,9 @@ def _losses(recipes, results, test, family):
 
 
 def select_held_out(search, recipes, held_out):
-    """Return positions of recipes of increasing price, each better in held-out rows than the last.
+    """Return the positions of the best recipes (models) by price, from cheap to expensive.
 
-    A recipe is a model that can be fitted to other rows. If recipes of one price differ by almost
+    Each has a lower held-out loss than all cheaper ones. If recipes of one price differ by almost
     nothing, the first is taken."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])

@@ -38,9 +38,7 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search for models needs: nodes to choose among, refitted models and a criterion.
-
-    A node is a column, a term or another purchase."""
+    """What a search for models needs: nodes to choose among, refitted models and a criterion."""
 
     space: Any  # SearchSpace: candidate nodes and their prices
     refits: Any  # Refits on the rows that are searched
@@ -49,10 +47,9 @@ class Search:
     budget: float  # infinite if none is given
 
     def state(self, used):
-        """Return the refitted model (SearchState) with the columns of the candidates `used` (m,).
+        """Return the refitted model (SearchState) of the candidates `used` (m,) bool.
 
-        `used` marks the m candidates (columns, terms or purchases) of the model. If the model has
-        too many coefficients, it is not refitted and its criterion is infinite."""
+        If it has too many coefficients, it is not refitted and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -63,7 +60,9 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: sets of nodes to drop, (a, m) bool, and sets to add, (b, m) bool."""
+    """Moves from a model: `a` sets of candidates to drop, combined with `b` sets to add.
+
+    drop is (a, m) bool and add is (b, m) bool, for m candidates."""
 
     drop: np.ndarray
     add: np.ndarray
@@ -76,11 +75,11 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True, add=True):
-    """Return all Moves (sets of nodes to drop and to add) from a model within a budget.
+    """Return all Moves (sets of candidates to drop and to add) from a model within a budget.
 
-    One node, or all nodes that need one other node, may be dropped. One node, alone or with
-    everything it needs, may be added. Values are exact for a numeric response, otherwise by a
-    quadratic approximation of the deviance."""
+    One candidate, or all that need one node, may be dropped. One candidate, alone or with all that
+    it needs, may be added. The criterion after a move is exact for a numeric response, otherwise
+    from a quadratic approximation of the deviance."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -134,9 +133,9 @@ def _best_move(search, state, budget):
 
 
 def _drop_sets(space, used):
-    """Return sets of the nodes `used` that a move may drop, (a, m) bool.
+    """Return the sets of candidates in `used` that a move may drop, (a, m) bool.
 
-    They are: the empty set, each node alone, and all used nodes that need one particular node."""
+    They are: the empty set, each candidate alone, and all candidates that need one purchase."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -153,9 +152,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return sets of nodes that a move may add to those `used`, and the main node of each set.
+    """Return the sets of candidates that a move may add, (b, m) bool, and the main one of each.
 
-    The sets (b, m) bool are: the empty set, each node alone, and each node with its needs."""
+    They are: the empty set, each candidate that is not in `used`, and each with all that it needs.
+    The empty set has no main candidate."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -167,9 +167,9 @@ def _add_sets(space, used):
 
 
 def _column_lists(space, sets):
-    """Return the columns of r sets of nodes, (r, m) bool, as one list and each set's start in it.
+    """Return where the columns of each set of candidates start in a list of columns, and the list.
 
-    Starts (r + 1,) come first."""
+    sets : (r, m) bool, r sets of candidates; the starts are (r + 1,)"""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -194,9 +194,10 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield the nodes `used` (m,) with each other source of series s (a set of alternatives).
+    """Yield the selections in which another source of series s replaces the one that `used` needs.
 
-    Columns that need the series are replaced by their copies for that source."""
+    A series is a set of alternative sources; a selection is (m,) bool. Candidates that need the
+    series are replaced by their copies for the other source."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -26,7 +26,7 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """Quadratic approximation of the deviance in the coefficients w, minimized over intercepts.
+    """Quadratic approximation of the deviance in coefficients w, with optimal intercepts.
 
     deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant, for w (q, K) of q columns and K linear
     predictors. It is exact for a gaussian family."""
@@ -65,7 +65,9 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return a store of unpenalized models of the rows `data`, in which none is fitted yet."""
+        """Return an empty store of unpenalized models of the rows `data`.
+
+        near : Refits of a sample of the rows, whose coefficients are starting values"""
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
@@ -83,11 +85,11 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` whose coefficient is not held at zero by a required sign."""
+        """Return the columns `on` without those whose coefficient a required sign keeps at zero."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
-        """Return the rank of columns given an intercept, one less than the levels of a category."""
+        """Return the rank of the columns `on` in a model with an intercept."""
         on = np.asarray(on, np.int64)
         key = on.tobytes()
         if key not in self.ranks:
@@ -103,11 +105,11 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return the matrix (r, r) of a ridge penalty for r columns `on`, which makes the fit unique.
+    """Return the matrix (r, r) of a ridge penalty that makes the fit of r columns `on` unique.
 
-    The ridge is `size` times the covariance of the columns. For collinear columns, a penalty on
-    coefficients per standard deviation is added in the directions that the rows do not determine,
-    so that these columns share their effect."""
+    It is `size` times the covariance of the columns. For collinear columns, a penalty on their
+    coefficients per standard deviation is added, so that they share their effect. It acts only in
+    directions that the rows do not determine."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -223,10 +225,10 @@ def _start(refits, on, cold):
 
 
 def _derivatives_at(data, on, theta, ridge):
-    """Return half the mean deviance plus a ridge, minus its gradient, and its Hessian.
+    """Return half the mean deviance plus a ridge penalty, minus its gradient, and its Hessian.
 
-    theta (1 + r, K) has the intercepts and the coefficients of r columns `on`; ridge (1 + r, 1 +
-    r)."""
+    theta : (1 + r, K) intercepts and coefficients of r columns `on`; ridge : (1 + r, 1 + r) matrix
+    """
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2)
     np.einsum("kkab->kab", G)[:] += ridge

@@ -45,7 +45,7 @@ class SearchData(TrainingRows):
     def sample(self):
         """Return enough rows for a search: all of them, or a fixed sample of 100,000.
 
-        A gaussian family uses all rows, since one Gram matrix gives all refits."""
+        All rows are used for a gaussian family, since all its refits need only one Gram matrix."""
         n_tiles, most = len(self.X), MOST_ROWS // TILE
         if self.family.name == "gaussian" or n_tiles <= most:
             return self
@@ -77,8 +77,8 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0):
         """Return half the mean deviance, minus its gradient (K, 1 + r), and its second moments.
 
-        theta (1 + r, K) has the intercepts and the coefficients of r columns `on`; for
-        `curvatures` see `derivatives`."""
+        theta : (1 + r, K) intercepts and coefficients of r columns `on`
+        curvatures : as in `TrainingRows.derivatives`"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 
@@ -88,10 +88,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return the nodes of the dependency graph that a search considers, (V,) bool; None for all.
+    """Return which nodes of the dependency graph a search considers, (V,) bool; None for all.
 
-    Nodes of the penalized path's models come first, then those of the largest score statistic, each
-    with everything it needs, up to 500 columns (1,000 for least squares)."""
+    If there are more than 500 columns (1,000 for least squares), nodes are kept with all that they
+    need: first those of the penalized path, then those of the largest score statistic."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
@@ -126,5 +126,4 @@ def _score_statistic(batch, family):
 
 
 def _squares(X, weight):
-    """Return the weighted sum of squares of each column, (p,)."""
     return np.einsum("tpi,tpi,ti->p", X, X, weight)

@@ -16,10 +16,10 @@ MOST_CHOICES = 64  # most choices of sources that are tried for one support
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return the weighted lasso's penalty: a column's cost is the price of its node with its needs.
+    """Return the penalty sum_j c_j |w_j| of the weighted lasso for p columns, as Groups.
 
-    network is the graph of prices and dependencies. Free columns get the lowest other cost, or 1.
-    """
+    c_j is the price of column j with all that it needs. Free columns get the lowest other price, or
+    1. network : graph of prices and dependencies"""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -33,10 +33,9 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Return refitted candidate models with the nonzero columns of the models of a penalized path.
+    """Return a refitted CandidateModel for each set of columns that models of a path use.
 
-    Each set of columns comes once, with its smallest lambda. `rule` is the name of the search rule.
-    """
+    It has the smallest lambda with this set. rule : name of the search rule"""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -50,20 +49,20 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield index, choice (S,) and selection (m,) bool, for each model of a path and each choice.
+    """Yield (index, choice, selection) for each model of a path and each choice of sources.
 
-    There are S sets of alternative sources; a choice is one source per set. The selection marks
-    the candidate nodes with nonzero coefficients that need no other source."""
+    choice : (S,) one source from each of S sets of alternatives
+    selection : (m,) bool, the candidates that the model uses and that need no other source"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
 
 
 def selections_along(space, path):
-    """Return which of m candidate nodes each of L models of a path uses, (L, m) bool.
+    """Return which of m candidates each of L models of a path uses, (L, m) bool.
 
-    A node is used if any of its columns has a coefficient that is not negligible. Copies of a node
-    for alternative sources own the same columns, so all of them count as used."""
+    A candidate is used if any of its columns has a coefficient that is not negligible. Copies of a
+    candidate for alternative sources have the same columns, so all of them count as used."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -74,18 +73,18 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return the choices of one source per set of alternatives, for the nodes `used` (m,) bool.
+    """Return at most 64 choices of one source per set of alternatives, for the candidates `used`.
 
-    A choice is a tuple (S,), for S sets of alternatives: a source that one of the nodes needs, or
-    -1 if none needs any. At most 64 choices are returned."""
+    A choice is a tuple (S,), for S sets of alternatives: a source that one of the candidates needs,
+    or -1 if none needs any."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Return which of m candidate nodes need only sources of a choice (S,), or none, (m,) bool.
+    """Return which of m candidates need no source other than those of a choice, (m,) bool.
 
-    A choice has one source for each of S sets of alternative sources."""
+    choice : (S,) one source from each of S sets of alternatives"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -104,7 +103,7 @@ def backward_models(search, candidate_models):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath in which coefficients of duplicates belong to the first of them by name.
+    """Return a PenaltyPath in which only the first of several duplicates (by name) is used.
 
     Duplicates are columns that are multiples of each other, with equal price and needs. The
     solver's choice among them would depend on order and rounding."""
@@ -146,7 +145,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidate nodes have equal price and needs, and nothing needs either."""
+    """Return whether two candidates have equal price and needs, and nothing needs either."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

@@ -11,9 +11,9 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 def sweep(gram, target, k):
     """Sweep column k into a least-squares model, or out if it is in, in place.
 
-    gram (q, q) are products of the columns, target (q, K) products with K responses. After
-    sweeping, target has the coefficients of columns in the model. The diagonal of a column in the
-    model is -1 / (its variance given the model's other columns)."""
+    gram (q, q) are products of the columns, target (q, K) products with K responses. Afterwards,
+    target has the coefficients of the columns in the model, and gram has -1 / v on the diagonal for
+    each: v is its variance that the other columns of the model do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -35,10 +35,12 @@ def sweep(gram, target, k):
 
 @njit(cache=True, error_model="numpy")
 def enter(gram, target, variance, on):
-    """Sweep the columns `on` into a least-squares model; return which are not aliased, (q,) bool.
+    """Sweep the columns `on` into a least-squares model; return which entered, (q,) bool.
 
-    gram (q, q) and target (q, K) are products of columns, and with the response; changed in place.
-    Aliased columns are linear combinations of earlier ones."""
+    Aliased columns, which are linear combinations of earlier ones, do not enter.
+
+    gram (q, q), target (q, K) : products of columns, and with the response; changed in place
+    variance : diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -49,9 +51,7 @@ def enter(gram, target, variance, on):
 
 
 def rank(gram, on):
-    """Return the rank of the columns `on` (r,): how many are not determined by earlier ones.
-
-    gram : products of all columns"""
+    """Return the rank of the columns `on`, given the products `gram` of all columns."""
     swept = gram[np.ix_(on, on)]
     variance, nothing = np.diag(swept).copy(), np.empty((len(on), 0))
     return int(enter(swept, nothing, variance, np.arange(len(on))).sum())
@@ -59,7 +59,7 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _against(sign, j, v, k):
-    """Return whether the slope v[k, 0] contradicts the required sign of column j, if any."""
+    """Return whether the slope v[k, 0] is opposite to the required sign of column j, if any."""
     return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
@@ -68,12 +68,13 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     """Return the decrease of the deviance and the change of the rank for exchanges of columns.
 
     An exchange drops one of n_out sets of columns from a linear model and adds one of n_in sets.
-    Both results are (n_out, n_in). Set s to drop is out_at[out_start[s]:out_start[s + 1]]; sets to
-    add likewise. The gain is -inf if not `allowed` (n_out, n_in). A column whose coefficient would
-    get the wrong `sign` does not enter.
+    Both results are (n_out, n_in). A column whose coefficient would get the wrong sign is not
+    added.
 
-    gram, target : normal equations, after the sweep operator for the model's columns, `within` (q,)
-    variance : diagonal of the Gram matrix before the sweep, to recognize collinear columns"""
+    gram, target : products of columns, and with the response, after `enter` of the model's columns
+    variance : diagonal of gram before all sweeps; within : (q,) bool, columns of the model
+    out_start, out_at : set s to drop is out_at[out_start[s]:out_start[s + 1]]; in_... likewise
+    allowed : (n_out, n_in) bool, other exchanges gain -inf; sign : (q,) required signs, or 0"""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
     gain[:], rank[:] = -np.inf, 0
@@ -110,10 +111,10 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Return v' M^-1 v (the gain of an exchange of columns) and the change of rank, by elimination.
+    """Return the gain v' M^-1 v of an exchange of columns, and its change of the rank.
 
-    M (size, size) and v (size, K) belong to the columns `at`. The first `going` of them are dropped
-    and have negative pivots; the others are added."""
+    M (size, size) and v (size, K) are products of the columns `at`, and with the response. The
+    first `going` of them are dropped, the others are added."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]

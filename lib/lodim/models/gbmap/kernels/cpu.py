@@ -20,7 +20,7 @@ SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """Functions of a fit for the kernels: beta (sharpness of softplus), activation code, loss."""
+    """What compiled loops need of a fit: beta (sharpness of softplus), activation code, loss."""
 
     beta: float
     activation: int
@@ -84,9 +84,8 @@ def project(tile, v, z):
 def project_ahead(tile, v, z):
     """Add tile' v to z (64,), in place, and load the next 64 rows from memory ahead of their use.
 
-    tile is (p, 64). With many rows, waiting for memory would take a third of the time; processors
-    load large tiles ahead by themselves.
-    """
+    tile is (p, 64). With many rows, waiting for memory would take a third of the time. Large tiles
+    are not loaded ahead here, because processors do it by themselves."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -126,7 +125,7 @@ def back_project(tile, r, out):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
-    """Return the sum of 64 numbers; a separate function, so that only sums may be reordered."""
+    """Return the sum of 64 numbers, which the compiler may add in any order."""
     s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
@@ -154,10 +153,10 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Compute f + a + b g(z) and g'(z), z = intercept + w'x, for 64 rows, in rows.score and slope.
+    """Write f + a + b g(z) of 64 rows to rows.score, and g'(z) to rows.slope.
 
-    v = (a, intercept, w) is a learner and f (64,) the sum of the earlier learners.
-    """
+    z = intercept + w'x is computed first, for the learner v = (a, intercept, w). f (64,) is the sum
+    of the earlier learners."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_learner(f, v, b, form, rows)
@@ -165,10 +164,9 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Compute f + a + b g(z) and g'(z) for 64 rows, in rows.score and rows.slope.
+    """Write f + a + b g(z) of 64 rows to rows.score, and g'(z) to rows.slope, given z in rows.z.
 
-    rows.z holds z = intercept + w'x, v[0] is a, and f (64,) the sum of the earlier learners.
-    """
+    z is intercept + w'x, v[0] is a, and f (64,) the sum of the earlier learners."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -262,9 +260,8 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, in one learner's parameters, to the lower triangle of H.
 
-    On entry rows.slope is g' and rows.r the loss derivative by z = intercept + w'x. If `convex`,
-    negative terms from g'' are left out (Gauss-Newton plus the convex part).
-    """
+    rows.slope must hold g'(z) and rows.r the loss derivative in z = intercept + w'x. If `convex`,
+    negative terms from g'' are left out (Gauss-Newton plus the convex part)."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -349,10 +346,11 @@ def tile_classes(y, score, weight, p, value, slope):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Fill partials (n_blocks, M, 4 + p) with the loss of the sum of M learners, and its gradient.
 
-    Row j has from column 2 on the gradient by (a, intercept, w) of learner j; columns 0 and 1 of
-    row 0 are the loss and the sum of squared losses. offset (n_tiles, K, 64) are linear predictors
-    without learners, target (M,) the class to which each learner is added.
-    """
+    There is one sum per block of tiles. Row j has the derivatives by (a, intercept, w) of learner j
+    from column 2 on. In row 0, columns 0 and 1 are the loss and the sum of squared losses.
+
+    offset : (n_tiles, K, 64) linear predictors without learners
+    target : (M,) class to which each learner is added"""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
@@ -395,9 +393,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     """Fill partials (n_blocks, 2 M + K p) with sums over rows, from which `Effects` are averaged.
 
-    For M learners: weighted slopes b_j g', then weights of the rows with z_j = intercept_j + w_j'x
-    > 0. For K linear predictors and p features: weighted absolute gradients.
-    """
+    For M learners: weighted slopes b_j g'; then the weight of rows where intercept_j + w_j'x > 0.
+    Then, for K linear predictors and p features: weighted absolute gradients."""
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)

@@ -30,7 +30,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks; wide data get fewer, so that rows stay cached."""
+    """Return the number of GPU thread blocks; wide data get fewer, so that the cache holds rows."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -88,11 +88,11 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y and base (n_tiles, 64) with a two-class problem: class k against the others.
+    """Fill y and base (n_tiles, 64) with the two-class problem of class k against the others.
 
-    y is 1 for rows of class k, else 0; base is the logit of class k, given the rows' K linear
-    predictors `score`.
-    """
+    y is 1 for rows of class k, else 0; base is the logit of class k.
+
+    code : classes of the rows; score : their K linear predictors"""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
