@@ -47,7 +47,9 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return a symmetric matrix (S q, S q) from its blocks (P, q, q) on and below the diagonal."""
+    """Return a symmetric matrix (S q, S q) from its blocks (P, q, q) on and below the diagonal.
+
+    There are P = S (S + 1) / 2 such blocks, row by row."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):

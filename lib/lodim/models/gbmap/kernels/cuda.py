@@ -124,8 +124,8 @@ def _activate(z, beta, activation):
 def _project(X, t, first, size, w, stage, low, high):
     """Load features of 64 rows to shared memory; add their products with weights w to the row sums.
 
-    The features are `size` columns of X from `first` on, the rows those of block t. Each thread
-    sums two rows: row i in `low` and row i + 32 in `high`."""
+    The features are `size` columns of X from `first` on, the rows those of block t; `stage` is the
+    shared memory. Each thread sums two rows: row i in `low` and row i + 32 in `high`."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -137,7 +137,9 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Load `size` features, from `first` on, of block t of 64 rows to shared memory again."""
+    """Load `size` features, from `first` on, of block t of 64 rows to the shared memory `stage`.
+
+    They are loaded a second time, since not all fit there."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -148,8 +150,9 @@ def _restage(X, t, first, size, stage):
 def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add the derivatives of the loss by `size` weights, over 64 rows, to `partials`.
 
-    r (2, 64) are the loss derivatives by the rows' projections on two learners. `stage` holds
-    features `first` and later ones. With `start`, earlier sums are overwritten."""
+    The weights are those of features `first` and later ones, held in `stage`, of the learners
+    `slot` and `slot` + 1; r (2, 64) are the loss derivatives by the rows' projections. With
+    `start`, earlier sums are overwritten."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -318,7 +321,9 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k and 0 for others, and `base` with the logit of class k."""
+    """Fill y with 1 for rows of class k and 0 for others, and `base` with the logit of class k.
+
+    `code` has the rows' classes, `score` their K linear predictors."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf

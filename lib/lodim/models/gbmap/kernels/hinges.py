@@ -220,7 +220,7 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
     gain, knots, steps and centres (2, 2 k) hold loss decrease, knot, coefficient and mean of the
     hinges along k directions U and their opposites, with a row per sign. theta has columns a,
-    intercept and weights."""
+    intercept and weights; minus `level` is the constant without a hinge."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):

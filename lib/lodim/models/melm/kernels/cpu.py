@@ -52,12 +52,13 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Compute projections and kernel covariances for the projections V[active[lo:hi]] (r, k).
 
-    The kernel between classes A <= B has covariance S_AB = h2_A cov_A + h2_B cov_B. The first index
-    of the arrays filled is the position in `active`, q' in number:
-    P : (q', k, n) projections V'Z
-    spread : (q', C, r, k) cov_c V
-    root, log_det : (q', C, C, k, k) inverse Cholesky factor of V' S_AB V; (q', C, C) its
-        determinant's log"""
+    Results have the position in `active` as first index; q' is the length of `active`.
+
+    Z, cov, h2 : (r, n) rows, (C, r, r) covariances and (C,) squared bandwidths of the classes
+    P : filled with the projections V'Z, (q', k, n)
+    spread : filled with cov V, (q', C, r, k)
+    root, log_det : filled with inverse Cholesky factor (q', C, C, k, k) and log determinant of the
+        kernel's covariance, h2_A V' cov_A V + h2_B V' cov_B V for classes A <= B"""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -195,9 +196,10 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
-    A range is (first, stop). If `same`, the ranges start with the same row, and pairs of different
-    rows count twice. A force is the kernel times the difference of the two rows; `scratch` holds
-    work arrays."""
+    A range is (first, stop). P (k, n) are projections, w (n,) weights, `root` is the inverse
+    Cholesky factor of the kernel. A force is the kernel times the difference of the two rows. If
+    `same`, the ranges start with the same row, and pairs of different rows count twice. `scratch`
+    holds work arrays."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -234,7 +236,11 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
     Task t is for projection t // stripes and for every stripes-th block of first rows. totals[t]
     (C, C) gets sums of kernels by pair of classes A <= B; forces[t] (C, k, n) the force on each row
-    from each class. Kernels are multiplied by exp(shift), which prevents underflow."""
+    from each class, which is the sum of kernels times differences of rows. Kernels are multiplied
+    by exp(shift), which prevents underflow.
+
+    P, root : projections and inverse Cholesky factors of kernels, from `prepare`
+    w, start : (n,) weights of the rows and (C + 1,) first row of each class"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -257,8 +263,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    There are q projections P and pairs of classes A < B; distances are in units of their kernel
-    (root). Kernels times exp(shift) do not underflow."""
+    There are q projections P and pairs of classes A < B, which begin at the rows `start`; distances
+    are in units of their kernel (root). Kernels times exp(shift) do not underflow."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -297,14 +303,15 @@ def add_forces(P, F, first, stop, share, root, M, g):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
-    """Compute log potentials and the gradient of their weighted sum, from sums over pairs of rows.
+    """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
-    A potential is the integral of the product of the densities of classes A and B. Fills potential
-    (q', C, C) and gradient (q, r, k), for the q' projections active[lo:hi].
+    A potential is the integral of the product of two class densities. Fills potential (q', C, C) by
+    position in `active`, and gradient (q, r, k).
 
-    rows : Z, P, start, size, h2, share; size (C,) are total weights, share (C, C) weights of log
-        potentials
-    sums : spread, root, log_det from `prepare`; shift, totals, forces from `pair_sums`"""
+    rows : the tuple of rows Z, projections P, start (first row of each class), size (C,) total
+        weights, squared bandwidths h2, and share (C, C), the weights of the log potentials
+    sums : the tuple spread, root, log_det from `prepare`, then shift, totals, forces from
+        `pair_sums`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

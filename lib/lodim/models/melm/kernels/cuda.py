@@ -149,7 +149,9 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     """Compute the forces of a class on the rows of a tile (64 rows), and the sum of the kernels.
 
-    A force is a kernel times the difference of its two rows."""
+    A force is a kernel times the difference of its two rows. U are the rows' coordinates from
+    `_project`; owner is the class of each tile, begin the first tile of each class. `ends` gets the
+    sums."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -193,7 +195,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum features times forces of another class over the rows of each class."""
+    """Sum features times forces of another class over the rows of each class.
+
+    X (n_tiles, r, 64) are features, `forces` those from `_pair_sums`, begin the first tile of each
+    class; `out` is the result `moments` of `pair_sums`."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
@@ -222,7 +227,10 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Compute the smallest squared distance between rows of a tile and those of a later class."""
+    """Compute the smallest squared distance between rows of a tile and those of a later class.
+
+    U are the rows' coordinates from `_project`; owner is the class of each tile, begin the first
+    tile of each class. `ends` gets the results."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)

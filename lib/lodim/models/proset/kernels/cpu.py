@@ -275,11 +275,11 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q, i], for the 64 rows i of each tile t.
+    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t and prototypes j.
 
-    G_ij are similarities with J prototypes, from feature weights v of the features `active` and the
-    matrix V of `scaled`. `values` includes the prototypes' weights and is padded with zeros, so
-    that its sides are multiples of four."""
+    G_ij are similarities, from feature weights v of the features `active` and the matrix V of
+    `scaled`; tiles are lo * step to hi * step - 1. `values` includes the prototypes' weights and is
+    padded with zeros, so that its sides are multiples of four."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -296,7 +296,8 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add prototypes to numerators A and denominators B of the rows' estimates, (n_tiles, 64).
 
     A prototype's weight times similarity is added to B, and this times its agreement with the
-    response y (see `agreement`) to A."""
+    response y (see `agreement`) to A. `points` are the prototypes (Points), u is the inverse width
+    of densities; tiles are lo * step to hi * step - 1."""
     active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
@@ -310,7 +311,10 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j, for the rows i of tile t."""
+    """Fill out[t, j, i] with weight times similarity of prototype j, for the rows i of tile t.
+
+    v are weights of the features `active`, V is the matrix of `scaled`, w (J,) the prototypes'
+    weights; tiles are lo * step to hi * step - 1."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

@@ -101,7 +101,8 @@ def _stage(tile, j, first, size, stage):
     """Copy `size` features, from `first` on, of 64 rows and of 64 points to shared memory.
 
     The points start at j. Row values are multiplied by feature weights; those of points already
-    are."""
+    are. `tile` is (X, number of the tile, active features, their weights, points, number of
+    features)."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -111,7 +112,9 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill G with similarities of this thread's four rows and four of the points from j on."""
+    """Fill G with similarities of this thread's four rows and four of the points from j on.
+
+    `tile` is that of `_stage`, `stage` the shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -176,8 +179,8 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
 
-    They are sums over points of weight times similarity; numerators also times agreement of
-    responses."""
+    They are sums over the `live` points (of positive weight) of weight times similarity; numerators
+    also times agreement of responses. `tile` is that of `_stage`; A, B and G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -322,7 +325,9 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sums over points of values times similarities to `out`, for all rows."""
+    """Add sums over points of values times similarities to `out`, for all rows of X.
+
+    v are weights of the features `active`; points (D, n_points) already are multiplied by them."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
