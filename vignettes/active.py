@@ -207,8 +207,9 @@ ax = noise.plot()
 # | proset, ionosphere | 0.038 (p = 3e-4) | 0.026 (p = 0.003) | 0.018 (p = 0.009) |
 # | gbmap, heart | 0.018 to 0.019 (not significant) | 0.012 (not significant) | 0.018 to 0.019 (not significant) |
 #
-# `proset` on heart has no significant difference either. So use `"committee"`, or `"diverse"` if
-# labels may be wrong. If ten more fits per round take too long, use `"margin"` or `"uncertainty"`.
+# For `proset` on heart, no score differs significantly from random choice. So use `"committee"`, or
+# `"diverse"` if labels may be wrong. Both need ten more fits per round; if these take too long, use
+# `"margin"` or `"uncertainty"`.
 
 # %%
 proset = ld.active(ld.proset, "quality ~ .", labelled, pool, test=test, committee=5, lambda_v=0.05)

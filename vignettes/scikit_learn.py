@@ -80,7 +80,7 @@ chosen.cv_
 #
 # `transform` replaces the features by those of the model:
 #
-# - `gbmap`: the embedding, one column per learner.
+# - `gbmap`: the embedding, with the output of each learner as a column.
 # - `melm`: the coordinates of the view.
 # - `costnet`: the columns that the model needs. In the example these are the columns that 30
 #   dollars buy.

@@ -78,13 +78,15 @@ ax = fit.plot("surface")
 #
 # ### Differences from the report (Ruf 2022)
 #
-# 1. Candidates are also in the loss, each without its own vote. In the report, half of the rows are
-#    candidates and the other half are in the loss; `control={"max_fraction": 0.5}` does the same.
+# 1. The loss includes the candidates, each without its own vote. In the report, half of the rows
+#    are candidates and the other half are in the loss; `control={"max_fraction": 0.5}` does the
+#    same.
 # 2. Hard rows are the 10% of each class with the lowest estimated probability of this class. In the
 #    report they are the misclassified rows.
 # 3. Later batches may use new features only if these lower the loss by two standard errors.
 # 4. The first iterations optimize v_d² with a smoothed L1 penalty, so that one long step cannot
 #    remove a feature forever.
 #
-# To repeat Algorithm 2.2 of the report, call `cv` twice with `folds=5, rule="1se"`: first for 50
-# log-uniform pairs of penalties with `n_batches=1`, then with `grid={"n_batches": [1, ..., 10]}`.
+# Algorithm 2.2 of the report chooses penalties and batches by cross-validation. To repeat it, call
+# `cv` twice with `folds=5, rule="1se"`: first with `n_batches=1` and 50 random (log-uniform) pairs
+# of penalties as grid, then with `grid={"n_batches": [1, ..., 10]}`.

@@ -47,9 +47,9 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point at the weighted mean of all points, and mean penalties.
+    """Return the position of the grid point nearest to the mean of all points, and mean penalties.
 
-    The dict of mean penalties only has those that are between two grid values.
+    Means are weighted. The dict of mean penalties only has those that lie between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
     weight : (n_points,), of each point; penalties : names of the settings that are penalties
     parts : mean penalties are rounded to this number of steps between two grid values, in log"""

@@ -350,10 +350,11 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
 
-    Returns the squared k-th distance (1e30 without neighbours), the two bounds between which rows
-    are tied with it, and start and length of a window that has all these rows. d is filled with the
-    squared distances in the window; x and bits are scratch. own is the position of row i among the
-    refs, or -1. `reach` is a squared distance with which the search starts."""
+    Returns the squared k-th distance (1e30 without neighbours), two bounds between which rows are
+    tied with it, and start and length of a window with all these rows. d is filled with the squared
+    distances in the window.
+    own : position of row i among the refs, or -1; x, bits : work space
+    reach : squared distance with which the search starts"""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -372,10 +373,11 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
     """Fill out (m, C) with sums of values (n, C) over the k nearest of the rows refs (p, n).
 
-    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Rows tied at the k-th
-    distance share the last places. The weight at squared distance d is 1 (weighting 0), 1 - d /
-    (1.1 nu) with nu the k-th squared distance (weighting 1), or 1 / sqrt(d) (weighting 2). own (m,)
-    are positions of the rows of X among the refs, or -1."""
+    Sums are for rows lo to hi - 1 of X (p, m) in a view (feature set). Rows tied at the k-th
+    distance share the last places.
+    own : (m,) positions of the rows of X among the refs, or -1
+    weighting : 0 for equal weights, 1 for 1 - d / (1.1 nu), where d is the squared distance and nu
+        that of the k-th row, 2 for 1 / sqrt(d)"""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
@@ -405,9 +407,10 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    Computed for rows lo to hi - 1 of X (p, m) in a view (feature set). Among the rows tied at the
-    k-th distance, only as many as needed are taken, evenly spread in the order of rank (n,). own
-    (m,) are positions of the rows of X among the refs, or -1."""
+    Positions are for rows lo to hi - 1 of X (p, m) in a view (feature set).
+    own : (m,) positions of the rows of X among the refs, or -1
+    rank : (n,) order in which some of the rows tied at the k-th distance are taken, evenly spread
+    """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
