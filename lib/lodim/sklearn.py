@@ -122,10 +122,7 @@ def _constructor(function, without, own):
 
 
 def _one_each(name, values, data):
-    """Return values as an array (n,); raise if they are not one per row of the data.
-
-    `name` is the argument's name for the error.
-    """
+    """Return the argument `name` as an array (n,); raise unless it has one value per row."""
     values, n = np.asarray(values), len(data)
     if values.shape != (n,):
         raise ArgumentError(f"{name} must have one value for each of {n} rows, not {values.shape}")
@@ -133,10 +130,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the fold of each row, (n,), from a scikit-learn splitter.
-
-    Raises an ArgumentError unless each row is in one test set.
-    """
+    """Return the test fold of each row, (n,), from a scikit-learn splitter; raise if not unique."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):

@@ -197,9 +197,7 @@ def _names_across(alt, picture):
 
 
 def _listed(alt, picture, names):
-    """Return both axes of a chart with one row per name, such as bars: names on the left.
-
-    alt : the package altair; names : field of the chart for each column of the picture's frame"""
+    """Return both axes of a chart with one row per name, such as bars: names on the left."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 

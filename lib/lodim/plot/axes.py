@@ -96,9 +96,7 @@ def rgb(colour):
 
 
 def class_labels(name, labels, room):
-    """Return texts such as "species = setosa": the response's name and the label of each class.
-
-    room : largest number of characters of a name or label"""
+    """Return texts such as "species = setosa", with names cut to `room` characters each."""
     name = shorten([name], room)[0]
     return [f"{name} = {label}" for label in shorten(labels, room)]
 

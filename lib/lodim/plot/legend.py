@@ -73,8 +73,6 @@ def write(ax, entries, legend, inside=False):
 
 
 def _those_with_room(entries, n_classes, room):
-    """Return at most `room` legend entries, and how many classes were left out.
-
-    Entries of n_classes classes come first; the last classes are left out."""
+    """Return at most `room` legend entries, and how many of the n_classes classes were left out."""
     left = min(max(0, len(entries) - room), n_classes - 1)
     return entries[: n_classes - left] + entries[n_classes:], left

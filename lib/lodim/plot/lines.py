@@ -51,9 +51,7 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis; each tick has the text of the nearest position in x.
-
-    No axis is added if all these texts are equal."""
+    """Add a top axis with the text of the position nearest to each tick, if these texts differ."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

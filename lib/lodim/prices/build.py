@@ -305,9 +305,7 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if the cost function gives a larger set of names a lower price.
-
-    This is tried along a few chains of sets."""
+    """Raise ArgumentError if, in a few chains of sets, a larger set of names costs less."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
     for chain in chains:

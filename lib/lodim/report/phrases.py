@@ -168,9 +168,7 @@ def wild(design):
 
 
 def limits_in_words(limits):
-    """Return a phrase with the farthest outlier of a feature and the range of its other values.
-
-    limits : record with these three numbers"""
+    """Return a phrase with the farthest outlier of a feature and the range of its other values."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 

@@ -47,9 +47,7 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
 
 
 def _few_rows(batch, levels, seed):
-    """Return the rows with positive weight, or a sample of 20,000 of them.
-
-    With over 65,536 rows, features are not copied before sampling."""
+    """Return the rows with positive weight, or a sample of 20,000 of them."""
     if batch.n > SPAN_ROWS:
         some = min(MOST_ROWS, batch.n_positive)
         return subset(batch, np.sort(row_keys.sample_of(batch, some, seed)))

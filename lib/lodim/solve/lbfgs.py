@@ -73,9 +73,7 @@ class Search(NamedTuple):
 
 @njit(cache=True, forceinline=True)
 def new_search(theta, memory):
-    """Return the Search (state of q minimizations) that begins at theta (q, d).
-
-    `memory` is the number of steps to store."""
+    """Return the Search (state of q minimizations) from theta on, which stores `memory` steps."""
     q, d = theta.shape
     start, gradient = np.zeros((q, d)), np.zeros((q, d))
     slope, direction = np.zeros((q, d)), np.zeros((q, d))

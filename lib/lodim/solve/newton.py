@@ -34,9 +34,7 @@ def polish(objective, end, max_iter=10):
 
 
 def _damped_step(H, gradient, damping):
-    """Return the Newton step -(H + damping max(diag H) I)^-1 gradient, or None.
-
-    None means that the damped Hessian is not positive definite."""
+    """Return the damped Newton step; None if H + damping max(diag H) I is not positive definite."""
     damped = H.copy()
     diagonal = np.arange(len(H))
     damped[diagonal, diagonal] += damping * max(H[diagonal, diagonal].max(), 1e-300)

@@ -168,9 +168,7 @@ def solve_upper(L, x):
 
 @njit(cache=True)
 def _solve(L, v, transposed):
-    """Return the solutions x (q, d) of L x = v, or of L' x = v if `transposed`.
-
-    L (q, d, d) : lower triangular matrices; v : (q, d)"""
+    """Solve L x = v, or L' x = v if `transposed`, for q lower triangular L (q, d, d), v (q, d)."""
     x = v.copy()
     for c in range(len(x)):
         if transposed:

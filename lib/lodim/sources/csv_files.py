@@ -172,10 +172,7 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return the names of all columns of a CSV file, and the names without a column of row labels.
-
-    Row labels are an unnamed first column.
-    """
+    """Return all column names of a CSV file, and those without a first column without a name."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):

@@ -19,9 +19,7 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem (data and settings) with the settings that `fit` has.
-
-    So refits to other rows or weights do not choose settings again."""
+    """Return the problem (data and settings) with the settings of `fit`: none is chosen again."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))

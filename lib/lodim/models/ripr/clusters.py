@@ -95,9 +95,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a power of two near the largest standard deviation in feature set j.
-
-    To divide by it causes no rounding errors."""
+    """Return a power of two near the largest standard deviation in feature set j."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -110,9 +108,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return k-means centres (c, d) of rows X (n, d), and their weighted sum of squares.
-
-    They are the best of several k-means++ starts, each followed by Lloyd's rounds."""
+    """Return k-means centres (c, d), the best of several starts, and their sum of squares."""
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf

@@ -102,9 +102,7 @@ class Ensemble:
 
     @property
     def preferred(self):
-        """Class codes in the order in which they win ties: largest weight first.
-
-        Classes of equal weight are ordered by the means of their features."""
+        """Class codes in the order in which they win ties: largest weight first."""
         refs = self.references
         own = self.weight[refs] * (self.codes[refs] == np.arange(self.n_classes)[:, None])
         mass = own.sum(axis=1)
@@ -283,9 +281,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of all rows of the same view.
-
-    view (n,) is the feature set that predicts each training row."""
+    """Return the mean squared distance of rows to the mean of all rows of the same `view` (n,)."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -235,9 +235,7 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, t):
-    """Return the ensemble e with `assigned_view` computed: each training row left out.
-
-    t is the ViewSearch, which has the number of threads."""
+    """Return the ensemble e with `assigned_view` filled in, each training row left out."""
     return replace(e, assigned_view=e.query(threads=t.threads).view)
 
 

@@ -100,9 +100,7 @@ def next_above(d, bits, m, t):
 
 @njit(cache=True)
 def last_below(d, bits, m, t):
-    """Return the largest of the first m values of d that is at most t, or -1 if all are above t.
-
-    bits : memory of d, read as integers"""
+    """Return the largest of d[:m] up to t, or -1 if none; bits is d's memory, read as integers."""
     d[-1] = t
     high, most, before = bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):

@@ -31,9 +31,7 @@ class ConstantLearner:
 
 @dataclass(frozen=True)
 class ClusterLearner:
-    """User's clustering estimator, with its clusters numbered from 0 in the order of `labels`.
-
-    labels : sorted labels that the estimator gives to training rows"""
+    """User's clustering estimator, whose `labels` of clusters, sorted, become 0, 1, ...."""
 
     estimator: Any
     labels: np.ndarray
@@ -64,9 +62,7 @@ def fit_local_learners(e, learner):
 
 
 def _with_centres(e):
-    """Return the ensemble e with cluster centres: the means of each cluster's training rows.
-
-    The clusters are those of the user's estimators."""
+    """Return the ensemble e with the centre (mean) of each cluster of the user's estimators."""
     centres, of = [], []
     for j, local in enumerate(e.local_learners):
         at, rows = e.columns(j), _rows(e, j)
@@ -81,9 +77,7 @@ def _with_centres(e):
 
 
 def _rows(e, j):
-    """Return the positions of the training rows to which the estimator of feature set j is fitted.
-
-    They are assigned to this feature set, with positive weight and known response."""
+    """Return positions of the rows of feature set j with positive weight and known response."""
     of = (e.assigned_view == j) & (e.weight > 0)
     return np.flatnonzero(of if e.task == CLUSTERS else of & np.isfinite(e.y))
 

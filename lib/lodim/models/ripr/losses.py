@@ -77,16 +77,12 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups: the data rows at positions `rows`, and as many random points.
-
-        The points have the positions from n on."""
+        """Return one pair of groups: data rows `rows`, and as many random points, from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
     def membership(self, rows):
-        """Return 1 if a group of candidate neighbours contains a row, else 0, (m, G).
-
-        `rows` are m positions of rows, G the number of groups."""
+        """Return whether each group contains each of m rows (positions), 1 or 0, (m, groups)."""
         return np.column_stack([np.isin(rows, m) for m in self.members]).astype(np.int64)
 
 

@@ -26,9 +26,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p) in which a value that equals one of X (n, p) up to rounding becomes that one.
-
-    Features are compared column by column."""
+    """Return Q (m, p), whose values become those of X (n, p) that they equal up to rounding."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])
