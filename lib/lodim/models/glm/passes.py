@@ -117,8 +117,9 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Return deviance, squared Pearson residuals, gradient and information of the given rows.
 
     They are sums in one vector, so that vectors of several ranges of rows can be added; `parts`
-    splits it. coef (S, q) are coefficients of S linear predictors and q columns z = T'x. The
-    information is the expected one unless `observed`."""
+    splits it. coef (S, q) are coefficients of S linear predictors and q columns z = T'x, for the
+    columns x at positions `kept` of the design matrix. The information is the expected one unless
+    `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -149,7 +150,7 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
     This matrix, raveled, is X' diag(u^2 / (1 - h)^power) X: u are derivatives of the rows'
     log-likelihoods by the linear predictors, h leverages. B is the nonrobust covariance divided by
-    the dispersion."""
+    the dispersion; kept, T and coef are as in `sums`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -171,8 +172,8 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Return the codes (g,) of the rows' clusters, and the sum of gradients per cluster (g, S q).
 
-    A gradient is the derivative of a row's log-likelihood by the coefficients. Only clusters with
-    codes from bounds[0] to bounds[1] - 1 count."""
+    A gradient is the derivative of a row's log-likelihood by the coefficients coef (S, q); kept and
+    T are as in `sums`. Only clusters with codes from bounds[0] to bounds[1] - 1 count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

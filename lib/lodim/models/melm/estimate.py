@@ -63,7 +63,9 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Fit to the rows with each gamma (kernel width), quickly; return a list of Views."""
+    """Fit to the rows with each gamma (kernel width), quickly; return a list of Views.
+
+    The other arguments are those of `fold_scores`."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within

@@ -164,9 +164,9 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u_a and points U_i with i >= after + a.
 
-    A kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Its force, the kernel times u_a - U_i,
-    is added to R_a and subtracted from T_i. Points with i >= `size` are padding of weight zero; e
-    is a work array."""
+    u and U have a point per column. A kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Its
+    force, the kernel times u_a - U_i, is added to column a of R and subtracted from column i of T.
+    Points with i >= `size` are padding of weight zero; e is a work array."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)

@@ -67,9 +67,10 @@ def gap(u, low, high):
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the tiles first to stop - 1.
 
-    Row `place` of tile `tile` is left out (-1 for none). Tiles whose box [low, high] is far from u
-    are skipped. The squared distance of the nearest row is subtracted before the sum is computed.
-    """
+    U (T, k, 64) and w (T, 64) are rows and weights, in tiles of 64 rows. Row `place` of tile `tile`
+    is left out (-1 for none). Tiles whose box [low, high] is far from u are skipped. The squared
+    distance of the nearest row is subtracted before the sum is computed. gaps and e are work
+    arrays."""
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])

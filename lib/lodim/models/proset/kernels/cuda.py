@@ -137,7 +137,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set similarities in G of rows with themselves to zero, so that no row predicts itself."""
+    """Set similarities in G of rows with themselves to zero, so that no row predicts itself.
+
+    own[t] has the positions of the rows of tile t among the candidates, index[D:] those of the J
+    points; the points in G are those from `first` on."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -217,7 +220,7 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sums over rows i and points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
 
     C_ij is w_j times the derivative of row i's loss by w_j. The derivative by the feature weight
-    v_d follows from these sums."""
+    v_d follows from these sums. `tile` is that of `_stage`; `room` is shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE

@@ -67,7 +67,7 @@ class Assignment:
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
     """Return the Assignment of rows to `views` (feature sets), without views that have no rows.
 
-    `log` is the objective after each round."""
+    `log` is the objective after each round; other arguments are fields of the result."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
