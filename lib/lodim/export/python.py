@@ -183,7 +183,7 @@ class _Python(Program):
         )
 
     def _tables(self):
-        """Yield definitions of constants: points and weights of sums of kernels."""
+        """Yield the definitions of constants: points and weights of the fit's kernels."""
         for name, rows in self.points():
             lines = [f"    {tuple(row)!r},\n" for row in rows]
             yield f"{name} = (\n{''.join(lines)})"

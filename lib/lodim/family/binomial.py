@@ -59,9 +59,7 @@ class Binomial(Family):
         return mean * (1.0 - mean)
 
     def most_deviance(self, y):
-        """Return the deviance at which a held-out row is capped: that of probability 1e-5.
-
-        The cap is the same as in glmnet."""
+        """Return the cap of a held-out row's deviance: that of probability 1e-5, as in glmnet."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):

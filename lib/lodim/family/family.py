@@ -70,9 +70,9 @@ class Family:
         return list(levels)
 
     def learned(self, y, weight):
-        """Return the family with the parameter that these rows imply, if its parameter is learned.
+        """Return the family with its parameter learned from these rows, if it is a learned one.
 
-        Each fit asks for it, so that a fit to a fold does not use held-out rows."""
+        Each fit learns it again, so that a fit to all but one fold does not use held-out rows."""
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
@@ -150,9 +150,9 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the deviance at which a held-out row is capped.
+        """Return the cap of a held-out row's deviance in model selection.
 
-        It is that of the smallest response if the largest is predicted."""
+        It is the deviance of the smallest response if the largest is predicted."""
         least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf

@@ -43,7 +43,7 @@ class Gaussian(IdentityLink):
         return np.ones_like(mean)
 
     def most_deviance(self, y):
-        """Return the deviance at which a held-out row is capped: an error of the range of y."""
+        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return np.ptp(y) ** 2 or np.inf
 
     def null_intercept(self, y, weight, offset):

@@ -65,7 +65,7 @@ class Huber(IdentityLink):
         return near * (2.0 * d - near)
 
     def most_deviance(self, y):
-        """Return the deviance at which a held-out row is capped: an error of the range of y."""
+        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return float(self.deviance(np.ptp(y)[None], np.zeros((1, 1)))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):

@@ -36,7 +36,7 @@ def curvature(width, y, f, weight):
 
 
 def weighted_quantile(x, weight, share):
-    """Return the smallest value of x up to which the weights (sum one) add up to a share."""
+    """Return the smallest x whose cumulative weight reaches `share`; the weights sum to one."""
     order = np.argsort(x, kind="stable")
     order = order[weight[order] > 0.0]
     total = np.cumsum(weight[order])
@@ -71,7 +71,7 @@ class Quantile(IdentityLink):
         return self._twice(y - score[:, 0])
 
     def most_deviance(self, y):
-        """Return the deviance at which a held-out row is capped: an error of the range of y."""
+        """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return float(self._twice(np.ptp(y) * np.array([1.0, -1.0])).max()) or np.inf
 
     def null_intercept(self, y, weight, offset):

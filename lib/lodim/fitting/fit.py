@@ -82,7 +82,7 @@ class Fit(Delegates):
 
     @abstractmethod
     def _score(self, batch):
-        """Return K = family.n_scores linear predictors per row of a Batch, (n, K), with offset."""
+        """Return the linear predictors (n, K) of a Batch's rows, with the offset."""
 
     @property
     @abstractmethod

@@ -106,7 +106,7 @@ class Problem:
         return family.null_deviance(batch.y, batch.weight, batch.offsets(family.n_scores))
 
     def common(self, selection):
-        """Return keyword arguments of all Fit classes; selection : table of tried settings."""
+        """Return a dict of the fields that all Fits have; selection : table of tried settings."""
         names = ("design", "settings", "call", "arguments", "chosen")
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 

@@ -1,8 +1,7 @@
 """Saving and loading without pickle: a zip file of JSON and plain arrays. Loading runs no code.
 
 SHA256SUMS has the checksums of the zip file's members, so damaged files raise an error. This is no
-signature: anyone can recompute checksums, so load only files from sources that you trust.
-"""
+signature: anyone can recompute checksums, so load only files from sources that you trust."""
 
 import functools
 import hashlib
@@ -50,8 +49,7 @@ def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
     """Save a state (nested dicts of values and arrays) in one step; an error changes no file.
 
     kind : kind of content, such as "gbmap". Floats keep every bit; tuples are read back as lists,
-        and NumPy scalars as Python values.
-    """
+        and NumPy scalars as Python values."""
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
     arrays: list[np.ndarray] = []
@@ -153,8 +151,7 @@ def _sums(members):
 def _check_members(members, path):
     """Raise StoreError if the members of a zip file would not fit into memory when unpacked.
 
-    Only plain and deflated members are allowed, of which zipfile unpacks no more than declared.
-    """
+    Only plain and deflated members are allowed, of which zipfile unpacks no more than declared."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]
@@ -194,7 +191,7 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """Return the value as JSON data, with arrays moved to a list and replaced by their number."""
+    """Return a value as JSON data; arrays are appended to `arrays` and replaced by their number."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}

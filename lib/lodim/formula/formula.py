@@ -66,7 +66,7 @@ def _cut(text):
 
 
 def _check_numbers(text, tree):
-    """Raise FormulaError if a number is a term; an intercept cannot be removed either."""
+    """Raise FormulaError if a term is a number other than 1, or if the intercept is removed."""
     for sign, part in _summands(tree):
         if not isinstance(part, Leaf) or part.kind != "number":
             continue
@@ -206,7 +206,7 @@ class _Names:
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise FormulaError unless all columns in a part of a formula exist, unambiguously."""
+        """Raise FormulaError if a column in a part of a formula does not exist or is ambiguous."""
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:

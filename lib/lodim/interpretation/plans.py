@@ -164,7 +164,7 @@ def known_at(rows, feature):
 
 
 def drawn_rows(fit, rows, seed):
-    """Return positions of at most 500 random rows, which save time in place of all rows."""
+    """Return the positions of at most 500 random rows, instead of all rows, to save time."""
     batch = rows.batch(fit._reader)
     at = batch.rows[rows.weight[batch.rows] > 0.0]
     if len(at) <= SAMPLE:

@@ -169,7 +169,7 @@ class Question:
 def _alone(design):
     """Return a dict name -> feature position of numeric columns that occur in only one term.
 
-    The derivative in this one feature is the derivative in the column."""
+    The derivative of a prediction in such a feature is the derivative in the column."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}

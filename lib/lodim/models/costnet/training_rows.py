@@ -74,13 +74,9 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, minus its gradient, second moments of columns, and the dual's curvature.
+        """Return the loss, minus its gradient (K, C), second moments, and the dual's curvature.
 
-        The loss is half the mean deviance, at linear predictors f plus the effect of a change
-        `step` (K, C) of the coefficients of C columns. The gradient is (K, C). The moments are
-        weighted by the curvatures of the loss: K^2 per row, (K, K, C, C), or their mean per row,
-        (1, 1, C, C); `curvatures` is K^2, 1, or 0 for no moments. The dual's curvature is needed
-        for duality gaps."""
+        They are the parts of `passes.derivatives`, at linear predictors f changed by `step`."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)

@@ -20,8 +20,7 @@ def assemble(problem, learners, log, selection, for_path):
 
     `problem` is the data, family and settings; `log` the optimizer's results per learner;
     `selection` the table of the cross-validation, None if nothing was chosen. With `for_path` (one
-    fit of a path of penalties), no training rows are stored.
-    """
+    fit of a path of penalties), no training rows are stored."""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family
@@ -59,8 +58,7 @@ def assemble(problem, learners, log, selection, for_path):
 def _response_range(batch, settings):
     """Return the smallest and largest training response minus the offset, (2,), for warnings.
 
-    None if the fit must not store training rows (privacy): both numbers are responses of rows.
-    """
+    None if the fit must not store training rows (privacy): both numbers are responses of rows."""
     if settings.reference_rows == 0:
         return None
     offset = batch.offsets(1)[:, 0]

@@ -133,8 +133,7 @@ def _scores(learners, X):
 def combine(parts):
     """Join the (learners, log) pairs of several boosting steps into one pair.
 
-    Softplus learners with w = 0, which add nothing, are dropped, except those of the first step.
-    """
+    Softplus learners with w = 0, which add nothing, are dropped, except those of the first step."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -176,8 +175,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     """Fit boosting step number `stage` by Newton's method, for few rows and columns.
 
     Unlike L-BFGS, Newton's method finds the same minimum despite rounding errors in its starting
-    point. Returns the step's learners and the optimizer's results.
-    """
+    point. Returns the step's learners and the optimizer's results."""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -242,8 +240,7 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 def _learners(state, theta, sign, target, stage):
     """Return WeakLearners from rows (a, intercept, w) of theta (r, 2 + p) and signs b (r,).
 
-    target (r,) are the classes to which they are added; stage is the number of the step.
-    """
+    target (r,) are the classes to which they are added; stage is the number of the step."""
     shape = *state.settings.shape, state.scale, state.family.n_functions
     shift = np.zeros((len(sign), state.shift.size))
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
@@ -252,8 +249,7 @@ def _learners(state, theta, sign, target, stage):
 def _neighbours(warm_start, stage, k, state):
     """Return theta (r, d) and signs b (r,) of the learners of another fit, as starting points.
 
-    These are the learners of `warm_start` in the same step and class k; r = 0 if there are none.
-    """
+    These are the learners of `warm_start` in the same step and class k; r = 0 if there are none."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -273,8 +269,7 @@ def _stop(state):
 def _preconditioned(state):
     """Return whether L-BFGS is preconditioned by the Hessian of the loss on sampled rows.
 
-    This saves time only for few parameters; the limit is higher if the fit must be accurate.
-    """
+    This saves time only for few parameters; the limit is higher if the fit must be accurate."""
     settings = state.settings
     if settings.monotone is not None:
         return False
@@ -336,8 +331,7 @@ def _enough(state, k, start, stop):
 def _curved(objective, penalty, state, k, sign):
     """Return the loss on sampled rows (or all, if few) whose Hessian preconditions L-BFGS.
 
-    None if L-BFGS is not preconditioned. `sign` holds the signs b of the learners.
-    """
+    None if L-BFGS is not preconditioned. `sign` holds the signs b of the learners."""
     if not _preconditioned(state):
         return None
     if state.sample is None:

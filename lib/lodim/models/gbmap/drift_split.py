@@ -21,8 +21,7 @@ class DriftSplit:
     feature : name of the dropped feature
     train, same : rows to fit and held-out rows, from one distribution
     shifted : rows from a shifted distribution
-    loss_same, loss_shifted : mean deviance on `same` and `shifted` of a gbmap fit to `train`
-    """
+    loss_same, loss_shifted : mean deviance on `same` and `shifted` of a gbmap fit to `train`"""
 
     feature: str
     train: pd.DataFrame

@@ -19,8 +19,7 @@ class Reference:
     """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
 
     embedding holds the learners' values, score the linear predictors, y the responses; score and a
-    numeric y are stored minus the offset.
-    """
+    numeric y are stored minus the offset."""
 
     embedding: np.ndarray = forms.real("r", "M")
     score: np.ndarray = forms.real("r", "functions")
@@ -35,8 +34,7 @@ class Reference:
     def from_batch(cls, learners, batch, numeric, settings):
         """Return a random sample of at most settings.reference_rows rows with positive weight.
 
-        `numeric` says that the response is a number, which is stored minus its offset.
-        """
+        `numeric` says that the response is a number, which is stored minus its offset."""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -56,8 +54,7 @@ class Reference:
     def nearest(self, E, k):
         """Return L1 distances and positions, (n, k) each, of the k stored rows nearest to E (n, M).
 
-        Rows of E are the learners' values at new rows.
-        """
+        Rows of E are the learners' values at new rows."""
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
@@ -66,8 +63,7 @@ def drift_indicators(learners, reference, batch, k, numeric, threads):
 
     "difference" is |f(x) - neighbours' mean response| if `numeric`; for classes the neighbours'
     mean linear predictor, and the largest difference over classes. "distance" is the mean distance
-    to the neighbours.
-    """
+    to the neighbours."""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -85,8 +81,7 @@ def path_distances(Z, W, learners, tolerance):
     """Return path distances (Eq. 6) between two sets of rows, (n, r), with error <= `tolerance`.
 
     A path distance is the integral of |df/dt| along the segment between two rows, summed over
-    classes. Z (n, M) and W (r, M) are the rows' values of intercept_j + w_j'x for M learners j.
-    """
+    classes. Z (n, M) and W (r, M) are the rows' values of intercept_j + w_j'x for M learners j."""
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):
@@ -157,8 +152,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
     """Add to out (n, r) the total variation of f between rows Z (n, M) and W (r, M).
 
-    Z and W are the rows' values of intercept_j + w_j'x for M learners j.
-    """
+    Z and W are the rows' values of intercept_j + w_j'x for M learners j."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

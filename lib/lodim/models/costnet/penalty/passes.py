@@ -37,13 +37,15 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return the loss, the dual's curvature, minus the gradient and second moments, in one array.
+    """Return the loss and its derivatives for C columns, as one array of four parts:
 
-    The loss is half the weighted mean deviance. The K linear predictors f, in blocks of 64 rows,
-    are first changed by `step` (K, C) of the coefficients of C columns, if given. The dual's
-    curvature is the sum over rows of squared slope over curvature of the loss. The gradient is
-    (K, C). Moments are X_C' h X_C for K^2 curvatures h per row, (K, K, C, C), or their mean h,
-    (1, 1, C, C); `curvatures` is K^2, 1, or 0 for no moments."""
+    - half the weighted mean deviance, which is the loss
+    - the sum over rows of squared slope over curvature of the loss, for duality gaps
+    - minus the gradient (K, C) in the coefficients of the columns
+    - second moments (J, J, C, C) of the columns, weighted by J^2 curvatures of the loss per row
+
+    `curvatures` is J^2: K^2, 1 for the mean curvature per row, or 0. The linear predictors f, in
+    blocks of 64 rows, are first changed by `step` (K, C) of the coefficients, if given."""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

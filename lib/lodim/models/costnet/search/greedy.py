@@ -62,7 +62,7 @@ def _next_level(search, queue, seen):
 
 
 def _price_of(search, used, by_sum):
-    """Return the price of the candidates `used`: `by_sum`, unless there is a cost function."""
+    """Return the price of the candidates `used`, by a cost function if there is one, or by_sum."""
     by_function = search.space.network.set_cost is not None
     return search.space.price(used) if by_function else float(by_sum)
 

@@ -70,7 +70,7 @@ class Moves:
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
-        """Return the nodes (m,) after move (a, b): `used` without drop[a], with add[b]."""
+        """Return the candidates (m,) after move (a, b): `used` without drop[a], with add[b]."""
         return used & ~self.drop[a] | self.add[b]
 
 

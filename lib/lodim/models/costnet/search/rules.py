@@ -18,8 +18,8 @@ MOST_CHOICES = 64  # most choices of sources that are tried for one support
 def lasso_groups(network, p, monotone=None):
     """Return the penalty sum_j c_j |w_j| of the weighted lasso for p columns, as Groups.
 
-    c_j is the price of column j with all that it needs. Free columns get the lowest other price, or
-    1. network : graph of prices and dependencies"""
+    c_j is the price of column j with all that it needs; free columns get the lowest other price, or
+    1."""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:

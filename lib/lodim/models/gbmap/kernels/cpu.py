@@ -3,8 +3,7 @@
 X is stored in tiles: blocks of 64 rows, column by column. A kernel sums its tiles per block of
 TILES_PER_BLOCK tiles, in float64; `lodim.engine.blocks` runs blocks in threads and adds them in
 order. Functions of one tile are always inlined: otherwise they could round differently when
-compiled alone than when loaded from the cache.
-"""
+compiled alone than when loaded from the cache."""
 
 from typing import NamedTuple
 
@@ -34,8 +33,7 @@ class TileRows(NamedTuple):
     score : linear predictor, the sum of the learners
     slope : derivative g' of the activation
     value : loss of each row
-    r, c : first and second derivative of the loss by the linear predictor
-    """
+    r, c : first and second derivative of the loss by the linear predictor"""
 
     z: np.ndarray
     score: np.ndarray
@@ -136,8 +134,7 @@ def tile_sum(v):
 def activate(z, beta, activation, g, slope):
     """Fill g and slope (64,) with the activation of z and its derivative.
 
-    The activation is log(1 + exp(beta z)) / beta (softplus) or the identity.
-    """
+    The activation is log(1 + exp(beta z)) / beta (softplus) or the identity."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
     if activation == IDENTITY:
         for i in range(TILE):
@@ -178,8 +175,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
     v = (a, intercept, w) is the learner, with sign b; f (64,) the sum of the earlier learners. out
-    is the loss, then the derivatives by a, intercept and w.
-    """
+    is the loss, then the derivatives by a, intercept and w."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -189,8 +185,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    As `add_loss_gradient`, with the values of intercept + w'x already in rows.z.
-    """
+    As `add_loss_gradient`, with the values of intercept + w'x already in rows.z."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -208,8 +203,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
     Only the learners at positions `active` are evaluated. theta (q, 2 + p) holds (a, intercept, w),
     sign (q,) is b. X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles,
-    64) are in tiles of 64 rows; weight is zero on padding. lo and hi limit the blocks.
-    """
+    64) are in tiles of 64 rows; weight is zero on padding. lo and hi limit the blocks."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -228,8 +222,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 def add_gram(tile, c, scaled, out):
     """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], for tile (p, 64) and c (64,).
 
-    This is the Hessian's part for the weights w; `scaled` (64,) is a work array.
-    """
+    This is the Hessian's part for the weights w; `scaled` (64,) is a work array."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -287,8 +280,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Fill partials (n_blocks, q, d, d) with lower triangles of the Hessians of q learners.
 
     There is one sum per block of tiles. theta (q, d) holds (a, intercept, w); f is the sum of the
-    earlier learners. If `convex`, terms that could make a Hessian indefinite are left out.
-    """
+    earlier learners. If `convex`, terms that could make a Hessian indefinite are left out."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -310,8 +302,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add learner j, a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, to row into[j] of out.
 
     If `derivative`, add b_j g'(z_j) instead. out (n_tiles, width, 64) is in tiles of 64 rows;
-    learners with equal into[j] are summed.
-    """
+    learners with equal into[j] are summed."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -334,8 +325,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 def tile_classes(y, score, weight, p, value, slope):
     """Fill value (64,) with log-losses of 64 rows, slope (K, 64) with their derivatives.
 
-    score (K, 64) holds the linear predictors of K classes; p (K,) is a work array.
-    """
+    score (K, 64) holds the linear predictors of K classes; p (K,) is a work array."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):

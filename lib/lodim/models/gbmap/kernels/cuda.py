@@ -1,7 +1,6 @@
 """GPU versions of the loops in `cpu`; rows stay on the GPU in blocks of 64, called tiles.
 
-Sums are in float64, without atomic operations, so results do not depend on timing.
-"""
+Sums are in float64, without atomic operations, so results do not depend on timing."""
 
 import math
 
