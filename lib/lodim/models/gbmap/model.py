@@ -56,7 +56,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem; `monotone` becomes a sign per column, and m a number."""
+        """Return the checked problem; `monotone` is a sign per column, joint fits have an m."""
         problem = super().validate(problem)
         if problem.family.shared_slopes:
             problem = _on_cpu(problem)

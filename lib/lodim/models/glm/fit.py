@@ -379,12 +379,15 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         kind : str
-            "coefficients" (default; top=20, level=0.95): estimates per standard deviation with
-            confidence intervals. "residuals": deviance residuals against fitted values. "qq":
-            quantiles of deviance residuals against normal quantiles. "leverage": Pearson residuals
-            against leverages, with lines of Cook's distance 0.5 and 1 if rows are close to them.
-            The last three label the `named` (3) most extreme rows. "calibration" (data, level=None,
-            bins=10, offset=None): observed share of a class against its predicted probability.
+            By default "coefficients". Kinds and their arguments:
+            "coefficients" (top=20, level=0.95): estimates per standard deviation with intervals.
+            "residuals" (named=3): deviance residuals against fitted values.
+            "qq" (named=3): quantiles of deviance residuals against normal quantiles.
+            "leverage" (named=3): Pearson residuals against leverages, with lines of Cook's distance
+            0.5 and 1 if rows are close to them.
+            "calibration" (data, level=None, bins=10, offset=None): observed share of a class
+            against its predicted probability.
+            The `named` most extreme rows are labelled.
         ax : Axes, optional
 
         Returns
@@ -512,12 +515,16 @@ class GlmFit(Described, Fit):
             Without `other`, as R's anova(fit, test=...) (type I): one row per term, terms with
             fewer factors first. Columns: term, df, explained (decrease of the deviance when the
             term is added to the earlier terms), df_resid, deviance (residual sum over rows), the
-            statistic and p_value. With `other`: one row per fit, the smaller fit first, with
-            formula, df_resid, deviance, df, the statistic and p_value. The statistic is F if the
-            dispersion is estimated: the decrease of the deviance per df divided by the dispersion
-            of the larger (or this) fit. Otherwise it is LR, the decrease itself, with a chi-square
-            test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). With robust errors it is wald_F or
-            wald_chi2 by the robust covariance, in the model with this term and all earlier ones.
+            statistic and p_value.
+
+            With `other`: one row per fit, the smaller fit first. Columns: formula, df_resid,
+            deviance, df, the statistic and p_value.
+
+            The statistic is F if the dispersion is estimated: the decrease of the deviance per df
+            divided by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
+            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). With robust
+            errors it is wald_F or wald_chi2 by the robust covariance, in the model with this term
+            and all earlier ones.
 
         Raises
         ------

@@ -79,7 +79,7 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 def reweigh(problem, fit):
     """Fit again with the weights of `problem`, for the bootstrap; return View and log.
 
-    The search starts with the gamma of `fit`; probabilities are calibrated as in `fit`."""
+    The starts have the same gamma as those of `fit`; probabilities are calibrated as in `fit`."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:

@@ -369,20 +369,19 @@ class MelmFit(Fit):
         Parameters
         ----------
         kind : {"view", "loadings", "starts", "calibration"}, optional
-            "view" (the default): rows in the projection with densities, decision boundary, and
-            loadings as arrows (in three dimensions only rows and arrows). "loadings": loadings of
-            the features by dimension. "starts": the divergence that each start of the search
-            reached. "calibration": observed share of a class against its predicted probability, in
-            groups of rows.
+            By default "view". Kinds and their arguments:
+            "view" (data=None, dimensions=None, arrows="loadings", top=8, contours=True): the rows
+            of `data` (by default training rows) in one to three dimensions of the projection,
+            numbered from 1; densities and decision boundary; the `top` longest arrows, for
+            "loadings", "correlations" or None. Three dimensions show only rows and arrows.
+            "loadings" (top=15, of="loadings"): loadings or "correlations" by dimension.
+            "starts": the divergence that each start of the search reached.
+            "calibration" (data, level=None, bins=10): observed share of a class (by default the
+            second of two, or all of several) against its predicted probability.
         ax : Axes, optional
             New axes by default. For a view of three dimensions they need projection="3d".
         **arguments
-            For "view": data, rows to draw instead of training rows; dimensions, one to three
-            dimension numbers from 1 (default: the first two, or all three); arrows, "loadings" (the
-            default), "correlations" or None; top, the number of arrows, longest first (8);
-            contours, whether densities and boundary are drawn (True). For "loadings": top (15); of,
-            "loadings" (the default) or "correlations". For "calibration": data (needed); level, a
-            class (by default the second of two, or all of several); bins (10).
+            Arguments of the kind.
 
         Returns
         -------
