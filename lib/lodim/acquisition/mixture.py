@@ -288,12 +288,12 @@ def _normal_scores(X):
     return knots, scores
 
 
-def _masks(item_of, rng):
+def _masks(column_of, rng):
     """Return 40 random sets of features, given the data column (number) of each feature."""
-    G, out = item_of.max() + 1, []
+    G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]
-        out.append(np.flatnonzero(np.isin(item_of, items)))
+        out.append(np.flatnonzero(np.isin(column_of, items)))
     return out
 
 

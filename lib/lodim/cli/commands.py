@@ -223,11 +223,11 @@ SHARED = (
 )
 
 
-def add_to(one: argparse.ArgumentParser, name: str) -> None:
+def add_to(parser: argparse.ArgumentParser, name: str) -> None:
     """Add the arguments for fitting a model, given its name, to the parser of its command."""
     model = model_module(name).MODEL
-    one.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
-    one.add_argument(
+    parser.add_argument("formula", help='such as "mpg ~ ." or "np.log(price) ~ . - id"')
+    parser.add_argument(
         "data",
         help="CSV file (empty cells, NA and NaN are missing; a first column without a name holds "
         "row labels), or name of a data set that comes with lodim; or Parquet or Arrow file, "
@@ -236,38 +236,38 @@ def add_to(one: argparse.ArgumentParser, name: str) -> None:
     for option in options(model):
         metavar = option.metavar or option.kind.__name__.upper()
         shown = {"help": option.text, "metavar": metavar, "default": argparse.SUPPRESS}
-        one.add_argument(option.flag, dest=option.name, type=option.kind, **shown)
-    one.add_argument(
+        parser.add_argument(option.flag, dest=option.name, type=option.kind, **shown)
+    parser.add_argument(
         "--sep", type=_separator, default=",", help="character between cells in CSV files, or tab"
     )
-    one.add_argument(
+    parser.add_argument(
         "--decimal", choices=(".", ","), default=".", help="decimal point in CSV files"
     )
-    one.add_argument(
+    parser.add_argument(
         "--scratch",
         metavar="DIR",
         help=("folder for a file of features that do not fit into memory"),
     )
-    one.add_argument("--cv", action="store_true", help="print the cross-validation")
+    parser.add_argument("--cv", action="store_true", help="print the cross-validation")
     plots = [*model.plots, *(["path", "cv"] if model.penalties else [])]
-    one.add_argument("--plots", metavar="DIR", type=Path, help=f"save {', '.join(plots)} as PNG")
-    _add_files(one)
-    one.set_defaults(run="fit_model", model=model)
+    parser.add_argument("--plots", metavar="DIR", type=Path, help=f"save {', '.join(plots)} as PNG")
+    _add_files(parser)
+    parser.set_defaults(run="fit_model", model=model)
 
 
-def _add_files(one):
+def _add_files(parser):
     """Add to a parser the options for files that are read or written, apart from the data."""
-    one.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
-    one.add_argument("--report", metavar="HTML", help="write an interactive report page")
-    one.add_argument(
+    parser.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
+    parser.add_argument("--report", metavar="HTML", help="write an interactive report page")
+    parser.add_argument(
         "--predict",
         metavar="FILE",
         help="file of new rows to predict, or pattern of files in quotes",
     )
-    one.add_argument(
+    parser.add_argument(
         "--type", default="response", help="response (default), link, class, ...: see predict()"
     )
-    one.add_argument(
+    parser.add_argument(
         "--new-levels",
         choices=("error", "missing"),
         default="error",
@@ -276,14 +276,14 @@ def _add_files(one):
             "missing values; default: an error"
         ),
     )
-    one.add_argument(
+    parser.add_argument(
         "--output",
         metavar="FILE",
         help="file for the predictions: CSV, or Parquet or Arrow if it ends in .parquet or .arrow. "
         "One row per new row, in order; the first column, row, has its number, from 1 over all "
         "files, or its label if the first column of the new CSV file has no name",
     )
-    one.add_argument(
+    parser.add_argument(
         "--escape-formulas",
         action="store_true",
         help="put ' before texts of the output that begin with = + - @, a tab or a line end, which "

@@ -193,11 +193,11 @@ class Cutter:
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
 
-    def put(self, start, stop, stretch):
-        """Append the rows from start to stop - 1; stretch : dict name -> column of these rows."""
+    def put(self, start, stop, read):
+        """Append the rows from start to stop - 1; read : dict name -> column of these rows."""
         self.stop = stop
         if stop > start:
-            self.held.append((start, stop, stretch))
+            self.held.append((start, stop, read))
 
     def take(self, span, names):
         """Return a chunk's rows as a dict name -> column, and forget the rows up to its end."""
@@ -381,25 +381,25 @@ class SourceChunks(Chunks):
 class ChunkReader:
     """Function that returns chunk k of the data as a Batch (rows as numbers), also on Dask workers.
 
-    stretches : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows"""
+    ranges : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows"""
 
     design: object
     store: ChunkStore
-    stretches: np.ndarray
+    ranges: np.ndarray
     inputs: RowInputs
 
     @classmethod
-    def from_parts(cls, design, learnt, inputs):
+    def from_parts(cls, design, chunks, inputs):
         """Return a ChunkReader of the training rows of a design.
 
-        learnt : SourceChunks of these rows; inputs : RowInputs of all rows"""
-        spans = spans_of(learnt.table.rows, learnt.n)
-        stretches = np.array([(span.start, span.stop) for span in spans])
+        chunks : SourceChunks of these rows; inputs : RowInputs of all rows"""
+        spans = spans_of(chunks.table.rows, chunks.n)
+        ranges = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
-        return cls(design, learnt.store, stretches, inputs)
+        return cls(design, chunks.store, ranges, inputs)
 
     def __call__(self, k):
-        start, stop = self.stretches[k].tolist()
+        start, stop = self.ranges[k].tolist()
         design, inputs = self.design, self.inputs.stretch(start, stop)
         span = Span(k, 0, start, stop, ALL_ROWS, stop - start)
         read = self.store.columns(design.columns_needed(inputs.names), span)

@@ -237,36 +237,34 @@ def as_levels(column):
     return _sorted_column(column.name, codes, [kind(v) for v in values])
 
 
-def without_levels(column, known, forgiven=None):
+def without_levels(column, known, removable=None):
     """Return the column with unknown levels (or numbers), those not in `known`, set to missing.
 
-    forgiven : only these unknown levels are set to missing; None means all"""
+    removable : only these unknown levels are set to missing; None means all"""
     if column.kind != "level":
-        unknown = forgiven is None and ~np.isin(as_float(column.values), known)
+        unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
     goes = [
-        level not in known and (forgiven is None or level in forgiven) for level in column.levels
+        level not in known and (removable is None or level in removable) for level in column.levels
     ]
     if not any(goes):
         return column
     return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
 
 
-def concat(stretches):
+def concat(chunks):
     """Join the Columns of consecutive chunks of rows; raise DataError if their kinds differ.
 
     Categories declared identically in all chunks are kept; other levels are collected and sorted.
     """
-    if len(stretches) == 1:
-        return stretches[0]
-    kind = join_kinds([kind_of(column) for column in stretches])
+    if len(chunks) == 1:
+        return chunks[0]
+    kind = join_kinds([kind_of(column) for column in chunks])
     if kind.kind != "level":
-        values = [
-            np.full(len(c.codes), np.nan) if c.values is None else c.values for c in stretches
-        ]
+        values = [np.full(len(c.codes), np.nan) if c.values is None else c.values for c in chunks]
         return replace(kind, values=np.concatenate(values))
     place = {level: i for i, level in enumerate(kind.levels)}
-    codes = [_place_codes(column, kind.levels, place) for column in stretches]
+    codes = [_place_codes(column, kind.levels, place) for column in chunks]
     return replace(kind, codes=np.concatenate(codes))
 
 

@@ -147,11 +147,11 @@ def _over_runs(kernel, runs, lo, hi, *args):
             kernel(max(lo, first), min(hi, last), *args)
 
 
-def runs_of(some):
-    """Return the ranges (first, end) of consecutive True in `some` (n_blocks,); None if all are."""
-    if some.all():
+def runs_of(used):
+    """Return the ranges (first, end) of consecutive True in `used` (n_blocks,); None if all are."""
+    if used.all():
         return None
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]])))
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], used, [False]])))
     return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
 
 
