@@ -189,7 +189,7 @@ def ripr(
         assignment as many as take 1 GiB (8 bytes per row and view).
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
-        neighbours. "balanced" gives all classes equal total weight.
+        neighbours. "balanced" gives all K classes equal total weight.
     order : column name or array (n,), optional
         Time or other order of the rows; switching views between consecutive rows is penalized
         (Sect. 4.2; control's `smooth`). Predictions ignore it.
