@@ -128,9 +128,8 @@ cases["overhead, %"] = 100 * (1 - parts["features"] / parts.sum(axis=1))
 cases["200 passes, min"] = 200 * parts.sum(axis=1) / 60
 cases.round(3)
 
-# %% [markdown]
-# Another worker makes a pass shorter if it saves more time for the features than its messages take.
-# A pass is shortest with the following number of workers:
+# %% [markdown] With more workers, each has fewer rows, but there are more messages. A pass is
+# shortest with the following number of workers:
 #
 # ```text
 # W = sqrt(n p b / (r m))

@@ -145,10 +145,10 @@ print(fit.summary())
 # **Loadings** are per standard deviation of the features; `tidy()` also returns loadings per unit.
 # `r` is the correlation of a feature with a coordinate.
 #
-# **Pairs of classes** shows an upper bound of the balanced error rate, for rows that have exactly
-# the estimated densities (Theorem 3). It is no estimate for new rows. For densities in a box of
-# volume 1 it is exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernel densities extend beyond any
-# box, so `melm` adds the probability outside a box around the rows.
+# **Pairs of classes** shows an upper bound of the balanced error rate (Theorem 3). It assumes that
+# rows have exactly the estimated densities, so it is no estimate for new rows. For densities in a
+# box of volume 1 it is exp(−½ H₂ˣ), where H₂ˣ is the cross entropy. Kernel densities extend beyond
+# any box, so `melm` adds the probability outside a box around the rows.
 #
 # **Starts.** The divergence has several local maxima. `melm` searches from several starting points
 # and keeps the best maximum. If only few starts reach a divergence near the best, more starts

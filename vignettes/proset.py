@@ -139,7 +139,7 @@ print(tumour.summary())
 #
 # **Familiarity** of a row is the sum of the votes of all prototypes (Eq. 4.5). It tells how many
 # training rows resemble the row. If it is near zero, the training data contain no similar rows, and
-# the prediction is the class shares. Familiarity depends on the active features only.
+# the prediction is the class shares. Familiarity only depends on features with a weight above zero.
 
 # %%
 ax = tumour.plot("weights")

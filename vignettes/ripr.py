@@ -312,5 +312,5 @@ served[changes].rename("view from this row on").to_frame()
 #   contain the same information, so the second one adds nothing.
 # - Distances between rows are in standard deviations of the features (`standardize=True`). Another
 #   scale, such as a logarithm, gives other neighbours.
-# - Probabilities are not very precise. They are based on the votes of a few dozen neighbours, and
-#   on one or two factors that minimize the leave-one-out loss.
+# - Probabilities are not very precise, because they are based on the votes of a few dozen
+#   neighbours.

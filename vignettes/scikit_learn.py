@@ -78,11 +78,9 @@ chosen.cv_
 # %% [markdown]
 # ### Coordinates and columns
 #
-# `transform` replaces the features by those of the model:
-#
-# - `gbmap`: the embedding, with the output of each learner as a column.
-# - `melm`: the coordinates of the view.
-# - `costnet`: the columns that the model needs. In the example these are the columns that 30
+# - `gbmap`: `transform` returns the embedding, a column with the output of each learner.
+# - `melm`: `transform` returns the coordinates of the view.
+# - `costnet`: `transform` keeps the columns that the model needs, in the example those that 30
 #   dollars buy.
 
 # %%

@@ -79,7 +79,7 @@ ax = fit.plot("view")
 #
 # The result does not depend on the order of rows and columns or on the names of classes. Neighbours
 # at the same distance share a vote. Among equally good views, `ripr` uses the one with fewer
-# features. Among equally probable classes, it predicts the larger one.
+# features. Among equally probable classes, it predicts the one with more rows.
 #
 # ### Probabilities (`method="assignment"`)
 #
@@ -103,11 +103,11 @@ ax = fit.plot("view")
 #
 # ### Constraints
 #
-# `constraints=` is a dict of conditions on the shares of the views, with the keys of the list. B_ij
-# is the share of view j in the prediction of row i, and N is the number of rows. All conditions
-# must be linear in B. CVXPY solves the problem over all views, and again over the views that are
-# kept. An iteration takes seconds for 500 rows and 435 views; a smaller `max_views` makes it
-# faster. Predictions of new rows ignore constraints.
+# `constraints=` is a dict of conditions on B_ij, the share of view j in the prediction of row i.
+# Its possible keys are listed below; N is the number of rows. All conditions must be linear in B.
+# CVXPY solves the problem over all views, and again over the views that are kept. An iteration
+# takes seconds for 500 rows and 435 views; a smaller `max_views` makes it faster. Predictions of
+# new rows ignore constraints.
 #
 # - `"prices"` and `"budget"`: a limit on the price of each row. Row i satisfies Σ_j cost_j B_ij ≤
 #   budget_i, where cost_j is the price of all columns of view j. `"prices"` is a dict with a price

@@ -49,13 +49,13 @@ def path(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. If the model is built in stages and you do not give their number
-        (such as `m`, the learners of gbmap), its setting `path_stages` has the number for all fits.
+        Arguments of the model. If its number of stages is left open (`m` of gbmap is omitted, or
+        `n_batches=None` for proset), it is `control["path_stages"]`, by default 10 or 1.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
-        Smallest penalty divided by the largest. The largest, lambda_max, gives (nearly) the null
-        model. (1e-9 for lambda_w of proset.)
+        Smallest penalty divided by the largest, which gives (nearly) the null model. For
+        `lambda_w` of proset the default is 1e-9.
     lambdas : array, optional
         Penalties to use instead of the default sequence.
     penalty : str, optional

@@ -77,7 +77,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return one pair of groups: data rows `rows`, and as many random points, from n on."""
+        """Return a pair of groups: data rows `rows`, and as many random points (position >= n)."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
