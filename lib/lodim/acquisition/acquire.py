@@ -59,10 +59,11 @@ def acquire(
     data : frame, path or other source
         Training rows; features may be missing. Rows without response or weight are dropped.
     costs, depends_on, alternatives
-        As in `costnet`: price per column or other purchase, such as `{"thal": 102.9}`; a list of
-        what each needs, such as `{"thal": ["thal_visit"]}`; and lists of purchases of which one is
-        enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. By default each column costs 1. A column
-        of price 0 is known once all that it needs is paid.
+        As in `costnet`. `costs` has the price of each column or other purchase, such as
+        `{"thal": 102.9}`; by default each column costs 1. `depends_on` lists what a purchase needs,
+        such as `{"thal": ["thal_visit"]}`. `alternatives` lists purchases of which one is enough,
+        such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known once all that it
+        needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.

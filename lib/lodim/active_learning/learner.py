@@ -48,7 +48,7 @@ def active(
 ) -> "Learner[FitT]":
     """Start active learning: repeatedly suggest the rows whose labels help a model most.
 
-    Fiterau (2014), Algorithm 3.2.1: fit, label the rows with the largest score, fit from scratch.
+    The method is Algorithm 3.2.1 of Fiterau (2014): fit, label rows with the largest scores, refit.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ class Learner(Generic[FitT]):
     labelled, pool, test : DataFrames
         Labelled rows, rows to label, and test rows (or None).
     curve : DataFrame
-        One row per fit: n_labelled; asked, the score that chose the last rows; accuracy on the test
-        rows (a missing prediction counts as wrong); log_loss on test rows of known classes;
-        entropy, mean over the pool; agreement, Cohen's kappa with the previous predictions.
+        One row per fit. Columns: n_labelled; asked (score that chose the last rows); accuracy on
+        test rows (a missing prediction counts as wrong); log_loss on test rows of known classes;
+        entropy (mean over the pool); agreement (Cohen's kappa with the previous predictions).
     hits : list of (n_test,) bool arrays
         Whether each fit predicted each test row correctly.
 

@@ -274,15 +274,17 @@ class Comparison:
         Returns
         -------
         DataFrame
-            Columns: model; deviance, mean over held-out rows (for classes -2 log-likelihood);
-            dev_ratio, explained share of the null model's deviance (R2 for numbers); accuracy for
-            classes; auc for two classes, over pairs of rows held out together; each with its
-            standard error (deviance_se and so on); difference of the deviance from the best
-            model's, difference_se, and conf_low and conf_high, simultaneous 95% intervals for all
-            pairs of models; p_value of the hypothesis that the model is as good as the best,
-            adjusted for all models; means over folds of features (design columns used), parts
-            (their number) and price; part, the noun for the parts; seconds per fit and its
-            predictions.
+            - model: label
+            - deviance: mean over held-out rows (for classes -2 log-likelihood)
+            - dev_ratio: explained share of the null model's deviance (R2 for numbers)
+            - accuracy (for classes), auc (for two classes, over pairs of rows held out together)
+            - difference: of the deviance from that of the best model
+            - deviance_se, difference_se and so on: standard errors
+            - conf_low, conf_high: simultaneous 95% intervals for all differences of two models
+            - p_value: of the hypothesis that the model is as good as the best, for all models
+            - features, parts, price: means over folds of the fits' design columns, parts and price
+            - part: what the parts are, such as "learners"
+            - seconds: time per fold, of fit and predictions
 
         See Also
         --------

@@ -1,4 +1,4 @@
-"""Monotone effects: check monotone= and find its columns of X and their directions."""
+"""Monotone effects: checks of the argument monotone=, and the direction of each feature."""
 
 import numpy as np
 

@@ -270,7 +270,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds beyond which numbers are outliers: least - 10 d, greatest + 10 d with range d."""
+        """Bounds beyond which numbers are outliers: 10 times the range below and above it."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -278,7 +278,7 @@ class Limits:
 
 
 def most_wild(n):
-    """Return the largest number of rows out of n that may have extreme outliers of a feature."""
+    """Return the largest number of rows, out of n, that may be extreme outliers of a feature."""
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
