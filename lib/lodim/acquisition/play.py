@@ -66,11 +66,11 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate purchases for rows X (n, p) at a given mean price; return a list with a Played each.
+    """Simulate purchases for the rows X (n, p) at a limited mean price; return a list of Played.
 
-    The trade-off is chosen such that purchases for the training rows at positions `own` cost
-    `mean_price` on average. If no trade-off gives this price, two are used, each for a random part
-    of the rows.
+    The trade-off is chosen such that purchases for the training rows at positions `own` cost at
+    most `mean_price` on average. The price jumps as the trade-off changes, so two trade-offs are
+    used, each for a random part of the rows.
     limit : (1 + R,) budget per row of price and of R resources, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]

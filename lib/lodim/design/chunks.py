@@ -225,7 +225,9 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict name -> column) per range of rows; the first has row `start`."""
+        """Yield (start, stop, dict name -> column) per range of rows.
+
+        It begins with the piece of the data (such as a file) that contains row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:

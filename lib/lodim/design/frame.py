@@ -400,7 +400,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
 
-    Declared categories pass, and up to 20 distinct numbers or 10 dates.
+    Declared categories pass, and usually up to 20 distinct numbers or 10 dates.
     levels : of the column; n : number of rows with a value; answer : whether it is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
