@@ -75,7 +75,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    A value None in the grid does not replace a setting that the call does not give."""
+    A setting that is None in the grid, and that the call does not give, stays as it is."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 

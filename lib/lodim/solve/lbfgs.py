@@ -203,10 +203,11 @@ def _leave(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return the step to the minimum of a parabola, but 0.1 to 0.5 times the last step.
+    """Return a shorter step for the line search: 0.1 to 0.5 times the last step.
 
-    gain : change of the function that its slope predicts, negative
-    rise : actual change minus `gain`"""
+    It is the minimum of a parabola, if within these limits.
+    gain : change of the function that its slope predicts, negative; rise : actual change minus
+        `gain`"""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 

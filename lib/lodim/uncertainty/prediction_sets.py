@@ -266,8 +266,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows were held out in the call. They are recognized by their
-            scores, except with "jackknife+", with over 1% ties, and for rows fitted by "split".
+            If over a quarter of the rows were held out in the call, as equal scores show. There is
+            no warning with "jackknife+", with over 1% ties, or for rows to which "split" fitted.
 
         See Also
         --------

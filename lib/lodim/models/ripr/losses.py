@@ -31,10 +31,11 @@ def default_k(n):
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
     """Return the losses (n, d*) of n rows with classes y (n,) in d* views (feature sets).
 
-    Eq. 2.5 of Fiterau (2014): L_ij = (nu_k(own class) / nu_k(other classes))^(|view j| (1 -
-    alpha)), where nu_k is the distance from row i to its k-th neighbour in view j. A row with y =
-    -1 has no label and gets the smallest loss over the labels. `balanced` removes class shares from
-    the ratios (Eq. 2.3)."""
+    A loss is small if the nearest rows are of the same class: L_ij = (nu_k(own class) / nu_k(other
+    classes))^(|view j| (1 - alpha)), where nu_k is the distance from row i to its k-th neighbour in
+    view j (Fiterau 2014, Eq. 2.5). A row with y = -1 has no label and gets the smallest loss over
+    the labels.
+    balanced : remove class shares from the ratios (Eq. 2.3)"""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))

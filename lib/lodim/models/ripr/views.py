@@ -233,7 +233,7 @@ def _is_factor(term):
 
 
 def factors(axis_of):
-    """Return the axes that are factors: several features have this axis in axis_of (p,)."""
+    """Return the axes to which several features belong: the factors. axis_of : (p,)"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 

@@ -112,7 +112,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with the evidence factor of lowest leave-one-out loss, and shares."""
+    """Return the ensemble e with its factor (of lowest leave-one-out loss) and shares computed."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)

@@ -153,8 +153,9 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the selected feature sets and the rows that each predicts, as a Recovery.
 
-        lambda_ : penalty relative to the squared scale of the losses (`Recovery.unit`); None lets
-        leave-one-out errors choose it. L (m, d*) : losses, if they are already computed"""
+        lambda_ : penalty in units of the squared scale of losses (`Recovery.unit`); None:
+            leave-one-out errors choose it
+        L : (m, d*) losses, if they are already computed"""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
