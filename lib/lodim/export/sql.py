@@ -112,9 +112,9 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> last step of the query that computes a part of it, or 0.
+        """Return a dict id(expression) -> last query step whose columns the expression needs, or 0.
 
-        Each named expression is a column of its step, so that later steps can use its value."""
+        A named expression is itself a column of its step."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

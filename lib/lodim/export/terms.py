@@ -75,9 +75,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing; None for all).
+        """Return a dict column -> (known levels, new levels that predict() treats as missing).
 
-        forgiven : such entries of the columns in which some new levels count as missing"""
+        The latter are None if all new levels are. forgiven : the entries of columns with such
+        levels"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)

@@ -84,8 +84,8 @@ class Family:
     def kernel_loss(self, y, weight):
         """Return the loss of a row with one linear predictor, as a tuple for compiled functions.
 
-        The tuple is explained in `losses`. For several classes, it is one class against all others.
-        """
+        The tuple is explained in `losses`. For several classes, it is the loss of one class against
+        all others."""
         raise NotImplementedError
 
     def saturated(self, y):

@@ -35,7 +35,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (text -> level), for levels that are not text, such as numbers.
+    """Return a dict column -> (text -> level), to restore levels that are not text, such as 1.
 
     read : dict column -> Column"""
     return {

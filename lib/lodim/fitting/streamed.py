@@ -50,7 +50,7 @@ def streaming(method: F) -> F:
     def streamed(self, data, *arguments, output=None, **keywords):
         data = rows_of(data)
         call = MethodCall(self, method, arguments, keywords)
-        if call.beside:
+        if call.includes_data:
             data = dict_as_frame(data)
         if output is None and type(data).__module__.startswith("dask.dataframe"):
             return _lazily(call, data)
@@ -86,7 +86,7 @@ class MethodCall:
     keywords: dict
 
     @property
-    def beside(self):
+    def includes_data(self):
         """Whether the result includes the columns of the data."""
         return self.method.__name__ == "augment"
 
@@ -99,14 +99,14 @@ class MethodCall:
         rows : the frame if the result must be joined with it (`augment`, unless it is a pandas
             frame), or None"""
         answers = self(data)
-        beside = self.beside and not isinstance(data, pd.DataFrame) and hasattr(data, "columns")
-        yield (data if beside else None), answers
+        joins = self.includes_data and not isinstance(data, pd.DataFrame)
+        yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
         """Yield (rows, result) for each chunk of files or lazy frames.
 
         rows : the chunk's rows if the result must be joined with them (`augment`), or None"""
-        names = source.names if self.beside else self._names(source)
+        names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
         empty = True
@@ -121,7 +121,7 @@ class MethodCall:
             if len(answers) != n:
                 raise DataError(f"{chunk.place}: {len(answers)} predictions for {n} rows")
             empty = False
-            yield (chunk.frame if self.beside else None), answers
+            yield (chunk.frame if self.includes_data else None), answers
         if empty:
             raise DataError("the data has no rows")
         offsets.check_all_used()
@@ -229,7 +229,7 @@ def _write(path, parts):
     parts : pairs of (rows to join with the result or None, result), one per chunk"""
     with output_file.writing(path) as append:
         for data, answers in parts:
-            append(_beside(data, answers))
+            append(_joined(data, answers))
     return fspath(path)
 
 
@@ -241,8 +241,8 @@ def predictions(fit, data, *arguments, **keywords):
         yield pd.DataFrame(answers)
 
 
-def _beside(data, answers):
-    """Return results as a frame, after the columns of the rows `data` if they are given."""
+def _joined(data, answers):
+    """Return results as a frame, joined to the columns of the rows `data` if they are given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -253,7 +253,7 @@ def _together(call, source):
     """Return the results of all chunks of data that are not in memory, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
-    if not call.beside:
+    if not call.includes_data:
         return convert(answers, source.kind)
     return with_columns(join_frames(data, source.kind), answers, source.kind)
 

@@ -58,7 +58,7 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the problem with its graph of prices and dependencies; raise for wrong prices."""
+        """Return the problem with its graph of prices and dependencies; raise if it is wrong."""
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):

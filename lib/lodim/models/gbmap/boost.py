@@ -247,7 +247,7 @@ def _learners(state, theta, sign, target, stage):
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Return theta (r, d) and signs b (r,) of the learners of another fit, as starting points.
+    """Return theta (r, d) and signs b (r,) of r learners of another fit, as starting points.
 
     These are the learners of `warm_start` in the same step and class k; r = 0 if there are none."""
     if warm_start is None:
@@ -315,9 +315,10 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return a dict of stopping tolerances, by the loss or (with many rows) its sampling error.
+    """Return a dict of stopping tolerances for the optimizer.
 
-    In the second case `resolution` is a gain of the loss too small to matter."""
+    With few rows, ftol is relative to the loss. With many rows, `resolution` is a gain that is
+    small compared with the sampling error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.

@@ -127,8 +127,8 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    Its `relax` is the weight of the unpenalized refit in the coefficients; the penalized estimates
-    have the rest (gamma = 1 - relax in glmnet)."""
+    Coefficients are means of those of the unpenalized refit, with the candidate's weight `relax`,
+    and those of the penalized model (gamma = 1 - relax in glmnet)."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

@@ -118,11 +118,10 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Return the held-out losses of the models whose RefitRecipes are given.
+        """Return the held-out losses of models, for each of which a RefitRecipe is given.
 
-        fold_results : models found without each fold (RuleResults), for one set of folds after
-            another
-        tests : batches of the rows of these folds; n_draws : number of sets of folds"""
+        fold_results, tests : for each fold, the models found without it (RuleResults) and its rows
+        n_draws : number of sets of folds; the folds of a set follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)

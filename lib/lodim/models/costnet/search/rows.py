@@ -66,7 +66,7 @@ class SearchData(TrainingRows):
 
     @cached_property
     def scores(self):
-        """Offset of the scores in blocks of 64 rows, (n_tiles, K, 64)."""
+        """Linear predictors without a model, the offset, in blocks of 64 rows, (n_tiles, K, 64)."""
         return self.offset
 
     @property

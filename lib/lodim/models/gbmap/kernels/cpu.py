@@ -2,8 +2,8 @@
 
 X is stored in tiles: blocks of 64 rows, column by column. A kernel sums its tiles per block of
 TILES_PER_BLOCK tiles, in float64; `lodim.engine.blocks` runs blocks in threads and adds them in
-order. Functions of one tile are always inlined: otherwise they could round differently when
-compiled alone than when loaded from the cache."""
+order. Functions of one tile are always inlined, since functions that are compiled alone could round
+differently from those loaded from the cache."""
 
 from typing import NamedTuple
 

@@ -38,7 +38,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of q learners, (q, 1 + d); see `cpu.loss_gradient`."""
+    """Return loss and gradient of each of q learners, (q, 3 + p), as `cpu.loss_gradient`."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -58,7 +58,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of M learners, (M, 2 + d); see `cpu.joint_gradient`."""
+    """Return loss and gradient of the sum of M learners, (M, 4 + p), as `cpu.joint_gradient`."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
