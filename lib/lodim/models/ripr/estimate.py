@@ -234,51 +234,51 @@ def _common_fields(search, X, views):
     return fields | {"assigned_view": np.full(n, -1)}
 
 
-def _assigned(e, t):
+def _assigned(e, search):
     """Return the ensemble e with `assigned_view` filled in, each training row left out."""
-    return replace(e, assigned_view=e.query(threads=t.threads).view)
+    return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
-def _class_views(common, t, s):
+def _class_views(common, search, settings):
     """Return the ClassViews of a fit: feature sets, one of which predicts the class of each row.
 
-    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings
-    Probabilities are calibrated, unless the user's estimator predicts."""
-    own = {"power": 1.0 - s.alpha, "balanced": s.balanced, "scale": np.array(INITIAL_SCALE)}
-    e = _assigned(ClassViews(**common, **own), t)
-    if s.learner is not None:
-        return fit_local_learners(e, s.learner)
-    return replace(e, scale=calibrate(e.evidence(threads=t.threads), t.y, t.weight))
+    Probabilities are calibrated, unless the user's estimator predicts.
+    common : dict of fields that all ensembles have; search : the ViewSearch"""
+    own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
+    e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
+    if settings.learner is not None:
+        return fit_local_learners(e, settings.learner)
+    return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
-def _number_views(common, t, s):
+def _number_views(common, search, settings):
     """Return the NumberViews of a fit: feature sets, one of which predicts each row's number.
 
-    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings"""
-    e = _assigned(NumberViews(**common), t)
-    return e if s.learner is None else fit_local_learners(e, s.learner)
+    common : dict of fields that all ensembles have; search : the ViewSearch"""
+    e = _assigned(NumberViews(**common), search)
+    return e if settings.learner is None else fit_local_learners(e, settings.learner)
 
 
-def _cluster_views(common, t, s):
+def _cluster_views(common, search, settings):
     """Return the ClusterViews of a fit: feature sets, each with clusters of its rows.
 
     Feature sets without rows are dropped.
-    common : dict of fields that all ensembles have; t : the ViewSearch; s : its settings"""
+    common : dict of fields that all ensembles have; search : the ViewSearch"""
     views = common["views"]
     e = ClusterViews(
         **common,
-        power=1.0 - s.alpha,
-        seed=s.seed,
+        power=1.0 - settings.alpha,
+        seed=settings.seed,
         n_samples=N_SAMPLES,
-        volumes=reference_volumes(common["X"][t.weight > 0], views),
+        volumes=reference_volumes(common["X"][search.weight > 0], views),
         centres=np.zeros((0, views.shape[1])),
         centre_view=np.zeros(0, np.int64),
     )
-    e = drop_unused_views(_assigned(e, t), t.threads)
+    e = drop_unused_views(_assigned(e, search), search.threads)
     return (
-        fit_clusters(e, s.n_clusters, s.seed)
-        if s.learner is None
-        else fit_local_learners(e, s.learner)
+        fit_clusters(e, settings.n_clusters, settings.seed)
+        if settings.learner is None
+        else fit_local_learners(e, settings.learner)
     )
 
 

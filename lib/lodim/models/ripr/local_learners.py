@@ -135,34 +135,34 @@ def learner_answers(e, answers, X):
     return replace(answers, value=value, score=score, code=code)
 
 
-def _probabilities(e, j, local, X):
+def _probabilities(e, j, estimator, X):
     """Return class probabilities (m, K) of rows X by the user's estimator of feature set j.
 
     They are at least 1e-6. Without predict_proba, the predicted class gets the accuracy on the
     estimator's training rows."""
     p = np.zeros((len(X), e.n_classes))
-    if hasattr(local, "predict_proba"):
-        p[:, np.asarray(local.classes_, int)] = local.predict_proba(X)
+    if hasattr(estimator, "predict_proba"):
+        p[:, np.asarray(estimator.classes_, int)] = estimator.predict_proba(X)
     else:
-        right = _share_right(e, j, local)
+        right = _share_right(e, j, estimator)
         p += (1.0 - right) / (e.n_classes - 1)
-        p[np.arange(len(X)), _codes(e, local, X)] = right
+        p[np.arange(len(X)), _codes(e, estimator, X)] = right
     p = np.maximum(p, RAREST)
     return p / p.sum(axis=1, keepdims=True)
 
 
-def _share_right(e, j, local):
+def _share_right(e, j, estimator):
     """Return the accuracy on its training rows of the estimator of feature set j.
 
     It is (right + 1) / (rows + number of classes), so that it is neither 0 nor 1."""
     of = _rows(e, j)
-    hits = (_codes(e, local, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
+    hits = (_codes(e, estimator, e.X[of][:, e.columns(j)]) == e.y[of]).sum() if len(of) else 0
     return (hits + 1.0) / (len(of) + e.n_classes)
 
 
-def _codes(e, local, X):
+def _codes(e, estimator, X):
     """Return the class codes that a user's fitted estimator predicts for rows X, (m,)."""
-    code = np.asarray(local.predict(X))
+    code = np.asarray(estimator.predict(X))
     wrong = code[~np.isin(code, np.arange(e.n_classes))]
     if len(wrong):
         raise ArgumentError(
