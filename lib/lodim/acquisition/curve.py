@@ -41,8 +41,9 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield the price, loss etc. of each model of a costnet fit, in the form of `by_rule`.
+    """Yield ("frontier", NaN, price, loss, whether the class is right) per model of a costnet fit.
 
+    The last three are arrays with a value per row.
     rows : (n,) positions of the test rows in the data
     y : (n,) their class codes, or numbers in original units"""
     if fit.levels != policy.levels:

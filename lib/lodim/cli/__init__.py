@@ -1,6 +1,6 @@
 """The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary.
 
-Modules of a command are imported only when it is known, so that help appears at once."""
+A command's modules are imported only if that command is given, so that help appears at once."""
 
 import argparse
 import os

@@ -184,7 +184,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return the points of a cross-validation as a table that marks the two best (min, 1se)."""
+    """Return a table of the settings tried by a cross-validation, with marks at the two best."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:

@@ -34,7 +34,7 @@ class Candidate:
 def candidates(models, baselines, family, has_gaps=False):
     """Return the candidates (models and baselines) of a call of compare(), in its order.
 
-    has_gaps : whether feature values are missing, so that glm needs missing="indicator"."""
+    has_gaps : whether features have missing values, for which glm gets missing="indicator"."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}

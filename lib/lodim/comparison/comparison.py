@@ -445,7 +445,7 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict of lists, one entry per model: size of the fit, noun for parts, seconds.
+        """Return a dict of lists with an entry per model: sizes, noun for parts, and seconds.
 
         Sizes are means over folds: numbers of features and of parts (such as learners), and price.
         """

@@ -80,7 +80,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield (values, rows) per feature, as `_sources`, of a term without missing values."""
+    """Yield an array, and positions of its rows to use, per feature of a term without NaN."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -241,10 +241,9 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments (p, 5) of the features, as `learn_moments` does.
+        """Return the moments (p, 5) of the features; see `learn_moments` for their order.
 
-        Moments of plain columns of numbers are taken from the summaries.
-        """
+        Those of plain columns of numbers are taken from the summaries."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):

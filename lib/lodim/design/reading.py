@@ -75,10 +75,10 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows, given row inputs; and these inputs.
+        """Return a function that reads the complete rows, and the row inputs to call it with.
 
-        The function maps RowInputs (weights, offset etc.) to Rows. It is called again if weights
-        depend on the response. With a sample, both results are for the sampled rows only.
+        It maps RowInputs (weights, offset etc.) to Rows, and is called twice if weights depend on
+        the response. With a sample, only the sampled rows are read.
 
         request : columns to summarize (ColumnRequest); answers : columns of the response"""
         if self.sample is not None:

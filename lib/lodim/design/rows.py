@@ -116,7 +116,9 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the inputs of the rows start to stop - 1; DataError if an array is too short."""
+        """Return the row inputs (weights etc.) of the rows start to stop - 1.
+
+        Raise DataError if an array is too short."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")

@@ -90,7 +90,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return the Summary of the distinct values in each C(expression), by its key (None, code)."""
+    """Return a dict: key (None, code) of a C(expression) -> Summary of its distinct values."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:

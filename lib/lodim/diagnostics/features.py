@@ -1,4 +1,4 @@
-"""Checks of features. Each takes a Subject (fit and rows) and returns findings or a reason."""
+"""Checks of features. Each takes a Subject (fit and rows) and returns findings, or why not."""
 
 import itertools
 import math
