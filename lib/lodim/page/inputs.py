@@ -103,7 +103,7 @@ def grid(column, n=41):
 
 
 def rows_at(base, column, values):
-    """Return the rows of `base` once for each value, with the column set to it: blocks of rows."""
+    """Return the rows of `base` once for each value, with the column set to this value."""
     repeated = pd.concat([base] * len(values), ignore_index=True)
     if column.dates:
         moments = columns.to_moments(np.repeat(np.array(values, float), len(base)))

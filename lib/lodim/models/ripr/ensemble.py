@@ -135,7 +135,7 @@ class Ensemble:
         return weight / max(weight.sum(), 1e-300)
 
     def columns(self, j):
-        """Return the positions among `features` of the features of view (feature set) j."""
+        """Return which features view (feature set) j has, as positions among `features`."""
         return self.views[j][self.views[j] >= 0]
 
     def complete(self, X):

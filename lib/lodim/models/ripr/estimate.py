@@ -323,8 +323,8 @@ def _evidence_in_chosen_view(evidence, y, weight):
 def fit_shared(problems):
     """Return (Ensemble, log) for each of several responses, which share their feature sets.
 
-    The loss matrices of the responses are stacked, each in its own unit. One search over the
-    stacked rows then selects feature sets that suit all responses."""
+    The loss matrices of the responses, each divided by its typical size, are stacked. One search
+    over the stacked rows then selects feature sets that suit all responses."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]

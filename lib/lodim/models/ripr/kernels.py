@@ -76,7 +76,7 @@ def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """Return how many of d[:m] are at most t; counted in floats, since such loops vectorize."""
+    """Return how many of d[:m] are at most t (counted as floats, which vectorizes)."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
