@@ -106,8 +106,8 @@ class Divergence(SpanObjective):
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU returns forces (kernels times differences of rows) already summed over rows by
-        feature. So the r rows of the identity replace the data rows in later products."""
+        The GPU returns forces (kernels times differences of rows) already summed over the rows by
+        feature. So the rows of an identity matrix replace the data in later products."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
@@ -122,14 +122,17 @@ class Divergence(SpanObjective):
             value[part] = np.einsum("qab,ab->q", potential, self._share)
 
     def potentials(self, V):
-        """Return the log integrals (C, C) of products of class densities for a projection V."""
+        """Return the logs of the integrals of f_A f_B, (C, C), for a projection V (r, k).
+
+        f_A and f_B are the densities of two classes."""
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return the log integrals of products of class densities (len(active), C, C).
+        """Return the logs of the integrals of f_A f_B for some projections, (len(active), C, C).
 
-        Also fills the gradients of the projections V[active] of (q, r, k)."""
+        f_A and f_B are the densities of two classes. The projections are V[active]; their gradients
+        are written to gradient[active], (r, k) each."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -151,7 +154,11 @@ class Divergence(SpanObjective):
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Fill totals (sums of kernels) and forces (kernels times differences) over row pairs."""
+        """Sum kernels (into `totals`) and forces (into `forces`) over pairs of rows.
+
+        A force is a kernel times the difference of its two rows. rows (q, k, n) are the projected
+        rows, on a GPU the projections themselves; root and shift are from `prepare` and `closest`.
+        """
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -159,9 +166,10 @@ class Divergence(SpanObjective):
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill shift with half of the smallest squared distances between classes.
+        """Fill `shift` with half of the smallest squared distances between rows of two classes.
 
-        With these, kernels of classes far apart do not vanish by underflow."""
+        Kernels are multiplied by exp(shift), so that classes far apart do not vanish by underflow.
+        """
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
