@@ -77,11 +77,11 @@ ax = fit.plot("view")
 #   and Wolf, with 0 not at all. If you give neither `gamma` nor `covariance`, cross-validation
 #   compares 1 and 0. The factor is 0 if 0 is better by at least four standard errors, 1 if it is
 #   better by at most two, and otherwise between 0.01 and 1.
-# - *Sums.* The divergence is a sum over pairs of rows. It is exact up to 5,000 rows. With more rows
-#   it is approximated (measured error at most 0.001), or exact over at most 16,384 random rows.
-#   `summary()` says which sum was used.
+# - *Sums.* The divergence is a sum over pairs of rows. With more than 5,000 rows it is that of 5,000
+#   random rows (more if there are rare classes); `summary()` says so. Covariances and densities are
+#   of all rows.
 # - *Starts.* From each start, `melm` first searches on 2,048 random rows. The three best results
-#   are improved on all rows.
+#   are improved on up to 5,000 rows.
 #
 # - *Classification.* Kernel densities in the view classify new rows. With `covariance="shrunk"`,
 #   the covariance of each class in the view is averaged with the identity matrix, which has the

@@ -1,16 +1,13 @@
 """The divergence of melm: the paper's formulas in naive NumPy, finite differences, blocks."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm.search import divergence, fourier
-from lodim.models.melm.search.divergence import Divergence, bound, normal_entropy, shares, terms
-from lodim.models.melm.search.fourier import Approximation
-from lodim.models.melm.search.whitening import Basis, Sample, bandwidths, empirical
+from lodim.models.melm.search import divergence
+from lodim.models.melm.search.divergence import Divergence, bound, normal_entropy, shares
+from lodim.models.melm.search.whitening import Basis, Sample, bandwidths
 
 pytestmark = pytest.mark.long
 
@@ -33,8 +30,8 @@ class Case:
         self.h2 = bandwidths(self.sample.size, k, 1.3)
         self.share = shares(self.sample.size)
 
-    def objective(self, threads=1, penalty=False, kind=Divergence):
-        return kind(self.sample, self.share, self.h2, self.k, threads, penalty)
+    def objective(self, threads=1, penalty=False):
+        return Divergence(self.sample, self.share, self.h2, self.k, threads, penalty)
 
     def __call__(self, **options):
         """Divergence and its gradient by V."""
@@ -131,10 +128,7 @@ def test_shares_of_pairs(average):
         pairs[a, b] = own[a] + own[b] - 2 * potential[a, b]
     weight = {(a, b): size[a] * size[b] if average else 1.0 for a, b in pairs}
     expected = sum(weight[p] * pairs[p] for p in pairs) / (sum(weight.values()) if average else 1)
-    fitting, regularizing = terms(potential, shares(size, average))
-    np.testing.assert_allclose(fitting + regularizing, expected, rtol=1e-12)
-    if not average:
-        np.testing.assert_allclose(fitting, -2 * np.triu(potential, 1).sum(), rtol=1e-12)
+    np.testing.assert_allclose((potential * shares(size, average)).sum(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("C", [2, 3])
@@ -184,14 +178,13 @@ def test_sum_of_stripes_is_the_whole(monkeypatch):
     np.testing.assert_allclose(slope, gradient, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", [Divergence, Approximation])
-def test_bits_do_not_depend_on_threads(kind, monkeypatch):
+def test_bits_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(divergence, "PAIRS", 2000)
     monkeypatch.setattr(divergence, "ALONE", 0)
     case = Case(n=400)
-    value, gradient = case(kind=kind)
+    value, gradient = case()
     for threads in (2, 3, 5):
-        again, slope = case(kind=kind, threads=threads)
+        again, slope = case(threads=threads)
         assert again == value and np.array_equal(slope, gradient)
 
 
@@ -205,81 +198,6 @@ def test_problems_do_not_touch_each_other():
         alone, slope = case.objective()(theta[q][None], ONE)
         assert whole[q] == part[q] == alone[0]
         assert np.array_equal(slopes[q], some[q]) and np.array_equal(slopes[q], slope[0])
-
-
-# Approximation -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("C", [1, 2, 3])
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_approximation(k, C):
-    case = Case(n=1500, k=k, C=C)
-    (value, gradient), (near, slope) = case(), case(kind=Approximation)
-    np.testing.assert_allclose(near, value, atol=3e-5)
-    np.testing.assert_allclose(slope, gradient, atol=5e-5 + 2e-3 * np.abs(gradient).max())
-
-
-def test_the_error_of_an_approximation_is_measured(monkeypatch):
-    """On all rows it is the error; and it shows what a coarse grid does."""
-    case = Case(n=800, k=2)
-    exact = case.objective().potentials(case.theta)
-    for step, least, most in ((0.5, 0.0, 1e-5), (1.6, 1e-4, 1.0)):
-        monkeypatch.setattr(fourier, "STEP", step)
-        rough = case.objective(kind=Approximation)
-        off = rough.potentials(case.theta) - exact
-        assert least <= np.abs(off).max() < most
-        np.testing.assert_allclose(
-            rough.errors(case.theta), off, atol=1e-6 + 0.2 * np.abs(off).max()
-        )
-
-
-def test_grids_that_stripes_share(monkeypatch):
-    """Fine grids are few; the sum is the same."""
-    case = Case(n=600)
-    value, gradient = case(kind=Approximation)
-    monkeypatch.setattr(fourier, "MAX_STRIPE_NODES", 1)
-    again, slope = case(kind=Approximation)
-    np.testing.assert_allclose(again, value, rtol=1e-11)
-    np.testing.assert_allclose(slope, gradient, atol=1e-11)
-
-
-def test_rows_beyond_the_grid_are_folded_back():
-    """A row far out costs the others neither their grid nor more than its share."""
-    case = Case(n=2000, k=2)
-    case.X[0] += 100.0
-    case.sample = Sample.from_rows(case.X, case.code, case.weight, case.basis)
-    value = case()[0]
-    np.testing.assert_allclose(case(kind=Approximation)[0], value, atol=1e-5)
-    folded = Approximation(case.sample, case.share, case.h2, case.k, most=5 * 128**2)
-    off = (folded.potentials(case.theta) * case.share).sum() - value
-    assert 1e-5 < abs(off) < 2e-3
-    np.testing.assert_allclose((folded.errors(case.theta) * case.share).sum(), off, rtol=0.2)
-
-
-@pytest.mark.parametrize("apart, flat", [(60.0, 1.0), (1.0, 1e-4)])
-def test_where_no_grid_serves(apart, flat):
-    """Kernels between classes vanish, or a class is too flat for the nodes: it is said."""
-    case = Case(n=800, p=3, apart=0.0)
-    rng = np.random.default_rng(0)
-    case.X = rng.normal(size=(800, 3))
-    case.X[:, 0] += apart * case.code
-    case.X[case.code == 0, 1] *= flat
-    case.basis = Basis.from_rows(case.X, case.code, case.weight)
-    case.sample = Sample.from_rows(case.X, case.code, case.weight, case.basis)
-    Z, groups = case.X @ case.basis.into, [case.code == c for c in range(2)]
-    cov = np.stack([empirical(Z[rows], case.weight[rows]) for rows in groups])
-    case.sample = replace(case.sample, cov=cov)
-    case.theta = case.basis.of_directions(np.eye(3)[:, :2])
-    with pytest.raises(fourier.NoGridError):
-        case(kind=Approximation)
-
-
-def test_a_potential_without_digits_is_wholly_off():
-    case = Case(n=300, p=3, apart=200.0)
-    case.theta = case.basis.of_directions(np.linalg.inv(case.basis.into).T[:, :2])
-    near = case.objective(kind=Approximation)
-    assert case()[0] > 1000.0
-    assert near.error(case.theta) == np.inf
 
 
 # The bound ---------------------------------------------------------------------------------------

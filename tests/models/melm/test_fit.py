@@ -590,30 +590,15 @@ def test_a_class_that_is_flat_is_named():
     assert "direction of the view" not in str(ld.melm("y ~ a + b", df, **PLAIN).summary())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("k, drawn, note", [(1, 0, "is approximate"), (4, 5100, "sample of 5100")])
-def test_many_rows_are_said_to_be_summed_otherwise(k, drawn, note, tmp_path, monkeypatch):
-    monkeypatch.setattr(search, "FINE", 5100)
+def test_a_sample_of_many_rows_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "FINE", 2100)
     rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(5200, 5))).add_prefix("v")
-    df["y"] = np.where(df["v0"] + rng.normal(size=5200) > 0.5, "yes", "no")
-    fit = ld.melm("y ~ .", df, k=k, **PLAIN | LEDOIT_WOLF | {"n_starts": 2, "gamma": 2.0})
-    assert fit.estimates.drawn == drawn and note in str(fit.summary())
-    A, B = by_class(fit, df, "y", 2.0)
-    if not drawn:
-        error = fit.estimates.error
-        exact = along(A, A) + along(B, B) - 2.0 * along(A, B)
-        assert 0.0 < error < 1e-4
-        np.testing.assert_allclose(fit.divergence, exact, atol=2.0 * error)
+    df = pd.DataFrame(rng.normal(size=(2200, 5))).add_prefix("v")
+    df["y"] = np.where(df["v0"] + rng.normal(size=2200) > 0.5, "yes", "no")
+    fit = ld.melm("y ~ .", df, **PLAIN | {"n_starts": 2, "gamma": 2.0})
+    assert fit.estimates.drawn == 2100 and "sample of 2100 rows" in str(fit.summary())
     fit.save(tmp_path / "fit")
     assert str(ld.load(tmp_path / "fit").summary()) == str(fit.summary())
-
-
-def along(A, B):
-    """log int f_A f_B in one dimension, by all pairs at once."""
-    s2 = float((A[1] + B[1]).squeeze())
-    e = np.exp(-0.5 * (A[0] - B[0].T) ** 2 / s2) / np.sqrt(2.0 * np.pi * s2)
-    return np.log(e.mean())
 
 
 @pytest.mark.long

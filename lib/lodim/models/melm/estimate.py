@@ -259,8 +259,7 @@ def _view(V, X, Z, weight, size, manifold):
         separates=bool(manifold.separates),
         total=float((share @ (X - share @ X) ** 2).sum()),
         drawn=0 if manifold.rows == len(X) else int(manifold.rows),
-        error=float(manifold.error),
-        converged=manifold.settled,
+        converged=bool(manifold.converged[manifold.divergences.argmax()]),
         rule=None,
     )
 

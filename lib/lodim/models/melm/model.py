@@ -249,8 +249,8 @@ def melm(
     All bases of the view have the same divergence. In the reported one, coordinates are
     uncorrelated with unit variances within classes; the first axes separate class means, the others
     spreads. New rows may be classified slightly worse than the printed held-out rows, on which
-    gamma was chosen. The page "How melm works" tells how settings are chosen and when sums are
-    exact.
+    gamma was chosen. The page "How melm works" tells how settings are chosen and how many
+    rows the search uses.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
     class of over 32,768 rows the means of small cells instead, and some of its rows. With as many

@@ -209,7 +209,8 @@ def _class_notes(fit):
     notes = [_calibration(fit)] if builtin else []
     how = LEFT_OUT if builtin else ", as the classifier"
     notes.append(f"Training: the view was fitted to these rows{how}.{_held_out(fit)}")
-    notes += _sums(fit.estimates)
+    if fit.estimates.drawn:
+        notes.append(f"The divergence is that of a random sample of {fit.estimates.drawn} rows.")
     if _is_unbalanced(fit):
         notes.append(f"{BALANCE}.")
     flat = _flat_classes(fit)
@@ -241,16 +242,6 @@ def _held_out(fit):
             "worse."
         )
     return f"{text}; new rows are classified about as well."
-
-
-def _sums(view):
-    """Return a list with a note if the divergence was computed approximately or from a sample."""
-    if view.drawn:
-        return [f"The divergence is that of a random sample of {view.drawn} rows."]
-    if view.error:
-        off = significant(view.error, 2)
-        return [f"The divergence is approximate; the error measured on a sample of rows is {off}."]
-    return []
 
 
 def _flat_classes(fit):

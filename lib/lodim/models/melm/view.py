@@ -33,7 +33,6 @@ class View:
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
     drawn : number of randomly drawn rows in the divergence; 0 if it uses all rows
-    error : measured error of an approximate divergence; otherwise 0
     converged : whether the search met the tolerance
     rule : Rule that classifies in these coordinates"""
 
@@ -48,7 +47,6 @@ class View:
     separates: bool = forms.flags()
     total: float = forms.real(least=0)
     drawn: int = forms.whole()
-    error: float = forms.real(least=0)
     converged: bool = forms.flags()
     rule: Rule = forms.part(Rule)
 

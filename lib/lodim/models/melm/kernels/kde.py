@@ -9,7 +9,7 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.engine.compiled import njit
-from lodim.models.melm.kernels.cpu import INNER, LOG_TAU, REASSOCIATE, kernel, whiten
+from lodim.models.melm.kernels.cpu import INNER, REASSOCIATE, kernel, whiten
 
 TILE = 64
 STEP = 256  # rows per block
@@ -158,16 +158,3 @@ def class_log_sums(P, classes, place=None, threads=1):
     out = np.empty((m, len(classes.root)))
     for_blocks(log_sums, -(-m // STEP), STEP, P, classes, *place, out, threads=threads)
     return out
-
-
-def exact_sums(P, Q, w, S, threads=1):
-    """Return sum_q w_q N(p - q; 0, S) at each column p of P (k, m), over the columns q of Q.
-
-    N is the normal density with covariance S, and w (n,) are weights of the columns of Q."""
-    L = np.linalg.inv(np.linalg.cholesky(S))
-    u = (L @ Q).T
-    order = neighbours_first(u)
-    tiles = pack_tiles(u[order], w[order])
-    classes = ClassTiles(L[None], *tiles, np.array([0, len(tiles[0])]))
-    out = class_log_sums(np.ascontiguousarray(P), classes, threads=threads)
-    return np.exp(out[:, 0] + np.linalg.slogdet(L)[1] - 0.5 * len(S) * LOG_TAU)

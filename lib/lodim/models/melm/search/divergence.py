@@ -37,61 +37,22 @@ def shares(size, average=False):
     return out
 
 
-class SpanObjective:
-    """Base class of objectives that depend only on the span of a projection V (r, k).
-
-    A call returns -f, for minimization, where f is the value of an orthonormal basis of the span;
-    it follows from f(V M) = f(V) - degree log |det M|. With `penalty`, |V'V - I|^2 is subtracted
-    from f (Eq. 2). There are q projections at a time."""
-
-    precision, scaled = 1e-14, False
-
-    def __init__(self, r, k, degree, penalty=False):
-        self.r, self.k, self.l1 = r, k, np.zeros(r * k)
-        self._degree, self._penalty = degree, penalty
-
-    def __call__(self, theta, active):
-        """Return -f (q,) and its gradient (q, r k) at theta, q projections, only where `active`."""
-        V = theta.reshape(-1, self.r, self.k)
-        value, gradient = np.zeros(len(V)), np.zeros_like(V)
-        self._fill(V, active, value, gradient)
-        self._orthonormalize(V, active, value, gradient)
-        return -value, -gradient.reshape(len(V), -1)
-
-    def _fill(self, V, active, value, gradient):
-        """Fill value (q,) and gradient (q, r, k) for the active projections of V (q, r, k)."""
-        raise NotImplementedError
-
-    def _orthonormalize(self, V, active, value, gradient):
-        """Change values and gradients to those of an orthonormal basis; subtract any penalty."""
-        v = V[active]
-        inner = np.einsum("qdi,qdj->qij", v, v)
-        if self._degree:
-            value[active] += 0.5 * self._degree * np.linalg.slogdet(inner)[1]
-            gradient[active] += self._degree * np.einsum("qdi,qij->qdj", v, np.linalg.inv(inner))
-        if self._penalty:
-            excess = inner - np.eye(inner.shape[1])
-            value[active] -= (excess**2).sum(axis=(1, 2))
-            gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, excess)
-
-    def error(self, V):
-        """Return the approximation error of the function at a projection; 0 if it is exact."""
-        return 0.0
-
-
-class Divergence(SpanObjective):
+class Divergence:
     """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
 
-    For a single class it is the entropy.
+    For a single class it is the entropy. It is that of an orthonormal basis of the span of V.
     sample : rows of the classes
     share : (C, C) weights of log ip_AB (see `shares`) in the divergence
     h2 : (C,) squared bandwidths
     penalty : whether to subtract |V'V - I|^2, the penalty of Eq. 2
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
+    precision, scaled = 1e-14, False
+
     def __init__(self, sample, share, h2, k, threads=1, penalty=False, engine="cpu"):
-        super().__init__(len(sample.Z), k, share.sum(), penalty)
+        self.r, self.k, self.l1 = len(sample.Z), k, np.zeros(len(sample.Z) * k)
         self._sample, self._share, self._h2, self._threads = sample, share, h2, threads
+        self._degree, self._penalty = share.sum(), penalty
         pairs = len(sample.weight) ** 2 // 2
         blocks = max(1, int(np.diff(sample.start).max()) // BLOCK)
         self._stripes = int(min(blocks, STRIPES, max(1, pairs // PAIRS)))
@@ -115,11 +76,26 @@ class Divergence(SpanObjective):
         self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
         self._stripes, self._together = 1, cuda.together(len(tiles), C, self.k)
 
-    def _fill(self, V, active, value, gradient):
+    def __call__(self, theta, active):
+        """Return values (q,) and gradients (q, r k) at theta, q projections, only where `active`.
+
+        The value of an orthonormal basis follows from f(V M) = f(V) - degree log |det M|."""
+        V = theta.reshape(-1, self.r, self.k)
+        value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
             part = active[first : first + self._together]
             potential = self._potentials(V, part, gradient)
             value[part] = np.einsum("qab,ab->q", potential, self._share)
+        v = V[active]
+        inner = np.einsum("qdi,qdj->qij", v, v)
+        if self._degree:
+            value[active] += 0.5 * self._degree * np.linalg.slogdet(inner)[1]
+            gradient[active] += self._degree * np.einsum("qdi,qij->qdj", v, np.linalg.inv(inner))
+        if self._penalty:
+            excess = inner - np.eye(self.k)
+            value[active] -= (excess**2).sum(axis=(1, 2))
+            gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, excess)
+        return -value, -gradient.reshape(len(V), -1)
 
     def potentials(self, V):
         """Return the logs of the integrals of f_A f_B, (C, C), for a projection V (r, k).
@@ -183,15 +159,6 @@ def _vanished(totals, stripes):
     totals (q * stripes, C, C) has `stripes` partial sums for each of q projections."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
-
-
-def terms(potential, share):
-    """Return fitting and regularizing term of the divergence: -2 log ip_+-, log ip_++ + log ip_--.
-
-    potential (C, C) holds log ip_AB, integrals of products of class densities; share (C, C) holds
-    their coefficients in the divergence."""
-    regularizing = np.diag(potential) @ np.diag(share)
-    return float((np.triu(potential, 1) * share).sum()), float(regularizing)
 
 
 def normal_entropy(cov, V):

@@ -7,21 +7,18 @@ import numpy as np
 from lodim import progress
 from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search.divergence import Divergence, normal_entropy, shares, terms
-from lodim.models.melm.search.fourier import Approximation, NoGridError
+from lodim.models.melm.search.divergence import Divergence, normal_entropy, shares
 from lodim.models.melm.search.whitening import SHRUNK, Basis, Sample, bandwidths
 from lodim.models.melm.view import upright
 from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample for searches from all starts
-REFINED = 3  # results refined over all rows, to the final tolerance
+REFINED = 3  # results refined to the final tolerance
 SCREENING_FTOL = 1e-4  # relative gain of two successive steps at which a start is stopped
 MIDDLE = 4.0  # gamma of several that is searched from all starts
 STEPS_PER_OCTAVE = 8  # steps in which a view is followed to twice or half the gamma
 SAME = 1e-4  # relative difference of divergences of two equal results
-FINE = 2**14  # most rows for exact sums
-PAIRS, ROWS = 120, 6.0  # squared rows per grid node, nodes per row; see `_grid_nodes`
-TOLERANCE = 1e-3  # largest error of an approximate divergence
+FINE = 5000  # rows of the sample on which the best results are refined
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
 NEIGHBOUR = "neighbour"  # starts from the result for the next gamma
 LOST = 1e-6  # relative size of a sum of rows that is rounding
@@ -36,8 +33,7 @@ class Plan:
     penalty : True for Eq. 2 of the paper, False for whitened features without a penalty
     average : for more than two classes, weight pairs by the products of their shares
     smallest : for one class, search the smallest entropy
-    exact_rows : sums over pairs are exact up to this many rows; beyond, they may be approximate
-    refined : number of results of the first search that are improved over all rows
+    refined : number of results of the first search that are improved on more rows
     rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one
     n_starts, seed : number of starting points, and seed of the random ones
     max_iter, tol, threads : as in `solve.lbfgs`
@@ -50,7 +46,6 @@ class Plan:
     penalty: bool = False
     average: bool = False
     smallest: bool = False
-    exact_rows: int = 5000
     refined: int = REFINED
     rough: float = SCREENING_FTOL
     n_starts: int = 17
@@ -67,17 +62,13 @@ class Manifold:
     """Projection that a search found.
 
     V : (p, k) orthonormal, for centred features
-    fitting, regularizing : terms of its divergence; for one class the latter is the entropy
     potential : (C, C) log integrals of products of class densities
-    starts, divergences, n_iter, converged : results of each start, on the rows of the last search
+    starts, divergences, n_iter, converged : results of each start, on the rows of the last search;
+        for one class the divergence is the entropy
     rank, separates : as in `Basis`
-    rows : number of rows in the sums of the divergence
-    error : measured error of the divergence; zero if exact
-    settled : whether the last search converged"""
+    rows : number of rows in the sums of the divergence"""
 
     V: np.ndarray
-    fitting: float
-    regularizing: float
     potential: np.ndarray
     starts: tuple[str, ...]
     divergences: np.ndarray
@@ -86,13 +77,6 @@ class Manifold:
     rank: int
     separates: bool
     rows: int
-    error: float
-    settled: bool
-
-    @property
-    def divergence(self):
-        """Divergence of the classes; for one class the entropy."""
-        return self.fitting + self.regularizing
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
@@ -148,40 +132,16 @@ def _search(sample, basis, plan, theta, names):
     """Return the best projection (Manifold) of a search from starts theta (q, r, k).
 
     theta holds directions in whitened coordinates; `names` are the kinds of the starts."""
-    few = sample.thinned(min(COARSE, plan.exact_rows), plan.seed)
+    few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
-    if few is sample:
-        ends = _continue(objective, ends, plan)
-        return _manifold(few, objective, ends, names, basis, plan)
-    return _over_all_rows(sample, ends, names, basis, plan)
-
-
-def _over_all_rows(sample, ends, names, basis, plan):
-    """Return the best projection (Manifold) after refining the best L-BFGS results `ends`.
-
-    Sums over all pairs of rows are approximated if that is accurate; otherwise they are exact for a
-    random sample."""
-    n_exact = max(FINE, plan.exact_rows)
-    if plan.k <= 3 and len(sample.weight) > plan.exact_rows:
-        try:
-            nodes = _grid_nodes(len(sample.weight), n_exact)
-            objective = Approximation(*_arguments(sample, plan), plan.penalty, nodes)
-            best = _continue(objective, _valued(objective, ends), plan)
-            approximate = _manifold(sample, objective, best, names, basis, plan)
-            if approximate.error <= TOLERANCE:
-                return approximate
-        except NoGridError:
-            pass
-    sample = sample.thinned(n_exact, plan.seed + 1)
-    objective = make_objective(sample, plan)
-    ends = _continue(objective, _valued(objective, ends), plan)
+    if few is not sample:
+        sample = sample.thinned(FINE, plan.seed + 1)
+        objective = make_objective(sample, plan)
+        value, _ = objective(ends.theta, np.arange(len(ends.theta)))
+        ends = replace(ends, value=value)
+    ends = _continue(objective, ends, plan)
     return _manifold(sample, objective, ends, names, basis, plan)
-
-
-def _valued(objective, ends):
-    """Return the L-BFGS results `ends` with their values under another objective."""
-    return replace(ends, value=objective(ends.theta, np.arange(len(ends.theta)))[0])
 
 
 def _continue(objective, ends, plan):
@@ -210,22 +170,9 @@ def _minimize(objective, theta, plan, ftol):
 
 
 def make_objective(sample, plan):
-    """Return the exact objective of a plan: the divergence of the classes."""
-    return Divergence(*_arguments(sample, plan), plan.penalty, plan.engine)
-
-
-def _arguments(sample, plan):
-    """Return the arguments (sample, share, h2, k, threads) of Divergence and Approximation."""
-    h2 = bandwidths(sample.size, plan.k, plan.gamma)
-    return sample, shares(sample.size, plan.average), h2, plan.k, plan.threads
-
-
-def _grid_nodes(n, n_exact):
-    """Return the largest number of grid points that is worthwhile for n rows.
-
-    They cost as much as exact sums over pairs of n_exact rows, or a fixed multiple of n if larger.
-    """
-    return max(min(n, n_exact) ** 2 / PAIRS, ROWS * n)
+    """Return the objective of a plan: the divergence of the classes."""
+    h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
+    return Divergence(sample, share, h2, plan.k, plan.threads, plan.penalty, plan.engine)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
@@ -233,11 +180,9 @@ def _manifold(sample, objective, ends, names, basis, plan):
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
-    potential = objective.potentials(theta)
-    both_terms = terms(potential, shares(sample.size, plan.average))
     log = tuple(names), -ends.value, ends.n_iter, ends.converged
-    of_rows = basis.rank, basis.separates, len(sample.weight), objective.error(theta)
-    return Manifold(V, *both_terms, potential, *log, *of_rows, bool(ends.converged[best]))
+    of_rows = basis.rank, basis.separates, len(sample.weight)
+    return Manifold(V, objective.potentials(theta), *log, *of_rows)
 
 
 def principal_axes(V, basis, sample):
@@ -258,8 +203,8 @@ def _extreme_entropy(sample, basis, plan):
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
     log = (PCA,), np.array([entropy]), np.zeros(1, np.int64), np.ones(1, bool)
-    of_rows = basis.rank, basis.separates, len(sample.weight), 0.0, True
-    return Manifold(V, 0.0, entropy, np.full((1, 1), -entropy), *log, *of_rows)
+    of_rows = basis.rank, basis.separates, len(sample.weight)
+    return Manifold(V, np.full((1, 1), -entropy), *log, *of_rows)
 
 
 # Starts ------------------------------------------------------------------------------------------
