@@ -6,7 +6,7 @@
     python benchmarks/melm.py few [--data NAME ...] [--splits 3] [--shared FOLDER] [--out FILE]
 
 `speed`: one value and gradient, and searches from the same starts, against the formulas of Sec. 4
-written with array expressions and SciPy's L-BFGS-B; and what whitening saves.
+written with array expressions and SciPy's L-BFGS-B.
 `covariances`: balanced accuracy of held-out rows by the covariance of `ld.melm`, at three gammas.
 `large`: many rows, by the size of the sample on which the search refines its best results:
 balanced accuracy on 20,000 other rows (of higgs half of all) with its standard error, log-loss, and
@@ -180,7 +180,6 @@ def speed_of(name, n_naive):
                  options={"ftol": 1e-9, "gtol": 1e-6, "maxiter": 500}) for i in range(n_naive)
     ]  # fmt: skip
     slow_whole = (time.perf_counter() - start) * 17 / n_naive
-    penalized, with_penalty = evaluations(X, y, Plan(penalty=True))
     divergences = np.array([-e.fun for e in slow_ends])
     return {
         "data": name, "n": len(y), "p": X.shape[1], "numpy_ms": 1e3 * slow, "lodim_ms": 1e3 * fast,
@@ -188,8 +187,7 @@ def speed_of(name, n_naive):
         "gradient_off": np.abs(gradient[0] - slow_gradient).max(), "numpy_starts": n_naive,
         "numpy_17_s": slow_whole, "lodim_17_s": whole, "ratio_17": slow_whole / whole,
         "numpy_best": divergences.max(), "lodim_best_of_same": end.divergences[:n_naive].max(),
-        "lodim_best": end.divergences.max(), "evaluations": count, "evaluations_penalty": penalized,
-        "share": count / penalized, "penalty_best": with_penalty.divergences.max(),
+        "lodim_best": end.divergences.max(), "evaluations": count,
     }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ WAYS2, WAYS3 = ways(0.5, 1.0, 2.0, 4.0), ways(0.25, 0.5, 1.0, 2.0, 4.0, n_starts
 def by_rule(Z, y, new, **options):
     """lodim's own rule; classes have equal priors."""
     settings = Settings(
-        k=2, gamma=1.0, covariance="shrunk", divergence="sum", entropy="max", penalty=False,
+        k=2, gamma=1.0, covariance="shrunk", divergence="sum", entropy="max",
         n_starts=1, seed=0, threads=1, prior="equal", **options,
     )  # fmt: skip
     present = np.unique(y)

@@ -35,6 +35,9 @@ ax = fit.plot("view")
 # directions that separate the classes, and from random directions. New rows are classified by the
 # densities in the view. [The vignette](../vignettes/melm) has examples.
 #
+# D depends only on the plane, not on its basis. So the penalty |VᵀV − I|² of the paper's Eq. 2 is
+# unnecessary, and `melm` searches in coordinates with unit covariance within classes.
+#
 # ## Entries of `control`, and constants
 #
 # `control=` of `ld.melm` is a dict with these entries (for `scratch`, see [Many

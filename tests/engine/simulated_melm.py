@@ -51,7 +51,7 @@ def test_value_and_gradient_at_the_borders_of_tiles(counts, k):
 
 
 def test_several_classes_of_which_one_has_a_single_row():
-    assert_same(Counts((5, 1, 2)), penalty=True)
+    assert_same(Counts((5, 1, 2)))
 
 
 def test_one_class():

@@ -33,7 +33,6 @@ REFUSED = {
     "divergence": (bad(divergence="max"), ld.ArgumentError, "sum, mean"),
     "entropy": (bad(entropy="none"), ld.ArgumentError, "max, min"),
     "entropy of classes": (bad(entropy="min"), ld.ArgumentError, "without a response"),
-    "penalty": (bad(penalty=1), ld.ArgumentError, "penalty must be True or False"),
     "n_starts": (bad(n_starts=0), ld.ArgumentError, "n_starts"),
     "classifier": (bad(classifier="svm"), ld.ArgumentError, "must be 'kde' or an estimator"),
     "no estimator": (bad(classifier=7), ld.ArgumentError, "estimator with fit"),

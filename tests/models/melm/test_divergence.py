@@ -30,8 +30,8 @@ class Case:
         self.h2 = bandwidths(self.sample.size, k, 1.3)
         self.share = shares(self.sample.size)
 
-    def objective(self, threads=1, penalty=False):
-        return Divergence(self.sample, self.share, self.h2, self.k, threads, penalty)
+    def objective(self, threads=1):
+        return Divergence(self.sample, self.share, self.h2, self.k, threads)
 
     def __call__(self, **options):
         """Divergence and its gradient by V."""
@@ -96,26 +96,16 @@ def test_the_papers_formulas(k, C):
     np.testing.assert_allclose(gradient, case.basis.into.T @ slope, atol=1e-10)
 
 
-@pytest.mark.parametrize("penalty", [False, True])
 @pytest.mark.parametrize("C, covariance", [(1, "shrunk"), (2, "ledoit-wolf"), (4, "shrunk")])
-def test_finite_differences(C, covariance, penalty):
+def test_finite_differences(C, covariance):
     case = Case(k=2, C=C, covariance=covariance)
-    gradient = case(penalty=penalty)[1]
+    gradient = case()[1]
 
     def value(theta):
-        return -case.objective(penalty=penalty)(theta[None], ONE)[0][0]
+        return -case.objective()(theta[None], ONE)[0][0]
 
     numeric = approx_fprime(case.theta.ravel(), value, 1e-7)
     np.testing.assert_allclose(gradient.ravel(), numeric, atol=2e-6)
-
-
-def test_penalty_is_equation_2():
-    case = Case()
-    V = case.theta
-    off = V.T @ V - np.eye(2)
-    (plain, g), (value, gradient) = case(), case(penalty=True)
-    np.testing.assert_allclose(value, plain - (off**2).sum(), rtol=1e-12)
-    np.testing.assert_allclose(gradient, g - (4 * V @ V.T @ V - 4 * V), atol=1e-12)
 
 
 @pytest.mark.parametrize("average", [False, True])

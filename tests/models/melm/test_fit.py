@@ -214,12 +214,6 @@ def test_a_weight_of_two_is_two_rows(two):
         )
 
 
-@pytest.mark.long
-def test_eq_2_ends_in_the_same_view(fit, two):
-    other = ld.melm("cultivar ~ .", two, penalty=True, **QUICK | LEDOIT_WOLF | {"n_starts": 12})
-    np.testing.assert_allclose(other.divergence, fit.divergence, rtol=1e-5)
-
-
 # Without a response ------------------------------------------------------------------------------
 
 

@@ -17,8 +17,8 @@ from lodim.models.melm.rule import (
     losses_by_temperature,
 )
 from lodim.models.melm.search.divergence import kernel_widths, overlaps
-from lodim.models.melm.search.search import Plan, search_gammas, steps
-from lodim.models.melm.search.whitening import CONSTANT, SHRUNK, Basis, Sample, center_by_class
+from lodim.models.melm.search.search import Plan, make_basis, search_gammas, steps
+from lodim.models.melm.search.whitening import CONSTANT, Basis, Sample, center_by_class
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.selection import folds
@@ -67,7 +67,7 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
     The other arguments are those of `fold_scores`."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
-    plan = replace(_plan(settings, len(rows.present)), **(QUICK if warm_start is None else CLOSE))
+    plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
     found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
     return [
@@ -152,7 +152,7 @@ def fit_view(batch, settings, family, first_gamma=None):
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
     rows = ClassRows.from_batch(batch, settings, n_classes)
-    plan = _plan(settings, len(rows.present))
+    plan = _plan(settings)
     gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
     starts = first_gamma, None, rows.within
     found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
@@ -205,10 +205,8 @@ def _checked_basis(X, code, weight, settings):
     """Return the coordinates (Basis) in which rows have unit covariance within classes.
 
     Raises an error if rows vary in fewer than k directions."""
-    shrunk = settings.covariance == SHRUNK and code.any()
-    factor = settings.shrinkage_factor if shrunk else 0.0
     with single_blas():
-        within = Basis.from_rows(X, code, weight, shrinkage_factor=factor)
+        within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
     if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
@@ -224,13 +222,12 @@ def _checked_basis(X, code, weight, settings):
     return within
 
 
-def _plan(settings, n_present):
-    """Return the settings of a search for n_present classes that have rows."""
+def _plan(settings):
+    """Return the settings of a search."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(
         gamma=s.gamma if isinstance(s.gamma, float | int) else 1.0,
-        penalty=s.penalty and n_present > 1,
         average=s.divergence == "mean",
         smallest=s.entropy == "min",
         threads=s.n_threads,

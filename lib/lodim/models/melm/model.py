@@ -130,7 +130,6 @@ def melm(
     covariance: Literal["shrunk", "ledoit-wolf"] | None = None,
     divergence: Literal["sum", "mean"] = "sum",
     entropy: Literal["max", "min"] = "max",
-    penalty: bool = False,
     n_starts: int = 17,
     classifier: Any = "kde",
     weights: RowValues | None = None,
@@ -183,9 +182,6 @@ def melm(
         For several classes: sum over all pairs, or mean weighted by products of class shares.
     entropy : {"max", "min"}, default="max"
         Without a response: first or last principal components.
-    penalty : bool, default=False
-        Search by Eq. 2, D(V) - |V'V - I|^2, instead of in whitened coordinates. The maximum is the
-        same, but a start may lead to another local maximum.
     n_starts : int, default=17
         Number of starting points: principal components, directions of class means and covariances,
         then random sums of rows. The best result is kept; `fit.starts()` lists all.

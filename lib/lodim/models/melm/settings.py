@@ -29,7 +29,7 @@ CHOICES = {
 }
 GAMMA = 1e-3, 1e3  # range of gamma; other kernels are too narrow or too wide
 STRONGEST = 1e6  # largest shrinkage factor
-FOR_CLASSES = ("gamma", "covariance", "divergence", "penalty", "n_starts", "classifier")
+FOR_CLASSES = ("gamma", "covariance", "divergence", "n_starts", "classifier")
 CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
 
 
@@ -59,7 +59,6 @@ class Settings:
     covariance: str | None
     divergence: str
     entropy: str
-    penalty: bool
     n_starts: int
     classifier: Any
     seed: int
@@ -87,8 +86,7 @@ class Settings:
         wanted = f"a number from 0 to {STRONGEST:g}"
         check(self, "shrinkage_factor", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)
         check_size(self, "tol")
-        for name in ("penalty", "calibrate"):
-            check(self, name, bool, lambda v: True, "True or False")
+        check(self, "calibrate", bool, lambda v: True, "True or False")
         if self.covariance is None:
             object.__setattr__(self, "covariance", SHRUNK)
         for name, choices in CHOICES.items():

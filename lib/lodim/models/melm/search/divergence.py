@@ -44,15 +44,14 @@ class Divergence:
     sample : rows of the classes
     share : (C, C) weights of log ip_AB (see `shares`) in the divergence
     h2 : (C,) squared bandwidths
-    penalty : whether to subtract |V'V - I|^2, the penalty of Eq. 2
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
     precision, scaled = 1e-14, False
 
-    def __init__(self, sample, share, h2, k, threads=1, penalty=False, engine="cpu"):
+    def __init__(self, sample, share, h2, k, threads=1, engine="cpu"):
         self.r, self.k, self.l1 = len(sample.Z), k, np.zeros(len(sample.Z) * k)
         self._sample, self._share, self._h2, self._threads = sample, share, h2, threads
-        self._degree, self._penalty = share.sum(), penalty
+        self._degree = share.sum()
         pairs = len(sample.weight) ** 2 // 2
         blocks = max(1, int(np.diff(sample.start).max()) // BLOCK)
         self._stripes = int(min(blocks, STRIPES, max(1, pairs // PAIRS)))
@@ -86,15 +85,11 @@ class Divergence:
             part = active[first : first + self._together]
             potential = self._potentials(V, part, gradient)
             value[part] = np.einsum("qab,ab->q", potential, self._share)
-        v = V[active]
-        inner = np.einsum("qdi,qdj->qij", v, v)
         if self._degree:
+            v = V[active]
+            inner = np.einsum("qdi,qdj->qij", v, v)
             value[active] += 0.5 * self._degree * np.linalg.slogdet(inner)[1]
             gradient[active] += self._degree * np.einsum("qdi,qij->qdj", v, np.linalg.inv(inner))
-        if self._penalty:
-            excess = inner - np.eye(self.k)
-            value[active] -= (excess**2).sum(axis=(1, 2))
-            gradient[active] -= 4.0 * np.einsum("qdi,qij->qdj", v, excess)
         return -value, -gradient.reshape(len(V), -1)
 
     def potentials(self, V):

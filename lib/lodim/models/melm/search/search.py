@@ -30,7 +30,6 @@ class Plan:
 
     gamma : factor of Silverman's bandwidths
     covariance, shrinkage_factor : as in `whitening`
-    penalty : True for Eq. 2 of the paper, False for whitened features without a penalty
     average : for more than two classes, weight pairs by the products of their shares
     smallest : for one class, search the smallest entropy
     refined : number of results of the first search that are improved on more rows
@@ -43,7 +42,6 @@ class Plan:
     gamma: float = 1.0
     covariance: str = SHRUNK
     shrinkage_factor: float = 1.0
-    penalty: bool = False
     average: bool = False
     smallest: bool = False
     refined: int = REFINED
@@ -120,12 +118,15 @@ def _coordinates(X, code, weight, plan, within):
     """Return the rows in coordinates for the search (Basis and Sample), and the plan.
 
     In the plan, k becomes at most the rank of the rows."""
-    one_class = not code.any()
-    whiten, shrunk = not (plan.penalty or one_class), plan.covariance == SHRUNK and not one_class
-    factor, basis = plan.shrinkage_factor if shrunk else 0.0, within if whiten else None
-    basis = basis or Basis.from_rows(X, code, weight, whiten, factor)
+    basis = within or make_basis(X, code, weight, plan)
     sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
     return basis, sample, replace(plan, k=min(plan.k, basis.rank))
+
+
+def make_basis(X, code, weight, settings):
+    """Return coordinates with unit covariance within classes (Basis), shrunk as in the settings."""
+    shrunk = settings.covariance == SHRUNK and code.any()
+    return Basis.from_rows(X, code, weight, settings.shrinkage_factor if shrunk else 0.0)
 
 
 def _search(sample, basis, plan, theta, names):
@@ -172,7 +173,7 @@ def _minimize(objective, theta, plan, ftol):
 def make_objective(sample, plan):
     """Return the objective of a plan: the divergence of the classes."""
     h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
-    return Divergence(sample, share, h2, plan.k, plan.threads, plan.penalty, plan.engine)
+    return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
@@ -218,8 +219,8 @@ def starting_projections(sample, basis, plan):
     coordinates of the search."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
-    of_means = _mean_directions(mean, sample, basis)[:, : sample.n_classes - 1]
-    of_covariances = _covariance_directions(cov, sample, basis)
+    of_means = _mean_directions(mean, sample)[:, : sample.n_classes - 1]
+    of_covariances = _covariance_directions(cov, sample)
     starts = [
         (PCA, _principal_components(mean, cov, sample, basis, k)),
         (LDA, np.column_stack([of_means, of_covariances])[:, :k]),
@@ -227,18 +228,18 @@ def starting_projections(sample, basis, plan):
     ]
     rng = np.random.default_rng(plan.seed)
     while len(starts) < n_starts:
-        starts.append((RANDOM, _random_directions(sample, basis, k, rng)))
+        starts.append((RANDOM, _random_directions(sample, k, rng)))
     starts = starts[:n_starts]
     theta = np.stack([_orthonormal(theta) for _, theta in starts])
     return theta, [name for name, _ in starts]
 
 
-def _random_directions(sample, basis, k, rng):
+def _random_directions(sample, k, rng):
     """Return k random weighted sums of rows, as directions (r, k); zero if a sum cancels out."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
-    return np.where(lost, 0.0, theta) / basis.scale[:, None]
+    return np.where(lost, 0.0, theta)
 
 
 def class_moments(sample):
@@ -284,17 +285,15 @@ def _principal_components(mean, cov, sample, basis, k, smallest=False):
     return basis.back @ root @ (components[:, :k] if smallest else components[:, ::-1][:, :k])
 
 
-def _mean_directions(mean, sample, basis):
+def _mean_directions(mean, sample):
     """Return directions (r, r) in which class means differ relative to the spread, best first."""
     share = sample.size / sample.size.sum()
-    centred = (mean - share @ mean) / basis.scale
-    return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1] / basis.scale[:, None]
+    centred = mean - share @ mean
+    return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1]
 
 
-def _covariance_directions(cov, sample, basis):
+def _covariance_directions(cov, sample):
     """Return directions (r, r) in which class covariances differ from their mean, best first."""
     share = sample.size / sample.size.sum()
-    white = np.stack([c / np.outer(basis.scale, basis.scale) for c in cov])
-    difference = white - np.einsum("c,cij->ij", share, white)
-    vectors = np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1]
-    return vectors[:, ::-1] / basis.scale[:, None]
+    difference = cov - np.einsum("c,cij->ij", share, cov)
+    return np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1][:, ::-1]

@@ -32,7 +32,6 @@ class Basis:
     theta of features.
 
     into, back : (p, r) matrix, and its left inverse (r, p)
-    scale : (r,) standard deviations of z within classes; ones unless features are only rotated
     kept, added : shrinking replaces the covariance within classes, cov, by kept cov + added (added
         in whitened coordinates)
     n_varying : number of directions in which rows vary within classes
@@ -41,19 +40,18 @@ class Basis:
     mean: np.ndarray
     into: np.ndarray
     back: np.ndarray
-    scale: np.ndarray
     kept: float
     added: np.ndarray
     n_varying: int
     separates: bool
 
     @classmethod
-    def from_rows(cls, X, code, weight, whiten=True, shrinkage_factor=0.0):
+    def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes.
 
-        Without `whiten`, X is only rotated. With a positive shrinkage_factor, the covariance is
-        shrunk towards its diagonal, and directions in which only class means differ are kept. The
-        factor multiplies the odds s / (1 - s) of the intensity s of Ledoit and Wolf."""
+        With a positive shrinkage_factor, the covariance is shrunk towards its diagonal, and
+        directions in which only class means differ are kept. The factor multiplies the odds
+        s / (1 - s) of the intensity s of Ledoit and Wolf."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -71,15 +69,9 @@ class Basis:
             vectors, values = _with_means(vectors, values, between, varies)
         separates = len(vectors) > len(values) and _separates(rows, between, vectors)
         root = np.sqrt(kept * values + target)
-        if whiten:
-            into, back = vectors / root / unit[:, None], (vectors * root).T * unit
-            scale = np.ones_like(root)
-        else:
-            # SVD of the square root, since variances in very different units would lose digits.
-            into, scale, _ = np.linalg.svd(unit[:, None] * vectors * root, full_matrices=False)
-            back = into.T
-        white = unit[:, None] * into / scale
-        return cls(mean, into, back, scale, kept, target * white.T @ white, n_varying, separates)
+        white = vectors / root
+        into, back = white / unit[:, None], (vectors * root).T * unit
+        return cls(mean, into, back, kept, target * white.T @ white, n_varying, separates)
 
     @property
     def rank(self):
@@ -247,13 +239,10 @@ class Sample:
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
         start = np.searchsorted(code[order], np.arange(C + 1))
-        white, cov = basis.into / basis.scale, []
+        cov, into = [], (basis.into, basis.kept, basis.added)
         for c in range(C):
             rows = order[start[c] : start[c + 1]]
-            white_cov = class_covariance(
-                X[rows], weight[rows], covariance, white, basis.kept, basis.added
-            )
-            cov.append(white_cov * np.outer(basis.scale, basis.scale))
+            cov.append(class_covariance(X[rows], weight[rows], covariance, *into))
         w = weight[order].astype(np.float64)
         size = np.add.reduceat(w, start[:-1])
         key = row_keys.keys(X[order], w, code[order], C)
