@@ -47,7 +47,7 @@ ax = fit.plot("view")
 # |---|---|---|
 # | `prior` | "shares" | class priors of the classifier: "shares" suits accuracy and log-loss, "equal" balanced accuracy |
 # | `calibrate` | `True` | calibrate probabilities; `False` saves a search per fold |
-# | `shrinkage_factor` | chosen, or 1 | with `covariance="shrunk"`, factor of the odds of the Ledoit-Wolf intensity: 1 is the Ledoit-Wolf rule, 0 leaves the covariance within classes unchanged |
+# | `shrinkage_factor` | 1 | with `covariance="shrunk"`, factor of the odds of the Ledoit-Wolf intensity: 1 is the Ledoit-Wolf rule, 0 leaves the covariance within classes unchanged |
 # | `reference_rows` | 10,000 | number of training rows that are kept for plots; for rare classes up to 30 more. A saved fit also holds the coordinates of all rows, for the densities |
 # | `max_iter`, `tol` | 500, 1e-6 | limits of the search: number of iterations, and largest gradient. The search has also converged if two steps in a row increase the divergence by a share of at most 1e-9 |
 #
@@ -77,14 +77,13 @@ ax = fit.plot("view")
 # ### Shrinkage, sums and classification
 #
 # - *Shrinkage factor.* With factor 1 the covariance within classes is shrunk by the rule of Ledoit
-#   and Wolf, with 0 not at all. If you give neither `gamma` nor `covariance`, cross-validation
-#   compares 1 and 0. The factor is 0 if 0 is better by at least four standard errors, 1 if it is
-#   better by at most two, and otherwise between 0.01 and 1.
-# - *Sums.* The divergence is a sum over pairs of rows. With more than 5,000 rows it is that of 5,000
+#   and Wolf, with 0 not at all. Try 0 if the classes may differ along a direction in which the
+#   features hardly vary: shrinking hides it.
+# - *Sums.* The divergence is a sum over pairs of rows. With more than 8,192 rows it is that of 8,192
 #   random rows (more if there are rare classes); `summary()` says so. Covariances and densities are
 #   of all rows.
 # - *Starts.* From each start, `melm` first searches on 2,048 random rows. The three best results
-#   are improved on up to 5,000 rows.
+#   are improved on up to 8,192 rows.
 #
 # - *Classification.* Kernel densities in the view classify new rows. With `covariance="shrunk"`,
 #   the covariance of each class in the view is averaged with the identity matrix, which has the

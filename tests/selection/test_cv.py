@@ -616,33 +616,6 @@ def test_cv_holds_out_whole_groups_of_a_model_that_draws_no_folds(model):
     assert "y ~ . - patient" in best.call and again.call == best.call
 
 
-def test_two_settings_are_compared_row_by_row_where_one_fold_is_held_out(monkeypatch):
-    """Noise that both share is in their losses, and not in the difference."""
-    rng = np.random.default_rng(3)
-    df = pd.DataFrame({"x": rng.normal(size=1500)})
-    df["y"] = df["x"] + 4.0 * rng.normal(size=1500)
-    monkeypatch.setattr(tuning, "QUICK_ROWS", 1000)
-    problem = prepare(model_of(ld.gbmap), "y ~ x", df, {"m": 1, "lambda_": 1.0, "n_starts": 1})
-    points, ((train, test),) = [1e6, 0.01], tuning.quick_splits(problem)
-    each = []
-    for value in points:
-        settings = replace(problem.settings, lambda_=value)
-        stages = problem.model.fit_stages(train, problem.family, settings, eval_batch=test)
-        each.append(problem.family.deviance(test.y, next(stages)[2]))
-    gap, own = each[1] - each[0], each[0].std() / np.sqrt(test.n)
-    error = gap.std() / np.sqrt(test.n)
-    assert gap.mean() < 0.0 and error < 0.6 * own
-    settings = [replace(problem.settings, lambda_=value) for value in points]
-    found = racing.paired_losses(
-        problem, [(train, test)], settings, problem.model.held_out_deviance, 1
-    )
-    np.testing.assert_allclose(found[1], [(gap.mean(), test.n, error)])
-    assert found[0][0][0] == 0.0
-    z = tuning.preference(problem, "lambda_", points)
-    np.testing.assert_allclose(z, -gap.mean() / error)
-    assert tuning.preference(problem, "lambda_", points[::-1]) == 0.0
-
-
 def test_the_error_of_rows_is_that_of_their_mean():
     """Of folds that hold out every row once: that of the mean of all rows."""
     rng = np.random.default_rng(0)

@@ -60,21 +60,6 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     return rows
 
 
-def paired_losses(problem, splits, points, loss, n_jobs):
-    """Return, for each grid point, its held-out losses minus those of the first point.
-
-    These are lists of (mean, weight, standard error), one per fold. Differences have smaller
-    standard errors than losses if some rows are hard for all settings."""
-    model, runs = problem.model, []
-    for point in points:
-        key, value = _without(point, _shared_by(model, point))
-        runs.append(StageLosses(problem, splits, *_run_settings(model, key, {value}), loss, 1))
-    _race(runs, n_jobs)
-    tests = [test for _, test in splits]
-    folds = [zip(tests, run.of_rows, runs[0].of_rows, strict=True) for run in runs]
-    return [[fold_row(test, each - first) for test, each, first in fold] for fold in folds]
-
-
 def _race(runs, n_jobs):
     """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
@@ -152,14 +137,13 @@ class StageLosses:
 
     A stage is a step of a fit, such as one learner added. Without `n_stages`, fits end after the
     `max_stages` of the settings, or after `patience` stages without gain.
-    rows[stage][fold] : (mean loss, weight, standard error)
-    of_rows[fold] : losses of the held-out rows after the last stage"""
+    rows[stage][fold] : (mean loss, weight, standard error)"""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
         self.most = n_stages or settings.max_stages
         self.family, self.loss, self.splits, self.rows = problem.family, loss, splits, []
-        self.of_rows, self.row = [np.zeros(0)] * len(splits), [None] * len(splits)
+        self.row = [None] * len(splits)
         self.means, self.errors, self.behind = [], [], False
         self.draws, self.staged = draws, problem.model.counts_stages(settings)
         if hasattr(settings, "threads") and not isinstance(splits, SplitsInPlace):
@@ -200,8 +184,7 @@ class StageLosses:
             self.fits[k] = self.model.fit_stages(train, *rest, eval_batch=test)
         score = next(self.fits[k])[2]
         losses = self.loss(self.families[k], test.y, test.weight, score)
-        self.of_rows[k] = np.minimum(losses, self.most_loss)
-        return fold_row(test, self.of_rows[k])
+        return fold_row(test, np.minimum(losses, self.most_loss))
 
     def complete(self, bar):
         """Fit all stages: fold by fold, or stage by stage if the losses decide when to stop."""
@@ -211,10 +194,10 @@ class StageLosses:
         columns = []
         for k in () if self.patient else range(len(self.splits)):
             columns.append([self._advance_fold(k) for _ in range(self.most)])
-            self.fits[k] = self.of_rows[k] = None
+            self.fits[k] = None
             bar.update(1)
         self.rows += map(list, zip(*columns, strict=True))
-        self.fits = self.of_rows = ()
+        self.fits = ()
 
     @property
     def finished(self):

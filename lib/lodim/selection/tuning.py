@@ -9,8 +9,7 @@ from lodim.engine import row_keys
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.selection.choice import central_count, centre, weights
 from lodim.selection.folds import assign_draws, check_units, count_units
-from lodim.selection.grid import loss_of, losses_at, points_of, settings_at, summarize, values_of
-from lodim.selection.racing import fold_means, paired_losses, rows_error, standard_error
+from lodim.selection.grid import losses_at, points_of, settings_at, summarize, values_of
 
 FEW_ROWS = 2000  # up to this number of rows, Python threads slow each other down
 QUICK_ROWS = 4000  # up to this number of rows, choose() averages all folds; beyond, it uses one
@@ -70,27 +69,6 @@ def count_draws(batch, most=None):
     if count_units(batch) <= FOLDS:  # each unit is a fold of its own in every draw
         return 1
     return min(most or MOST_DRAWS, max(1, QUICK_ROWS // max(batch.n_positive, 1)))
-
-
-def preference(problem, name, values, *, most_draws=None):
-    """Return how much lower the held-out loss is with the second of two values, in standard errors.
-
-    It is zero if the first set of folds shows no gain; further sets are then not computed.
-    name, values : the setting and its two values; most_draws : number of sets of random folds"""
-    draws, jobs = count_draws(problem.batch, most_draws), side_by_side(problem)
-    splits = quick_splits(problem, draws)
-    settings = [replace(problem.settings, **{name: value}) for value in values]
-    seen = np.zeros((0, 3))
-    for part in (splits[: len(splits) // draws], splits[len(splits) // draws :]):
-        if part:
-            loss = loss_of(problem, "deviance")
-            gaps = paired_losses(problem, part, settings, loss, jobs)[1]
-            seen = np.concatenate([seen, gaps])
-        mean = fold_means(seen[None])[0]
-        if mean >= 0.0:
-            return 0.0
-    error = max(standard_error(seen, mean, draws), rows_error(seen, draws))
-    return float(-mean / error) if error > 0.0 else np.inf
 
 
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):

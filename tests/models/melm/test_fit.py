@@ -1,7 +1,5 @@
 """melm as its user sees it: estimates against naive NumPy, and what a fit can be asked."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +9,11 @@ import lodim as ld
 from lodim import forms
 from lodim.family import Binomial
 from lodim.fitting import storage
-from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.melm import estimate, model
+from lodim.models.melm import estimate
 from lodim.models.melm.model import FINE
 from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search import search
 from lodim.selection import choice
-from lodim.selection.tuning import preference
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 LEDOIT_WOLF = {"covariance": "ledoit-wolf"}
@@ -689,55 +685,6 @@ def test_classes_of_three_rows_are_told_apart_as_well_as_by_discriminant_analysi
     assert found > of_peer - np.sqrt(of_peer * (1.0 - of_peer) / 2000.0)
 
 
-def flat_frame():
-    """Two classes that part where all rows hardly vary."""
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(100, 3))).add_prefix("v")
-    bad = np.arange(100) % 2
-    df["w"] = df["v0"] + 1e-6 * (rng.normal(size=100) + 5.0 * bad)
-    return df.assign(y=np.where(bad, "bad", "good"))
-
-
-@pytest.mark.long
-def test_covariances_are_not_shrunk_where_a_flat_direction_tells():
-    """Shrinking would hide it, and folds tell."""
-    fit = ld.melm("y ~ .", flat_frame(), n_starts=2, threads=1)
-    assert fit.settings.shrinkage_factor == 0.0 and fit.measures["held_balanced_accuracy"] > 0.95
-    assert "shrunk, shrinkage factor 0 (by CV)" in re.sub(r"\s+", " ", str(fit.summary()))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("z, factor", [(1.9, 1.0), (3.0, 0.1), (4.1, 0.0)])
-def test_covariances_are_shrunk_the_less_the_surer_it_is_better(z, factor, monkeypatch):
-    monkeypatch.setattr(model, "preference", lambda *args, **more: z)
-    call = {"n_starts": 2, "threads": 1, "control": {"calibrate": False}}
-    fit = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **call)
-    assert fit.settings.shrinkage_factor == pytest.approx(factor)
-    said = f"shrunk, shrinkage factor {factor:.2g}" if factor < 1.0 else "shrunk"
-    said += " (by CV)"
-    assert said in re.sub(r"\s+", " ", str(fit.summary()))
-    # A call that says so makes the same view.
-    call |= {"gamma": fit.settings.gamma, "control": UNSHRUNK["control"]}
-    call["control"] = call["control"] | {"shrinkage_factor": factor}
-    again = ld.melm("y ~ .", wide_frame()[0].iloc[:, -9:], **call)
-    np.testing.assert_allclose(again.divergence, fit.divergence, rtol=1e-6)
-
-
-def test_a_value_that_is_no_better_in_the_first_draw_is_rejected(monkeypatch):
-    seen, scores = [], estimate.fold_scores
-
-    def watched(train, test, family, settings, *rest):
-        seen.append(settings.shrinkage_factor)
-        return scores(train, test, family, settings, *rest)
-
-    monkeypatch.setattr(estimate, "fold_scores", watched)
-    problem = prepare(
-        model_of(ld.melm), "y ~ .", wide_frame()[0], {"gamma": 4.0, "n_starts": 1, "threads": 1}
-    )
-    assert preference(problem, "shrinkage_factor", (1.0, 0.0), most_draws=2) == 0.0
-    assert seen.count(1.0) == seen.count(0.0) == 5
-
-
 @pytest.mark.long
 def test_shrinkage_factor_is_of_shrunk_covariances():
     df = wide_frame()[0]
@@ -758,7 +705,10 @@ def test_shrinkage_factor_is_of_shrunk_covariances():
 
 @pytest.mark.long
 def test_few_rows_are_calibrated_one_by_one_so_that_no_seed_moves_them():
-    df = flat_frame().iloc[:40].assign(w=lambda d: d["w"] - d["v0"] + d["v1"])
+    rng, bad = np.random.default_rng(0), np.arange(40) % 2
+    df = pd.DataFrame(rng.normal(size=(40, 3))).add_prefix("v")
+    df["w"] = df["v1"] + 1e-6 * (rng.normal(size=40) + 5.0 * bad)
+    df["y"] = np.where(bad, "bad", "good")
     call = {"gamma": 4.0, "n_starts": 3, "threads": 1}
     one, other = (ld.melm("y ~ .", df, seed=seed, **call) for seed in (0, 5))
     np.testing.assert_allclose(

@@ -12,14 +12,11 @@ from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.rule import calibrated_deviance
 from lodim.models.melm.search.search import MIDDLE
 from lodim.models.melm.settings import Settings
-from lodim.selection.tuning import choose, preference
+from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
 GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # values of gamma tried by default
 SPREAD = 2.0  # standard errors within which losses get similar weights
-DOUBTED, SURE = 2.0, 4.0  # SEs by which no shrinkage is better: some effect, chosen
-MIN_FACTOR = 0.01  # smallest positive shrinkage factor
-FEW_DRAWS = 6  # most random divisions into folds when covariances are compared
 FINE = 32  # interpolated values per step, for stable results over random folds
 TIE = 10.0  # total deviance within which two gammas count as equal
 SMOOTHEST, SHARPEST = 16.0, 0.125  # gammas of a path
@@ -93,30 +90,13 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """Return the problem with chosen gamma (kernel width) and shrinkage, and a table of gammas.
-
-    Cross-validation chooses them."""
+    """Return the problem with gamma (kernel width) chosen by cross-validation, and a table."""
     quick = estimate.for_folds(problem)
     draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
-    given = problem.arguments["covariance"], (problem.arguments["control"] or {})
-    if given[0] is None and "shrinkage_factor" not in given[1]:
-        quick = _with_shrinkage_factor(quick, min(draws, FEW_DRAWS))
     how = {"spread": SPREAD, "parts": FINE, "tie": tie}
     quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame
-
-
-def _with_shrinkage_factor(problem, draws):
-    """Return the problem with a smaller shrinkage factor if held-out rows favour no shrinkage.
-
-    The factor scales how strongly covariances are shrunk. `draws` is the number of random divisions
-    of the rows into folds."""
-    middle = replace(problem, settings=replace(problem.settings, gamma=MIDDLE))
-    z = preference(middle, "shrinkage_factor", (1.0, 0.0), most_draws=draws)
-    share = min(max(0.0, (z - DOUBTED) / (SURE - DOUBTED)), 1.0)
-    factor = MIN_FACTOR**share if share < 1.0 else 0.0
-    return replace(problem, settings=replace(problem.settings, shrinkage_factor=factor))
 
 
 @fitted_by(MODEL)
@@ -176,8 +156,7 @@ def melm(
         covariance within classes, which that rule shrinks towards its diagonal; "ledoit-wolf"
         towards a multiple of the identity (the authors' code). With "shrunk" the divergence does
         not depend on the features' units. With control's `shrinkage_factor` of 0 it is also
-        invariant to affine maps (Observation 1). If neither gamma nor covariance is given,
-        cross-validation chooses this factor.
+        invariant to affine maps (Observation 1).
     divergence : {"sum", "mean"}, default="sum"
         For several classes: sum over all pairs, or mean weighted by products of class shares.
     entropy : {"max", "min"}, default="max"

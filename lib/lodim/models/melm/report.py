@@ -103,11 +103,10 @@ def _class_rows(fit):
 
 
 def _covariances(fit):
-    """Return a text: kind and shrinkage factor of the covariances, and whether they were chosen."""
-    s, given = fit.settings, fit.arguments
+    """Return a text: kind and shrinkage factor of the covariances."""
+    s = fit.settings
     factor = "" if s.shrinkage_factor == 1.0 else f", shrinkage factor {s.shrinkage_factor:.2g}"
-    was_open = given["covariance"] is None and "shrinkage_factor" not in (given["control"] or {})
-    return f"{s.covariance}{factor}{phrases.by_cross_validation(fit, 'gamma') if was_open else ''}"
+    return f"{s.covariance}{factor}"
 
 
 def _loadings(fit, most):
