@@ -227,7 +227,7 @@ def covariances(asked):
 # Many rows ---------------------------------------------------------------------------------------
 
 
-SAMPLES = 2048, 5000, 10_000  # rows on which the best results are refined
+SAMPLES = 2048, 5000, 8192  # rows on which the best results are refined
 OTHERS = 20_000  # most held-out rows
 
 

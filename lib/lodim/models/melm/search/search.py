@@ -18,7 +18,7 @@ SCREENING_FTOL = 1e-4  # relative gain of two successive steps at which a start 
 MIDDLE = 4.0  # gamma of several that is searched from all starts
 STEPS_PER_OCTAVE = 8  # steps in which a view is followed to twice or half the gamma
 SAME = 1e-4  # relative difference of divergences of two equal results
-FINE = 5000  # rows of the sample on which the best results are refined
+FINE = 8192  # rows of the sample on which the best results are refined
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
 NEIGHBOUR = "neighbour"  # starts from the result for the next gamma
 LOST = 1e-6  # relative size of a sum of rows that is rounding
@@ -84,7 +84,9 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
     from warm_start (p, k). The search for any other gamma starts from the result for its neighbour,
     so that the projection changes continuously."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
-        basis, sample, plan = _coordinates(X, code, weight, plan, within)
+        basis = within or make_basis(X, code, weight, plan)
+        sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
+        plan = replace(plan, k=min(plan.k, basis.rank))
         if sample.n_classes == 1:
             return dict.fromkeys(gammas, _extreme_entropy(sample, basis, plan))
         first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
@@ -112,15 +114,6 @@ def steps(first, last):
     The steps are so small that a search can follow the projection."""
     count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
-
-
-def _coordinates(X, code, weight, plan, within):
-    """Return the rows in coordinates for the search (Basis and Sample), and the plan.
-
-    In the plan, k becomes at most the rank of the rows."""
-    basis = within or make_basis(X, code, weight, plan)
-    sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
-    return basis, sample, replace(plan, k=min(plan.k, basis.rank))
 
 
 def make_basis(X, code, weight, settings):
