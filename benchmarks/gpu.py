@@ -142,8 +142,8 @@ def time_objective(n, p, J, dtype, repeats):
     rng = np.random.default_rng(2)
     y, target = rng.integers(0, 3, n) * 1.0, rng.integers(0, 3, J) * 1.0
     share, one, weight = np.full(n, 1 / 3), np.ones(n), np.full(n, 1.0 / n)
-    rows = rng.normal(size=(n, p)), y, share, one, weight, np.full(n, -1)
-    scoring = ScoringRows.from_rows(*rows, dtype)
+    packed = tiles.pack(rng.normal(size=(n, p)), dtype)
+    scoring = ScoringRows.from_tiles(packed, y, share, one, weight, np.full(n, -1))
     settings = Settings(1, J, 1e-3, 1e-8, 0.05, 0.05, "squared", 0, None)
     rest = rng.normal(size=(J, p)), target, CLASSES, ElasticNet.from_settings(p, J, settings)
     threads = engine.available_threads()

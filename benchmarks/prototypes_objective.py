@@ -22,6 +22,7 @@ import pandas as pd
 from prototypes import split
 
 import lodim as ld
+from lodim.engine import tiles
 from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import merge
@@ -60,8 +61,8 @@ def ours(X, y, drawn):
     share = np.bincount(y) / len(y)
     weight = (share / np.bincount(y[scoring]))[y[scoring]]
     of, one, none = share[y[scoring]], np.ones(len(scoring)), np.full(len(scoring), -1)
-    rows = X[scoring], y[scoring], of, one, weight, none
-    parts = ScoringRows.from_rows(*rows, np.float32)
+    packed = tiles.pack(X[scoring], np.float32)
+    parts = ScoringRows.from_tiles(packed, y[scoring], of, one, weight, none)
     shares = SimpleNamespace(l1_ratio_v=0.05, l1_ratio_w=0.05, lambda_u=0.0, **SETTINGS)
     penalty = ElasticNet.from_settings(X.shape[1], len(drawn), shares)
     return BatchObjective(parts, X[drawn], y[drawn].astype(float), CLASSES, penalty, 2)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import lodim as ld
 from lodim import forms
+from lodim.engine import tiles
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.proset import candidates, distribution
 from lodim.models.proset.estimate import fit_stages
@@ -168,7 +169,8 @@ def test_weights_are_repeated_rows():
     for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i)))):
         half, one = np.full(len(at), 0.5), np.ones(len(at))
         none = np.full(len(at), -1)
-        scoring = ScoringRows.from_rows(X[at], y[at], half, one, w / 40, none, np.float64)
+        packed = tiles.pack(X[at], np.float64)
+        scoring = ScoringRows.from_tiles(packed, y[at], half, one, w / 40, none)
         objective = BatchObjective(scoring, x, np.arange(60) % 2.0, CLASSES, shares, 1)
         values.append(objective(theta))
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-12)
@@ -322,8 +324,6 @@ def test_own_prototypes_are_left_out():
 
 
 def _all_features(fit, problem):
-    from lodim.engine import tiles
-
     return tiles.rows(problem.batch.X, fit.estimates.row)
 
 

@@ -44,8 +44,8 @@ class Case:
 
     @property
     def scoring(self):
-        rows = self.X, self.y, self.a, self.b, self.weight, self.own
-        return ScoringRows.from_rows(*rows, self.dtype)
+        packed = tiles.pack(self.X, self.dtype)
+        return ScoringRows.from_tiles(packed, self.y, self.a, self.b, self.weight, self.own)
 
     def objective(self, threads=1):
         return BatchObjective(self.scoring, self.x, self.target, self.loss, self.penalty, threads)

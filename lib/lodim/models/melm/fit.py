@@ -492,15 +492,14 @@ class MelmFit(Fit):
         if self.levels is None:
             raise ArgumentError("this needs classes; the formula has no response")
         v, names = self.estimates, np.array([*self.levels], object)
-        columns = ["first", "second", "divergence", "fitting", "regularizing", "overlap"]
-        frame = pd.DataFrame(v.pairs(), columns=columns)
-        share = v.size[frame["first"]] * v.size[frame["second"]]
+        a, b = np.triu_indices(len(v.size), 1)
+        fitting, entropies = -2.0 * v.potential[a, b], -np.diag(v.potential)
+        regularizing, share = entropies[a] + entropies[b], v.size[a] * v.size[b]
+        columns = {"first": names[a], "second": names[b], "divergence": fitting - regularizing}
+        columns |= {"fitting": fitting, "regularizing": regularizing, "overlap": v.overlap[a, b]}
         mean = self.settings.divergence == "mean"
-        frame["weight"] = share / share.sum() if mean else 1.0
-        frame["balanced_accuracy"] = 1.0 - 0.5 * frame["overlap"]
-        for side in ("first", "second"):
-            frame[side] = names[frame[side]]
-        return frame
+        columns["weight"] = share / share.sum() if mean else 1.0
+        return pd.DataFrame(columns | {"balanced_accuracy": 1.0 - 0.5 * v.overlap[a, b]})
 
     def starts(self) -> pd.DataFrame:
         """Return the starts of the search, the best first: kind, divergence reached, iterations.

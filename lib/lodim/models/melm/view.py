@@ -68,15 +68,6 @@ class View:
         left, _, right = np.linalg.svd(covariance.T @ other.V)
         return self.V @ (left @ right)
 
-    def pairs(self):
-        """Return (A, B, divergence, fitting, regularizing, overlap) for pairs of classes A < B."""
-        P, out = self.potential, []
-        for a, b in zip(*np.triu_indices(len(P), 1), strict=True):
-            fitting, regularizing = -2.0 * P[a, b], -P[a, a] - P[b, b]
-            overlap = float(self.overlap[a, b])
-            out.append((int(a), int(b), fitting - regularizing, fitting, regularizing, overlap))
-        return out
-
 
 def project(V, tiles, n):
     """Return the coordinates x'V (n, k) of the first n rows of tiles (blocks of 64 rows)."""

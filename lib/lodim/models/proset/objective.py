@@ -29,11 +29,6 @@ class ScoringRows(NamedTuple):
     own: np.ndarray
 
     @classmethod
-    def from_rows(cls, X, y, a, b, weight, own, dtype):
-        """Return ScoringRows of n rows X (n, p), with the other fields (n,) each."""
-        return cls.from_tiles(tiles.pack(X, dtype), y, a, b, weight, own)
-
-    @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
         """Return ScoringRows from features in blocks of 64 rows, and the other fields (n,)."""
         dtype = packed.dtype.type

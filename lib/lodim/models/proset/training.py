@@ -86,9 +86,6 @@ class BatchState:
     def split(self, c):
         """Return the Split for batch c: candidates for prototypes, and rows whose loss counts."""
         s, goodness, label = self.settings, -self.losses(self.a, self.b), self.code
-        if self.weight.all():
-            groups = candidates.easy_and_hard(label, goodness, s.hard_share)
-            return candidates.draw_split(groups, self.weight, self.content, s, [s.seed, c])
         at = np.flatnonzero(self.weight)
         groups = candidates.easy_and_hard(label[at], goodness[at], s.hard_share)
         some = self.weight[at], self.content[at]
@@ -105,7 +102,7 @@ class BatchState:
                     f"control={{'max_rows': {SPAN_ROWS}}}, the number of rows in the loss"
                 )
             columns = self.y[i], self.a[i], self.b[i], split.scoring_weight, split.own
-            return ScoringRows.from_rows(tiles.rows(X, i), *columns, kind)
+            return ScoringRows.from_tiles(tiles.pack(tiles.rows(X, i), kind), *columns)
         weight, own = np.zeros(self.batch.n), np.full(self.batch.n, -1)
         weight[i], own[i] = split.scoring_weight, split.own
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
