@@ -17,6 +17,7 @@ of all subsets of 14 features, over 20 seeds and two budgets, by the deviance an
 
 import argparse
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,7 +30,8 @@ from lodim.design.design import Design
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.solvers import penalty_path
-from lodim.models.costnet.search import criterion, exact, rules
+from lodim.models.costnet.search import criterion, rules
+from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import select_frontier
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
@@ -145,11 +147,21 @@ def quality(seeds, name):
             search = make_search(train, family, network, budget, name)
             null = search.refits.null.deviance
             found = candidates(search, train, family, network, solver({}))
-            best = exact.exhaustive(search, budget)
+            best = exhaustive(search, budget)
             sold = select_frontier(search, [c for some in found.values() for c in some])[-1].state
             ratios.append((null - sold.deviance) / (null - best.deviance))
             within.append(sold.price <= budget)
     return SimpleNamespace(ratios=np.array(ratios), within=all(within))
+
+
+def exhaustive(search, budget):
+    """The affordable model of least deviance: of 14 features all that no other one extends."""
+    every = np.array(list(product((False, True), repeat=len(search.space))))
+    every = every[affordable(np.array([search.space.price(used) for used in every]), budget)]
+    known = {used.tobytes() for used in every}
+    alone = np.eye(len(search.space), dtype=bool)
+    extended = [any((used | one).tobytes() in known for one in alone[~used]) for used in every]
+    return min(map(search.state, every[~np.array(extended)]), key=lambda state: state.deviance)
 
 
 def main():

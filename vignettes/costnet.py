@@ -221,7 +221,7 @@ curved.prices()[["cost", "df", "dev_ratio", "new"]]
 # - A feature that is not bought may still be informative. Another item may give the same
 #   information at a lower price.
 # - A model on the list is the best that the search rules found at its price, and may not be the
-#   best possible model. For few features, `rules="exact"` finds that model.
+#   best possible model.
 # - For new rows, expect the cross-validated share (`%CV`), or slightly less, and not `dev_ratio`.
 # - There are no standard errors and no p-values, because the same rows select and estimate the
 #   coefficients.

@@ -56,7 +56,6 @@ ax = fit.plot("cost")
 #   feature.
 # - A free feature with a given sign is penalized like the cheapest feature that is not free. Its
 #   refitted coefficient has no penalty.
-# - The rule `"exact"` then accepts up to 15 features.
 #
 # ## Entries of `control`, and constants
 #

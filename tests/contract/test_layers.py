@@ -169,7 +169,7 @@ def test_the_scan_sees():
     assert uses("plot/axes.py", "matplotlib") and uses("formula/patsy_terms.py", "patsy")
     assert "lodim.models.gbmap.plots" in imports("models/gbmap/fit.py")  # within a function
     assert "lodim.models.gbmap.refit" in parents("lodim.models.gbmap.assemble")
-    assert solves("lodim.models.gbmap.boost") and solves("lodim.models.costnet.search.exact")
+    assert solves("lodim.models.gbmap.boost") and solves("lodim.models.costnet.penalty.reference")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,6 @@ def test_the_scan_sees():
             "cvxpy",
             [
                 "models/costnet/penalty/reference.py",
-                "models/costnet/search/exact.py",
                 "models/ripr/assignment/constrained.py",
             ],
         ),

@@ -23,7 +23,7 @@ assert_type(ld.proset("mpg ~ .", cars, lambda_v="auto", lambda_w=0.1), ld.Proset
 assert_type(ld.melm("origin ~ .", cars, gamma=1.0, classifier="kde"), ld.MelmFit)
 assert_type(ld.ripr("mpg ~ .", cars, missing="keep"), ld.RiprFit | ld.RiprFits)
 assert_type(
-    ld.costnet("mpg ~ .", cars, costs={"weight": 1}, rules="exact", lambdas=[1.0, 0.1]),
+    ld.costnet("mpg ~ .", cars, costs={"weight": 1}, rules="greedy", lambdas=[1.0, 0.1]),
     ld.CostnetFit,
 )
 

@@ -71,15 +71,6 @@ def test_the_frontier_finds_what_matters_and_holds_on_new_rows(case):
 
 
 @pytest.mark.long
-def test_the_best_of_all_subsets(case, df):
-    formula, call, _ = case
-    exact = ld.costnet(formula, df, budget=3, rules="exact", **call)
-    frontier = ld.costnet(formula, df, budget=3, relax=1.0, **call)
-    assert set(exact.bought().index) == set(frontier.bought().index) == {"a", "b"}
-    assert exact.step.deviance == pytest.approx(frontier.step.deviance, rel=1e-9)
-
-
-@pytest.mark.long
 def test_residuals_are_orthogonal_to_the_features(case, df):
     formula, call, _ = case
     fit = ld.costnet(formula, df, relax=1.0, budget=np.inf, **call).at(budget=3)

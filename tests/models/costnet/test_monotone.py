@@ -14,11 +14,11 @@ from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import lambda_max, penalty_path
-from lodim.models.costnet.search import exact
 from lodim.models.costnet.search.moves import possible_moves
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
+from models.costnet.exhaustive import exhaustive
 
 # Clarabel is asked for more digits than it can always give; what it gives is compared.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
@@ -173,7 +173,7 @@ def test_the_best_subset_of_all():
     _, batch, family = problem("gaussian")
     network = network_of(SHAPES["lasso"])
     search = make_search(batch, family, network, 2.0, "deviance", monotone=SIGNS)
-    best = exact.exhaustive(search, 2.0)
+    best = exhaustive(search, 2.0)
     pairs = [(i, j) for i in range(6) for j in range(i)]
     least = min(search.refits(np.array(sorted(pair))).deviance for pair in pairs)
     assert best.deviance == pytest.approx(least, rel=1e-12)
@@ -279,11 +279,3 @@ def test_twins_of_other_signs_stay():
 def test_what_is_refused(formula, more, message):
     with pytest.raises(ld.ArgumentError, match=message):
         ld.costnet(formula, rows(60), **more)
-
-
-def test_a_program_has_no_signs():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(60, 17)), columns=[f"x{i}" for i in range(17)])
-    call = {"rules": "exact", "budget": 3, "monotone": {"x1": "increasing"}}
-    with pytest.raises(ld.ArgumentError, match="no monotone="):
-        ld.costnet("x0 ~ .", df, **call)

@@ -13,28 +13,24 @@ from hypothesis import strategies as st
 
 from lodim.design.batch import Batch
 from lodim.engine import tiles
-from lodim.errors import ArgumentError, DataError
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.penalty.problem import PenaltyPath
 from lodim.models.costnet.search import (
     criterion,
-    exact,
     greedy,
     rows,
     rules,
     sweep,
 )
 from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
-from lodim.models.costnet.search.exact import Relaxation
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
 from lodim.models.costnet.search.moves import local_search
 from lodim.models.costnet.search.refit import Quadratic, Refits
 from lodim.models.costnet.search.rows import SearchData
 from lodim.models.costnet.settings import RULES
 from lodim.prices.network import unfold
-
-SEARCHES = tuple(rule for rule in RULES if rule != "exact")
+from models.costnet.exhaustive import exhaustive
 
 
 def batch_of(X, y, weights=None, offset=None):
@@ -399,7 +395,7 @@ def test_the_frontier_is_near_the_exhaustive_optimum(name, mean, worst):
         for share in (0.25, 0.5):
             budget = share * cost.sum()
             search = make_search(batch, Gaussian(), network, budget, name)
-            null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
+            null, best = search.refits.null.deviance, exhaustive(search, budget)
             rungs = greedy_frontier(search)
             assert all(affordable(c.state.price, budget) for c in rungs)
             ratios.append((null - rungs[-1].state.deviance) / (null - best.deviance))
@@ -613,10 +609,9 @@ def test_a_support_with_two_sources_is_offered_with_each():
 def test_exhaustive_search_uses_one_source():
     network = with_series()
     search = make_search(monitored(0.6), Gaussian(), network, 5.5, "deviance")
-    best = exact.exhaustive(search, 5.5)
+    best = exhaustive(search, 5.5)
     sources = {network.names[v] for v in np.flatnonzero(search.space.nodes(best.used))}
     assert "inv" in sources and "cuff" not in sources
-    assert exact.best_subset(search, 5.5).deviance == pytest.approx(best.deviance, rel=1e-8)
 
 
 # Rules of penalties ---------------------------------------------------------------------------
@@ -674,21 +669,6 @@ def test_relax_blends_refit_and_penalized():
     assert half.lambda_[1] == supports[1].lambda_ and half.rule == ("null", "lasso")
 
 
-# Exact programs ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_mixed_integer_program_finds_the_exhaustive_optimum(seed):
-    cost = np.random.default_rng(seed).uniform(0.3, 3.0, 10)
-    batch, network = chains(seed, p=10, cost=cost)
-    budget = 0.4 * cost.sum()
-    search = make_search(batch, Gaussian(), network, budget, "deviance")
-    best = exact.exhaustive(search, budget)
-    found = exact.best_subset(search, budget)
-    assert found.deviance == pytest.approx(best.deviance, rel=1e-9)
-    assert affordable(found.price, budget)
-
-
 def test_exhaustive_search_looks_at_all():
     """Against every subset, not only the largest."""
     batch, network = chains(3, p=8, cost=np.array([1.0, 2, 1, 3, 1, 1, 2, 1]))
@@ -696,88 +676,7 @@ def test_exhaustive_search_looks_at_all():
     m = len(search.space)
     paid = [u for u in every_subset(m) if naive_price(network, search.space.nodes(u)) <= 5.0]
     least = min(search.state(u).deviance for u in paid)
-    assert exact.exhaustive(search, 5.0).deviance == pytest.approx(least, rel=1e-9)
-
-
-def test_the_exact_program_refuses_collinear_columns():
-    X = np.tile(np.random.default_rng(0).normal(size=(50, 1)), 2)
-    search = make_search(batch_of(X, X[:, 0]), Gaussian(), plain(2), np.inf, "bic")
-    with pytest.raises(DataError, match="linear combinations"):
-        exact.best_subset(search, 1.0)
-
-
-@pytest.mark.long
-def test_the_rule_of_the_proven_optimum(monkeypatch):
-    """By looking at all subsets and by the program: the best of all, named."""
-    batch, network = chains(5, p=12, cost=np.random.default_rng(5).uniform(0.3, 3.0, 12))
-    for most in (15, 3):
-        monkeypatch.setattr(exact, "MOST_EXHAUSTIVE", most)
-        for names in (("exact",), RULES):
-            estimates = next(
-                fit_stages(batch, Gaussian(), asked(network, rules=names, budget=6.0))
-            )[0]
-            found = estimates.frontier
-            search = make_search(batch, Gaussian(), network, 6.0, "deviance")
-            every = [search.state(used) for used in every_subset(len(search.space))]
-            best = min(s.deviance for s in every if affordable(s.price, 6.0))
-            assert found.deviance[-1] == pytest.approx(best, rel=1e-9)
-            assert found.rule[-1] == "exact"
-
-
-def test_the_proven_optimum_serves_every_budget_of_a_cross_validation():
-    batch, network = chains(6, p=9, family="binomial")
-    eval_batch, _ = chains(50, p=9, family="binomial")
-    given = asked(network, rules=("exact",), budget=(1.0, 3.0, 4.0))
-    frontier = list(fit_stages(batch, Binomial(), given, eval_batch))[-1][0].frontier
-    search = make_search(batch, Binomial(), network, 4.0, "deviance")
-    for budget in given.budget:
-        best = exact.exhaustive(search, budget).deviance
-        assert frontier.deviance[frontier.index_within(budget)] == pytest.approx(best, rel=1e-9)
-
-
-def test_the_program_leaves_out_a_level_of_a_category():
-    rng = np.random.default_rng(7)
-    level = rng.integers(0, 4, 300)
-    X = standard(np.column_stack([level[:, None] == np.arange(4), rng.normal(size=(300, 5))]))
-    y = level % 2 + X[:, 4:] @ [0.5, 0.4, 0.3, 0.0, 0.1] + rng.normal(size=300)
-    columns = [(0, 1, 2, 3), *((j,) for j in range(4, 9))]
-    network = unfold(list("cuvwst"), [2.0, 1, 1, 1, 1, 1], [()] * 6, columns)
-    search = make_search(batch_of(X, y), Gaussian(), network, 4.0, "deviance")
-    found, best = (rule(search, 4.0) for rule in (exact.best_subset, exact.exhaustive))
-    assert found.deviance == pytest.approx(best.deviance, rel=1e-8)
-    assert (found.used == best.used).all() and found.used[0]
-
-
-def test_the_proven_optimum_says_what_it_cannot_do(monkeypatch):
-    batch, network = chains(0, p=18)
-    with pytest.raises(ArgumentError, match="needs budget="):
-        next(fit_stages(batch, Gaussian(), asked(network, rules=("exact",))))
-    monkeypatch.setattr(exact, "MOST_PROGRAM", 16)
-    with pytest.raises(ArgumentError, match="not 18: lower the budget until 16 are"):
-        next(fit_stages(batch, Gaussian(), asked(network, rules=("exact",), budget=9.0)))
-    batch, network = chains(0, p=18, family="binomial")
-    with pytest.raises(ArgumentError, match="until 15 are"):
-        next(fit_stages(batch, Binomial(), asked(network, rules=("exact",), budget=9.0)))
-    monkeypatch.setattr(exact, "MOST_CUTS", 1)
-    batch, network = chains(0, p=18)
-    search = make_search(batch, Gaussian(), network, 4.0, "deviance")
-    with pytest.raises(DataError, match="did not finish"):
-        exact.best_subset(search, 4.0)
-
-
-def test_cuts_lie_below_least_squares():
-    """Any coefficients give a cut that no support's deviance is below; its own are exact there."""
-    batch, network = chains(2, p=6)
-    search = make_search(batch, Gaussian(), network, np.inf, "deviance")
-    at, null = search.refits.at_null, search.refits.null.deviance
-    relaxation = Relaxation.from_gram(at.gram, at.target[:, 0], null)
-    rng = np.random.default_rng(0)
-    for own in every_subset(6)[1::7]:
-        for w in (rng.normal(size=6), relaxation.solve(own.astype(float))):
-            c, h = relaxation.cut(w)
-            for used in every_subset(6):
-                assert c - h @ used <= search.state(used).deviance + 1e-9
-        assert c - h @ own == pytest.approx(search.state(own).deviance, abs=1e-7)
+    assert exhaustive(search, 5.0).deviance == pytest.approx(least, rel=1e-9)
 
 
 # Submodular costs -----------------------------------------------------------------------------
@@ -822,7 +721,7 @@ def test_a_submodular_budget_is_well_spent():
         for budget in (8.0, 12.0):
             search = make_search(batch, Gaussian(), network, budget, "deviance")
             found = rules.forward_models(search)
-            null, best = search.refits.null.deviance, exact.exhaustive(search, budget)
+            null, best = search.refits.null.deviance, exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip
     assert np.mean(ratios) > 0.99 and min(ratios) > 0.95
@@ -849,7 +748,7 @@ def asked(network, **given):
     defaults = {
         "network": network, "dependents": "all", "solver": "auto", "l1_ratio": 1.0, "n_lambda": 30,
         "lambda_min_ratio": None, "tol": 1e-7, "max_iter": 200, "threads": 1, "lambda_": None,
-        "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": SEARCHES,
+        "lambdas": None, "budget": None, "criterion": "ebic", "relax": 1.0, "rules": RULES,
         "seed": 0, "costs": None, "monotone": None,
     }  # fmt: skip
     return SimpleNamespace(**(defaults | given))
@@ -863,7 +762,7 @@ def test_a_fit_has_the_path_and_the_frontier(family):
     found = estimates.frontier
     lasso = next(fit_stages(batch, family, asked(network, rules=("lasso",))))[0].frontier
     assert len(estimates.path.lambdas) == len(log["gap"]) and log["converged"].all()
-    assert set(found.rule) <= {"null", *SEARCHES} and set(lasso.rule) == {"null", "lasso"}
+    assert set(found.rule) <= {"null", *RULES} and set(lasso.rule) == {"null", "lasso"}
     # At each of its prices the lasso is no better than what the list sells there.
     for price, value in zip(lasso.cost, lasso.criterion, strict=True):
         assert found.criterion[found.index_within(price)] <= value + MIN_IMPROVEMENT
@@ -872,7 +771,7 @@ def test_a_fit_has_the_path_and_the_frontier(family):
 @pytest.mark.long
 def test_the_rules_of_penalties_find_their_models():
     batch, network = chains(0)
-    for rule in SEARCHES:
+    for rule in RULES:
         estimates = next(fit_stages(batch, Gaussian(), asked(network, rules=(rule,))))[0]
         assert set(estimates.frontier.rule) == {"null", rule}
         on = estimates.frontier.coef[-1].any(axis=1)

@@ -7,7 +7,6 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import on_host, single_blas
-from lodim.errors import ArgumentError
 from lodim.family import has_classes
 from lodim.models.costnet.frontier_models import Estimates
 from lodim.models.costnet.penalty.groups import Groups
@@ -16,7 +15,6 @@ from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
-from lodim.models.costnet.search.exact import optimum
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.held_out import (
     STEP,
@@ -26,7 +24,7 @@ from lodim.models.costnet.search.held_out import (
     recipes_of,
     select_held_out,
 )
-from lodim.models.costnet.search.moves import CandidateModel, Search
+from lodim.models.costnet.search.moves import Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
 from lodim.selection.folds import check_units, count_units
@@ -106,7 +104,7 @@ def _frontier(batch, family, settings, path, draws):
 
     path : models of the group penalty; draws : number of sets of random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
-    if large and _by_cv(settings) and set(settings.rules) > {"lasso"}:
+    if large and settings.criterion == "cv" and set(settings.rules) > {"lasso"}:
         settings = replace(settings, rules=tuple(r for r in settings.rules if r != "lasso"))
     results = _rule_results(batch, family, settings, path)
     selected, held_out = results.listed, {}
@@ -125,19 +123,12 @@ def _penalties(settings, p):
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
 
 
-def _by_cv(settings):
-    """Return whether models are compared by held-out loss.
-
-    They are not for the rule "exact", which compares models by deviance."""
-    return settings.criterion == "cv" and "exact" not in settings.rules
-
-
 def _needs_folds(batch, settings):
     """Return whether held-out losses choose the budget, or the models of the frontier."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
-    return _by_cv(settings) and count_units(batch) >= 2
+    return settings.criterion == "cv" and count_units(batch) >= 2
 
 
 def _cross_validated(batch, family, settings, results, draws):
@@ -146,7 +137,7 @@ def _cross_validated(batch, family, settings, results, draws):
     The dict has arguments of `CostFrontier.from_candidates`.
 
     results : models that the search rules found with all rows; draws : number of sets of folds"""
-    by_cv = _by_cv(settings)
+    by_cv = settings.criterion == "cv"
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
     )
@@ -175,52 +166,31 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     paths = {"group": path or solve(penalties["group"], of_group)}
     if "lasso" in settings.rules and "lasso" in penalties:
         paths["lasso"] = solve(penalties["lasso"], known.get("lasso"))
-    network, limits = with_free_columns(settings.network, p), _limits(settings)
-    if "exact" in settings.rules and not limits:
-        raise ArgumentError(
-            "rules='exact' needs budget=, the largest price of the models that it compares"
-        )
-    criterion = "deviance" if "exact" in settings.rules else settings.criterion
-    budget = max(limits, default=np.inf)
-    how = criterion, paths["group"], settings.threads, settings.monotone
+    network = with_free_columns(settings.network, p)
+    budget = max((float(b) for b in _budgets(settings) if b is not None), default=np.inf)
+    how = settings.criterion, paths["group"], settings.threads, settings.monotone
     search = make_search(batch, family, network, budget, *how)
     asked = {
         rule: rules.canonicalize_duplicates(paths.get(rule, paths["group"]), search)
         for rule in ("group", "lasso")
         if rule in settings.rules and (rule in paths or "group" not in settings.rules)
     }
-    found = _models_of_rules(search, settings, asked, limits)
-    candidate_models = [candidate for some in found.values() for candidate in some]
+    candidate_models = [
+        candidate
+        for rule, path in asked.items()
+        for candidate in rules.path_supports(search, path, rule)
+    ]
     if "greedy" in settings.rules:
+        candidate_models += rules.forward_models(search)
         candidate_models += rules.backward_models(search, candidate_models)
-    by_deviance = not _by_cv(settings) or count_units(batch) < 2
+    by_deviance = settings.criterion != "cv" or count_units(batch) < 2
     listed = select_frontier(search, candidate_models, _share(settings), by_deviance)
     return RuleResults(search, asked, listed)
-
-
-def _models_of_rules(search, settings, paths, limits):
-    """Return a dict search rule -> models that it finds.
-
-    paths : dict search rule -> PenaltyPath; limits : budgets of the rule "exact"
-    """
-    out, asked = {}, settings.rules
-    if "exact" in asked:  # first, so that equal models are attributed to it
-        out["exact"] = [CandidateModel(optimum(search, budget), "exact") for budget in limits]
-    for rule, path in paths.items():
-        out[rule] = rules.path_supports(search, path, rule)
-    if "greedy" in asked:
-        out["greedy"] = rules.forward_models(search)
-    return out
 
 
 def _share(settings):
     """Return the share of the unpenalized refit in the coefficients (`relax`), by default 1."""
     return 1.0 if settings.relax is None else settings.relax
-
-
-def _limits(settings):
-    """Return the given budgets as floats, without those that held-out rows choose."""
-    return [float(budget) for budget in _budgets(settings) if budget is not None]
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):

@@ -23,7 +23,7 @@ from lodim.prices.build import make_network
 from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
 
 MOST_BUDGETS = 60  # most prices tried by cross-validation
-Rule: TypeAlias = Literal["group", "lasso", "greedy", "exact"]
+Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
@@ -282,14 +282,12 @@ def costnet(
     relax : float in [0, 1], optional
         Position between the penalized coefficients (0) and those refitted without a penalty (1),
         as 1 - gamma of glmnet's relaxed fits. By default 0, 0.5 or 1 by cross-validation, or 1 with
-        another criterion. Models of "greedy" and "exact" are always refitted.
+        another criterion. Models of "greedy" are always refitted.
     rules : str or sequence, default=("group", "lasso", "greedy")
         Search rules, whose models are compared at equal price. "group": columns used along the path
         above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (for a free one that
         of the cheapest other). "greedy": forward selection by the decrease of the deviance and per
-        unit of cost, then exchanges and removals. "exact": the model of lowest deviance within
-        `budget`, with proof, for up to 15 features (60 with a numeric response and additive
-        prices); models are then compared by the deviance.
+        unit of cost, then exchanges and removals.
     dependents : {"all", "direct"}, default="all"
         G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
         the cost) counts some needs more than once.

@@ -26,7 +26,7 @@ from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
 from lodim.prices import parse
 from lodim.prices.network import Network
 
-RULES = ("group", "lasso", "greedy", "exact")
+RULES = ("group", "lasso", "greedy")
 DEPENDENTS = ("all", "direct")
 SOLVERS = ("auto", "cvxpy")
 OF_FRONTIER = ("lambdas", "n_lambda", "lambda_min_ratio", "relax", "rules", "criterion")

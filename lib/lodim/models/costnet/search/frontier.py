@@ -101,7 +101,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
     for candidate in sorted(rule_results, key=lambda c: (c.state.price, c.state.value)):
         state = candidate.state
         same = out and affordable(state.price, out[-1].state.price)
-        least = MIN_FALL if same or candidate.rule == "exact" else MIN_IMPROVEMENT
+        least = MIN_FALL if same else MIN_IMPROVEMENT
         cheaper = out[:-1] if same else out
         fits = not (by_deviance and cheaper) or state.deviance < cheaper[-1].state.deviance
         if not out or (fits and state.value < out[-1].state.value - least):
