@@ -12,7 +12,6 @@ import numpy as np
 from fingerprint_frames import frame_of
 from fingerprint_results import Result, fitted
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeRegressor
 
 import lodim as ld
 
@@ -137,8 +136,6 @@ places("melm places", KINDS, "mixed", "csv", **FAST)
 
 # ripr ------------------------------------------------------------------------------------------
 
-TREE = DecisionTreeRegressor(max_depth=3, random_state=0)
-
 
 def short_views(B, views):
     """Return a CVXPY constraint: the first ten rows use no view of x1."""
@@ -165,8 +162,6 @@ case("ripr drop", NUMBERS, "gaps", missing="drop", max_views=8)
 case("ripr found clusters", "~ x1 + x2 + x3 + arm", "gaps", show=True)
 case("ripr order", VIEWS, "views", order="time")
 case("ripr order, numbers", NUMBERS, "mixed", order="age", lambda_=0.5)
-case("ripr learner", NUMBERS, "mixed", learner=TREE)
-case("ripr learner, classes", CLASSES, "mixed", learner=LogisticRegression(), lambda_=0.5)
 case("ripr constraints", VIEWS, "views", lambda_=1.0, constraints=budget)
 case(
     "ripr hard constraints",

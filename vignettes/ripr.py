@@ -265,20 +265,6 @@ axes = wheat.plot()
 pd.crosstab(wheat.predict(seeds), seeds["variety"])
 
 # %% [markdown]
-# ## Other learners within the views
-#
-# With `method="assignment"`, nearest neighbours select the views, but another estimator can predict
-# in each view. Give any estimator with `fit` and `predict` as `learner=`, for example one of
-# scikit-learn.
-
-# %%
-from sklearn.linear_model import LogisticRegression
-
-logistic = ld.ripr("diagnosis ~ .", data=train, learner=LogisticRegression())
-both = {"k-NN": alone, "logistic": logistic}
-pd.concat({name: each.evaluate(test) for name, each in both.items()}).droplevel(1)
-
-# %% [markdown]
 # ## Several responses, and time
 #
 # A formula such as `"first + second ~ ."` has several responses, which share the same views. Each

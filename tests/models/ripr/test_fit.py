@@ -1,4 +1,4 @@
-"""ripr as a user sees it: what serves a row, what is missing, several responses, learners."""
+"""ripr as a user sees it: what serves a row, what is missing, several responses."""
 
 import warnings
 from dataclasses import replace
@@ -454,82 +454,6 @@ def test_clusters_of_iris():
     assert fit.view_names == ["petal_length, petal_width"] and len(fit.clusters()) == 3
     shares = pd.crosstab(fit.predict(iris), iris["species"]).max(axis=1)
     assert shares.sum() >= 0.94 * len(iris)
-
-
-# Learners ------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_learner_is_fitted_to_the_rows_that_its_view_serves():
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    forest = ensemble.RandomForestClassifier(20, random_state=0)
-    fit = ld.ripr("y ~ .", TWO, learner=forest, threads=1)
-    assert not hasattr(forest, "classes_")  # the one that was handed in stays as it is
-    e, d = fit.estimates, fit.design
-    new = ld.informative_views(2, 120, seed=3).iloc[::11] + 0.01
-    X = ((new[list(d.names)] - d.mean) / d.scale).to_numpy()[:, e.features]
-    view = fit.predict(new, "view")
-    for j, name in enumerate(fit.view_names):
-        of = e.assigned_view == j
-        own = ensemble.RandomForestClassifier(20, random_state=0)
-        own.fit(e.X[of][:, e.columns(j)], e.y[of].astype(int))
-        mine = (view == name).to_numpy()
-        p = own.predict_proba(X[mine][:, e.columns(j)])[:, 1]
-        np.testing.assert_allclose(fit.predict(new)[mine], np.clip(p, 1e-6, 1 - 1e-6), atol=1e-6)
-    assert "RandomForestClassifier" in str(fit) and "learner=..." in str(fit)
-    with pytest.raises(ld.StoreError, match="no code"):
-        fit.save("nowhere")
-    with pytest.raises(ld.ArgumentError, match="does not store"):
-        fit.update(TWO)
-    assert ld.cv(ld.ripr, "y ~ .", TWO, folds=3, grid={"lambda_": [1.0]}, learner=forest,
-                 threads=1).frame["mean"][0] < np.log(4)  # fmt: skip
-
-
-@pytest.mark.long
-def test_learners_of_other_kinds():
-    svm, cluster = pytest.importorskip("sklearn.svm"), pytest.importorskip("sklearn.cluster")
-    fit = ld.ripr("y ~ .", TWO, learner=svm.SVC(), threads=1)  # has no probabilities
-    assert fit.evaluate(TWO)["accuracy"][0] > 0.85
-    assert fit.predict(TWO).nunique() <= 2 * len(fit.estimates)
-    fit = ld.ripr("y ~ .", NUMBERS, learner=svm.SVR(), threads=1)
-    assert fit.evaluate(NUMBERS)["dev_ratio"][0] > 0.5
-    means = cluster.KMeans(3, n_init=3, random_state=0)
-    fit = ld.ripr("~ .", blobs(), learner=means, threads=1)
-    own = fit_of("clusters").predict(blobs())
-    assert pd.crosstab(own, fit.predict(blobs())).gt(0).sum(axis=1).tolist() == [1] * 6
-    assert fit.explain(blobs().iloc[[3]]).prediction == fit.predict(blobs())[3]
-    frame = fit.clusters()
-    assert len(frame) == 6 and frame["n"].sum() == 240 and frame["distortion"].notna().all()
-    weights = np.linspace(1, 2, len(TWO))
-    assert len(ld.ripr("y ~ .", TWO, learner=svm.SVC(), weights=weights, threads=1).estimates)
-    with pytest.raises(ld.ArgumentError, match="accepts sample_weight"):
-        ld.ripr("y ~ .", TWO, learner=Stubborn(), weights=weights, threads=1)
-    with pytest.raises(ld.DataError, match=r"Refusing could not be fitted to the .* rows.*never"):
-        ld.ripr("y ~ .", NUMBERS, learner=Refusing(), threads=1)
-
-
-class Stubborn:
-    """An estimator that knows no weights."""
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return np.zeros(len(X))
-
-
-class Refusing(Stubborn):
-    """An estimator that takes nothing."""
-
-    def fit(self, X, y):
-        raise ValueError("never")
-
-
-def test_a_view_of_one_class_needs_no_learner():
-    svm = pytest.importorskip("sklearn.svm")
-    df = TWO.assign(y=np.where(TWO["x1"] > TWO["x1"].quantile(0.98), "rare", "common"))
-    fit = ld.ripr("y ~ .", df, learner=svm.SVC(), threads=1)
-    assert set(fit.predict(df, "class")) <= {"rare", "common"}
 
 
 # Several responses ---------------------------------------------------------------------------

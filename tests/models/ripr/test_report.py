@@ -142,19 +142,6 @@ def test_errors_of_views_chosen_on_the_same_rows_say_so():
     assert "Distortion (training rows)" in words(fit_of("clusters").summary())
 
 
-def test_errors_of_a_learner_are_those_of_the_rows_it_was_fitted_to():
-    tree = pytest.importorskip("sklearn.tree")
-    fit = ld.ripr("y ~ .", TWO, learner=tree.DecisionTreeClassifier(random_state=0), threads=1)
-    assert fit.glance()["error"][0] == 0.0  # a tree knows its own rows by heart
-    assert "leave-one-out" not in words(fit.summary()).replace("on leave-one-out errors", "")
-    assert "Error (training rows): 0" in words(fit.summary())
-    assert "Error: of the training rows of the learner" in words(fit)
-    assert "and the learner: new rows may have larger errors" in words(fit.summary())
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    assert "error on its own rows 0" in fit.plot()[0].get_title()
-    pyplot.close("all")
-
-
 def test_rows_without_a_view_count_where_the_print_says():
     df = TWO.copy()
     X = df.columns.drop("y")
@@ -240,117 +227,12 @@ def test_arguments_that_change_nothing_are_refused(formula, arguments, match):
 
 
 def test_arguments_that_change_something_are_not():
-    with pytest.raises(ld.ArgumentError, match="n_clusters is for k-means"):
-        ld.ripr("~ .", blobs(), n_clusters=3, learner=Grid(), threads=1)
     assert (
         len(ld.ripr("y + x1 ~ .", TWO, alpha=0.9, balanced=True, lambda_=1.0, threads=1).fits) == 2
     )
     assert ld.ripr("y ~ .", TWO, alpha=0, lambda_=0.1, threads=1).settings.alpha == 0
     with pytest.raises(ld.ArgumentError, match="a must be at least 0 and below 1, not 1"):
         ld.ripr("y ~ .", TWO, alpha=1)
-
-
-class Grid:
-    """Clusters by where the first feature is; one label is negative."""
-
-    def fit(self, X):
-        return self
-
-    def predict(self, X):
-        return np.where(X[:, 0] > 0.5, 7, np.where(X[:, 0] < -0.5, -1, 2))
-
-
-class Mean:
-    """An estimator that says numbers, and not what it is for."""
-
-    def fit(self, X, y):
-        self.mean = y.mean()
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.mean)
-
-
-def test_learners_of_the_wrong_kind_are_refused():
-    svm, linear = pytest.importorskip("sklearn.svm"), pytest.importorskip("sklearn.linear_model")
-    pipeline = pytest.importorskip("sklearn.pipeline")
-    cluster = pytest.importorskip("sklearn.cluster")
-    for formula, data, learner in (
-        ("y ~ .", TWO, svm.SVR()),
-        ("y ~ .", TWO, pipeline.make_pipeline(linear.LinearRegression())),
-        ("y ~ .", TWO, cluster.KMeans(2)),
-        ("y ~ .", NUMBERS, svm.SVC()),
-        ("~ .", blobs(), svm.SVC()),
-        ("y + x1 ~ .", TWO, svm.SVC()),
-    ):
-        with pytest.raises(ld.ArgumentError, match=r"learner must be a .*, as the response"):
-            ld.ripr(formula, data, learner=learner, threads=1)
-    with pytest.raises(ld.ArgumentError, match=r"codes 0 to 1, not 0\.\d"):
-        ld.ripr("y ~ .", TWO, learner=Mean(), lambda_=1.0, threads=1)
-    assert (
-        ld.ripr("y ~ .", NUMBERS, learner=Mean(), lambda_=1.0, threads=1).glance()["error"][0] > 0
-    )
-
-
-class Torn:
-    """A classifier whose classes are not the most probable ones, as SVC(probability=True)'s."""
-
-    def fit(self, X, y):
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict(self, X):
-        return np.zeros(len(X), int)
-
-    def predict_proba(self, X):
-        p = 1.0 / (1.0 + np.exp(-X[:, 0]))
-        return np.column_stack([1.0 - p, p])
-
-
-def test_the_error_of_a_learner_is_that_of_its_predicted_classes():
-    fit = ld.ripr("y ~ .", TWO, learner=Torn(), lambda_=1.0, threads=1)
-    e = fit.estimates
-    said = np.zeros(e.n)
-    for j in range(len(e)):
-        of = e.assigned_view == j
-        said[of] = e.X[of][:, e.columns(j)[0]] > 0
-    assert fit.glance()["error"][0] == pytest.approx((said != e.y).mean())
-    assert 0 < said.mean() < 1
-    view = fit.predict(TWO, "view")
-    votes = fit.votes(TWO)
-    own = [votes.loc[i, v] for i, v in view.items()]
-    assert own == fit.predict(TWO, "class").tolist()
-
-
-def test_clusters_of_a_learner_have_centres_and_a_distortion():
-    fit = ld.ripr("~ .", blobs(), learner=Grid(), n_views=1, threads=1)
-    e = fit.estimates
-    X = e.X[:, e.columns(0)]
-    label = Grid().predict(X)
-    cluster = fit.predict(blobs())
-    assert set(cluster) == {"1.1", "1.2", "1.3"}
-    far = np.zeros(len(X))
-    for k, value in enumerate((-1, 2, 7)):
-        of = label == value
-        assert (cluster[of] == f"1.{k + 1}").all()
-        far[of] = ((X[of] - X[of].mean(axis=0)) ** 2).sum(axis=1)
-    assert fit.glance()["error"][0] == pytest.approx(far.mean())
-    total = ((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()
-    assert fit.dev_ratio == pytest.approx(1 - far.mean() / total)
-    frame = fit.clusters()
-    assert frame["n"].tolist() == [(label == v).sum() for v in (-1, 2, 7)]
-    name = fit.view_features[0][0]
-    means = [blobs()[name][label == v].mean() for v in (-1, 2, 7)]
-    np.testing.assert_allclose(frame[name], means)
-    assert "Clusters" in str(fit.summary()) and fit.explain(blobs().iloc[[0]]).prediction
-
-
-def test_kmeans_of_a_learner_does_as_kmeans():
-    cluster = pytest.importorskip("sklearn.cluster")
-    means = cluster.KMeans(3, n_init=5, random_state=0)
-    fit = ld.ripr("~ .", blobs(), learner=means, n_views=1, threads=1)
-    own = ld.ripr("~ .", blobs(), n_clusters=3, n_views=1, threads=1)
-    assert fit.glance()["error"][0] == pytest.approx(own.glance()["error"][0], rel=1e-6)
 
 
 # Constraints -----------------------------------------------------------------------------------

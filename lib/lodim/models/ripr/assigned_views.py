@@ -1,12 +1,12 @@
 """Ensembles of views (feature sets) in which one view predicts each row: method="assignment"."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_softmax
 
 from lodim import forms
-from lodim.models.ripr import clusters, local_learners, losses, ties
+from lodim.models.ripr import clusters, losses, ties
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, Answers, Ensemble
 from lodim.models.ripr.kernels import EQUAL
 from lodim.models.ripr.losses import ABSENT, LEAST_VOLUME, N_SAMPLES, nearest_view
@@ -43,13 +43,9 @@ class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
     lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
-        a row's losses); NaN if forward selection found the views
-    local_learners : fitted scikit-learn estimators of the user that predict instead of neighbours,
-        one per view, or empty"""
+        a row's losses); NaN if forward selection found the views"""
 
     lambda_: float = forms.real(least=0, nan=True)
-    _: KW_ONLY
-    local_learners: tuple = ()
 
     method = ASSIGNMENT
     category_distance = None  # the levels of a factor are numbers here
@@ -61,10 +57,7 @@ class AssignedViews(Ensemble):
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
-        answers = self._query(X, threads)
-        if not self.local_learners:
-            return answers
-        return local_learners.learner_answers(self, answers, self.X if X is None else X)
+        return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
         """Return distances and positions of the nearest labelled training rows in view j, (m, k).

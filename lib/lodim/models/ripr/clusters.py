@@ -39,17 +39,15 @@ def assign_clusters(e, X, answers):
     """Return clusters (m,) of rows X (m, a), and squared distances to their centres (m,).
 
     `answers` says which feature set predicts each row. A row belongs to the nearest centre of this
-    set, or to the cluster that the user's estimator predicts. Rows without a set get -1 and NaN."""
+    set. Rows without a set get -1 and NaN."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
-        if e.local_learners:
-            rows = rows[np.isfinite(answers.value[rows, j])]
         if len(rows):
             at = e.columns(j)
             unit = _unit(e, j)
             D = _squared(X[rows][:, at] / unit, e.centres[own][:, : len(at)] / unit)
-            best = answers.value[rows, j].astype(int) if e.local_learners else ties.argmin(D)
+            best = ties.argmin(D)
             out[rows], squared[rows] = own[best], unit**2 * D[np.arange(len(rows)), best]
     return out, squared
 

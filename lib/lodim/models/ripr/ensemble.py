@@ -82,8 +82,6 @@ class Ensemble:
     k: int = forms.whole(least=1, most=f"max(n, {MOST_K})")
     axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
-    local_learners = ()
-
     def __len__(self):
         return len(self.views)
 
@@ -203,8 +201,7 @@ class Ensemble:
 class Record:
     """Leave-one-out results of the training rows, for r views (feature sets).
 
-    A user's estimator and cluster centres are fitted to all rows; their results are training
-    errors.
+    Cluster centres are fitted to all rows; their results are training errors.
 
     share : share of all rows that each view predicts
     mass : mean share of each view in the rows' assignment

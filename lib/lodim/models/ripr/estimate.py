@@ -24,7 +24,6 @@ from lodim.models.ripr.assignment.solve import assign
 from lodim.models.ripr.assignment.view_search import ViewSearch, most_neighbours
 from lodim.models.ripr.clusters import fit_clusters
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
-from lodim.models.ripr.local_learners import check_kind, fit_local_learners
 from lodim.models.ripr.losses import ABSENT, ALPHA, N_SAMPLES, reference_volumes
 from lodim.models.ripr.settings import ASSIGNMENT, MOST_DIM, VOTE, Settings
 from lodim.models.ripr.views import Axes, places
@@ -41,8 +40,6 @@ def checked(problem):
     s = problem.settings
     if len(parse(problem.design.formula).responses) < 2:
         refuse_unused_arguments([problem])
-    if s.learner is not None:
-        check_kind(s.learner, task_of(problem.family))
     if s.k is not None and s.k > most_neighbours(problem.batch):
         raise ArgumentError(
             f"k must be at most {most_neighbours(problem.batch)}, the number of other rows with "
@@ -62,7 +59,7 @@ def checked(problem):
 
 
 # Arguments of method="assignment", and their values if omitted
-ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False, "learner": None}
+ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False}
 ASSIGNMENT_DEFAULTS |= {"constraints": None, "share": Settings.share}
 ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smooth}
 
@@ -95,10 +92,8 @@ def refuse_unused_arguments(problems):
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
-    k_means = "is for k-means and cannot be combined with learner=: leave one of them out"
     for unused, name, words in (
         (tasks != {CLUSTERS}, "n_clusters", "needs a formula without a response, such as '~ .'"),
-        (s.learner is not None, "n_clusters", k_means),
         (tasks == {NUMBERS}, "alpha", "needs classes or clusters; this response is numeric"),
         (CLASSES not in tasks, "balanced", "needs a response with classes"),
         (without_order, "smooth", "needs order=, a column of times"),
@@ -242,12 +237,10 @@ def _assigned(e, search):
 def _class_views(common, search, settings):
     """Return the ClassViews of a fit: feature sets, one of which predicts the class of each row.
 
-    Probabilities are calibrated, unless the user's estimator predicts.
+    Probabilities are calibrated.
     common : dict of fields that all ensembles have; search : the ViewSearch"""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
-    if settings.learner is not None:
-        return fit_local_learners(e, settings.learner)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
@@ -255,8 +248,7 @@ def _number_views(common, search, settings):
     """Return the NumberViews of a fit: feature sets, one of which predicts each row's number.
 
     common : dict of fields that all ensembles have; search : the ViewSearch"""
-    e = _assigned(NumberViews(**common), search)
-    return e if settings.learner is None else fit_local_learners(e, settings.learner)
+    return _assigned(NumberViews(**common), search)
 
 
 def _cluster_views(common, search, settings):
@@ -275,11 +267,7 @@ def _cluster_views(common, search, settings):
         centre_view=np.zeros(0, np.int64),
     )
     e = drop_unused_views(_assigned(e, search), search.threads)
-    return (
-        fit_clusters(e, settings.n_clusters, settings.seed)
-        if settings.learner is None
-        else fit_local_learners(e, settings.learner)
-    )
+    return fit_clusters(e, settings.n_clusters, settings.seed)
 
 
 _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_views}

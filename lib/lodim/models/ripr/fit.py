@@ -13,7 +13,7 @@ from lodim.models.ripr import report
 from lodim.models.ripr.assigned_views import ClassViews, ClusterViews, NumberViews
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, LOG, Record, task_of
 from lodim.models.ripr.explanation import Explanation, explain
-from lodim.models.ripr.settings import NO_LEARNER, Settings
+from lodim.models.ripr.settings import Settings
 from lodim.models.ripr.voting_views import VotingViews
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
@@ -74,9 +74,7 @@ class RiprFit(Fit):
     _predicts_steps = True
 
     estimates = forms.one_of(VotingViews, ClassViews, NumberViews, ClusterViews)
-    settings = saved.settings(
-        Settings, lambda_=forms.optional(forms.real(least=0)), learner=NO_LEARNER
-    )
+    settings = saved.settings(Settings, lambda_=forms.optional(forms.real(least=0)))
     log: dict[str, Any] = forms.part(LOG)
     record: Record = forms.part(Record)
     labels: tuple[Any, ...] = forms.several("n", forms.plain())
@@ -335,7 +333,7 @@ class RiprFit(Fit):
 
         estimate is the share of the training rows that the view predicts, each row left out. error
         is the error of these rows: share wrong, mean squared error, or mean squared distance to the
-        cluster centre. With a learner it is a training error. weight is the view's share in the
+        cluster centre. weight is the view's share in the
         assignment.
 
         See Also

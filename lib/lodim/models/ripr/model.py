@@ -111,7 +111,6 @@ def ripr(
     lambda_: float | None = None,
     alpha: float = 0.99,
     balanced: bool = False,
-    learner: Any = None,
     n_clusters: int | None = None,
     n_views: int | None = None,
     max_views: int | None = None,
@@ -136,9 +135,9 @@ def ripr(
 
     With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
     without a response, for several responses, and if an argument is given that only this method has
-    (`lambda_`, `alpha`, `balanced`, `learner`, `order`, `constraints`, entries of `control`). Each
-    row has a loss in each view, and prefers views with a low loss; a penalty keeps the number of
-    views small. Views with more than 5% of the rows are kept. Losses depend on the response:
+    (`lambda_`, `alpha`, `balanced`, `order`, `constraints`, entries of `control`). Each row has a
+    loss in each view, and prefers views with a low loss; a penalty keeps the number of views small.
+    Views with more than 5% of the rows are kept. Losses depend on the response:
 
     - classes: distance to the k-th nearest row of the own class, divided by that to other classes.
       Rows without a class are used too.
@@ -175,10 +174,6 @@ def ripr(
         Order of the divergence, near 1; not for a numeric response.
     balanced : bool, default=False
         For classes: remove class shares from the losses, as in Eq. 2.3 (Eq. 2.5 keeps them).
-    learner : estimator, optional
-        scikit-learn classifier (y are codes from 0), regressor, or clusterer without a response. A
-        copy is fitted to the rows of each view; errors are then training errors. By default
-        neighbours predict, or k-means without a response.
     n_clusters : int, optional
         Number of clusters per view; by default 1 to 8, by prediction strength.
     n_views : int, optional

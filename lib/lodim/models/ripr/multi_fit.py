@@ -308,18 +308,10 @@ class RiprFits:
     def _tasks(self):
         return {fit.estimates.task for fit in self.fits.values()}
 
-    @property
-    def _judged_rows(self):
-        fitted = self._first.estimates.local_learners
-        return "of the rows that the learner was fitted to" if fitted else "leave-one-out"
-
     def _notes(self):
         notes = [
             "Responses share the views; the weight of a view is over all responses.",
-            (
-                f"Errors: {self._judged_rows}, in views chosen on these rows: new rows may have "
-                "larger errors."
-            ),
+            "Errors: leave-one-out, in views chosen on these rows; new rows may have larger ones.",
         ]
         if len(self._tasks) > 1:
             notes.append(
@@ -378,7 +370,7 @@ class RiprFits:
             f"Views: {len(first.estimates)}, shared; k: {first.settings.k}, lambda: "
             f"{penalty(first)}",
         ]
-        note = f"Errors: {self._judged_rows}, in views chosen on these rows."
+        note = "Errors: leave-one-out, in views chosen on these rows."
         return listing(self.call, lines, self._views("", (note,)))
 
     def _repr_html_(self):

@@ -114,8 +114,7 @@ def _title(fit, j):
 
 def _error(fit, error):
     name = ERROR[fit.estimates.task][0]
-    of = " on its own rows" if fit.estimates.local_learners else ""
-    return f"{name if name.isupper() else name.lower()}{of} {error:.3g}"
+    return f"{name if name.isupper() else name.lower()} {error:.3g}"
 
 
 def _key(fit, value):

@@ -6,7 +6,6 @@ import pandas as pd
 from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
-from lodim.models.ripr.local_learners import describe
 from lodim.models.ripr.settings import VOTE
 from lodim.page.picture import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
@@ -33,8 +32,7 @@ def listing(fit):
     lines = [
         f"Family: {fit.family.name}{phrases.levels(fit)}",
         f"{phrases.rows(fit, unlabelled)}, used: {_used(fit)}{_factors(fit)}",
-        f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}"
-        + ("" if voting(fit) else f", learner: {_learner(fit)}"),
+        f"Views: {len(fit.estimates)}, {_search_words(fit)}, k: {s.k}",
     ]
     if sampled(fit):
         lines.append(f"Views chosen on {sampled(fit)} rows; all rows vote")
@@ -43,7 +41,7 @@ def listing(fit):
     if r.blind:
         null = ", predicted as the mean of all" if voting(fit) else ""
         lines.append(f"Rows with a missing feature in every view: {r.blind}{null}")
-    if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
+    if fit.estimates.task == CLUSTERS:
         each = np.bincount(fit.estimates.centre_view, minlength=len(fit.estimates))
         lines.append(f"Clusters in the views: {', '.join(map(str, each))} ({_number_from(fit)})")
     if not fit.converged:
@@ -53,7 +51,7 @@ def listing(fit):
 
 def summary(fit, full):
     """Return the summary Report: header, feature sets, clusters, notes on the search."""
-    clusters = (_clusters(fit),) if _has_clusters(fit) else ()
+    clusters = (_clusters(fit),) if fit.estimates.task == CLUSTERS else ()
     return Report(
         title="Informative Projection Results",
         header=_header(fit),
@@ -82,10 +80,6 @@ def sampled(fit):
     return f"{fit.log['sampled']} of {n}" if voting(fit) and fit.log["sampled"] < n else ""
 
 
-def _has_clusters(fit):
-    return fit.estimates.task == CLUSTERS and len(fit.estimates.centres)
-
-
 def _header(fit):
     s, d, r = fit.settings, fit.design, fit.record
     rows = [
@@ -95,7 +89,7 @@ def _header(fit):
         ("Rows dropped (NA)", str(d.n_dropped)),
         ("Family", fit.family.name),
         ("Rows unlabelled", str(r.unlabelled)),
-        ("Prediction", "sum of the views' votes") if voting(fit) else ("Learner", _learner(fit)),
+        ("Prediction", "sum of the views' votes" if voting(fit) else "by one view"),
         ("Rows without a view", str(r.blind)),
         ("Neighbours (k)", str(s.k)),
         ("Features", str(len(d.names))),
@@ -168,26 +162,22 @@ def _column_note(fit):
             f"weight, each row left out; {name}: {words} of these rows, by all views together; "
             "%Weight: mean share of the view in the evidence for the predictions."
         )
-    by = ", by the learner that was fitted to them" if fit.estimates.local_learners else ""
     blind = " (rows with a complete view)" if fit.record.blind else ""
     return (
         f"%Rows: share of the {fit.n} training rows assigned to the view as queries, each row left "
-        f"out; {name}: {words} of these rows{by}; %Weight: share of the view in the assignment of "
+        f"out; {name}: {words} of these rows; %Weight: share of the view in the assignment of "
         f"training rows{blind}."
     )
 
 
 def _judged_rows(fit):
-    own = fit.estimates.local_learners or fit.estimates.task == CLUSTERS
-    return "training rows" if own else "leave-one-out"
+    return "training rows" if fit.estimates.task == CLUSTERS else "leave-one-out"
 
 
 def _error_note(fit):
     name = ERROR[fit.estimates.task][0]
     if fit.estimates.task == CLUSTERS:
         return "Distortion: of the training rows of the clusters."
-    if fit.estimates.local_learners:
-        return f"{name}: of the training rows of the learner; for new rows see ld.cv."
     return f"{name}: leave-one-out, in views chosen on these rows; for new rows see ld.cv."
 
 
@@ -217,10 +207,8 @@ def _notes(fit):
         notes.append(_blind_note(fit))
     if fit.arguments["constraints"] is not None:
         notes.append("Training rows are assigned under constraints by CVXPY.")
-    if fit.estimates.task == CLUSTERS and not fit.estimates.local_learners:
+    if fit.estimates.task == CLUSTERS:
         notes.append(f"Number of clusters in each view: {_number_from(fit)}.")
-    if fit.estimates.local_learners:
-        notes.append("Views predict by the learner, fitted to the rows assigned to each.")
     return (*notes, *_feature_notes(fit), *phrases.without_effect(fit.design))
 
 
@@ -281,9 +269,8 @@ def _error_notes(fit):
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
-    own = " and the learner" if fit.estimates.local_learners else ""
     return [
-        f"The errors and Dev. ratio are for the rows that determined the {what}{own}: new rows "
+        f"The errors and Dev. ratio are for the rows that determined the {what}: new rows "
         "may have larger errors. ld.cv repeats the choice for each fold."
     ]
 
@@ -302,12 +289,6 @@ def _dimensions(fit):
     dims = in_pandas(fit.tidy)()["dim"]
     low, high = dims.min(), dims.max()
     return str(high) if low == high else f"{low} to {high}"
-
-
-def _learner(fit):
-    if fit.settings.learner is None and fit.estimates.task == CLUSTERS:
-        return "k-means"
-    return describe(fit.settings.learner)
 
 
 def _number_from(fit):

@@ -3,23 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lodim import forms
 from lodim.checks import check, check_count, check_seed, check_size, check_threads, one_of
-from lodim.errors import ArgumentError, StoreError
+from lodim.errors import ArgumentError
 
 MOST_DIM = 3  # most features of a view, so that it can be drawn
 ASSIGNMENT, VOTE = "assignment", "vote"  # methods: one view per row, or all views by votes
-
-
-def _refused(learner):
-    if learner is not None:
-        raise StoreError(
-            f"a fit with learner={learner!r} cannot be saved, as files contain no code: fit "
-            "without learner="
-        )
-
-
-NO_LEARNER = forms.Form(forms.choice(None).read, _refused)
 
 
 @dataclass(frozen=True)
@@ -35,7 +23,6 @@ class Settings:
     lambda_: Any
     alpha: float
     balanced: bool
-    learner: Any
     n_clusters: int | None
     n_views: int | None
     max_views: int | None
@@ -69,18 +56,3 @@ class Settings:
         check(self, "alpha", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         check(self, "balanced", bool, lambda v: True, "True or False")
         check(self, "share", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
-        if self.learner is not None:
-            _check_learner(self.learner)
-
-
-def _check_learner(learner):
-    missing = [name for name in ("fit", "predict") if not callable(getattr(learner, name, None))]
-    if isinstance(learner, type):
-        raise ArgumentError(
-            f"learner must be an estimator such as {learner.__name__}(), not a class"
-        )
-    if missing:
-        raise ArgumentError(
-            f"learner must be an estimator with fit() and predict(); {learner!r} has no "
-            f"{missing[0]}"
-        )
