@@ -33,6 +33,7 @@ from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import criterion, rules
 from lodim.models.costnet.search.candidates import affordable
 from lodim.models.costnet.search.frontier import select_frontier
+from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.rows import SearchData
 from lodim.prices.network import unfold
 
@@ -75,13 +76,11 @@ def candidates(search, train, family, network, path):
     p = train.X.shape[1]
     priced, penalty = Groups.from_network(network, "all", p), rules.lasso_groups(network, p)
     group = rules.path_supports(search, path(train, family, priced), "group")
-    found = {
+    return {
         "group": group,
         "lasso": rules.path_supports(search, path(train, family, penalty), "lasso"),
-        "greedy": rules.forward_models(search),
+        "greedy": forward_selection(search),
     }
-    found["greedy"] += rules.backward_models(search, [c for some in found.values() for c in some])
-    return found
 
 
 def curves(seed, graph, response, criteria):

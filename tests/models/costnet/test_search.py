@@ -89,7 +89,7 @@ def every_subset(m):
 
 
 def greedy_frontier(search):
-    return select_frontier(search, rules.forward_models(search))
+    return select_frontier(search, greedy.forward_selection(search))
 
 
 # Refits ---------------------------------------------------------------------------------------
@@ -437,41 +437,6 @@ def test_criteria_charge_the_rank(family):
     assert four.value == pytest.approx(three.value, abs=1e-4)
 
 
-def dear(seed):
-    """Features at 1 to 3, five of them behind a test at 87, two at about 100: batch, network."""
-    rng = np.random.default_rng(seed)
-    X = standard(rng.normal(size=(300, 12)) + 0.7 * rng.normal(size=(300, 1)))
-    y = X @ rng.normal(size=12) + 3.0 * rng.normal(size=300)
-    cost = [87.0, *rng.uniform(1.0, 3.0, 9).round(1), 100.9, 101.9]
-    network = unfold(
-        ["test", *(f"x{j}" for j in range(11))], cost, [()] + [(0,)] * 5 + [()] * 6,
-        [(), *((j,) for j in range(11))],
-    )  # fmt: skip
-    return batch_of(X[:, :11], y), network
-
-
-@pytest.mark.long
-def test_below_dear_jumps_the_list_has_no_holes():
-    """At every price the best of all subsets, or nearly; growth alone leaves holes."""
-    grown, whole = [], []
-    for seed in range(4):
-        batch, network = dear(seed)
-        search = make_search(batch, Gaussian(), network, np.inf, "deviance")
-        null = search.refits.null.deviance
-        states = greedy.forward_selection(search)
-        both = [*states, *greedy.backward_elimination(search, states)]
-        every = [search.state(used) for used in every_subset(len(search.space))]
-        for price in {round(state.price, 6) for state in every if state.price > 0.0}:
-            best, a, b = (
-                null - min(s.deviance for s in found if affordable(s.price, price + 1e-5))
-                for found in (every, states, both)
-            )
-            grown.append(a / best)
-            whole.append(b / best)
-    assert np.mean(whole) > 0.999 and min(whole) > 0.97
-    assert min(grown) < min(whole) and np.mean(grown) < np.mean(whole)
-
-
 def test_multinomial_frontiers():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(300, 6))
@@ -705,7 +670,7 @@ def shared(seed, p=10, n=250):
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
     search = make_search(batch, Gaussian(), network, budget, "deviance")
-    for c in rules.forward_models(search):
+    for c in greedy.forward_selection(search):
         names = frozenset(
             network.names[v]
             for v in np.flatnonzero(network.closed(search.space.nodes(c.state.used)))
@@ -720,7 +685,7 @@ def test_a_submodular_budget_is_well_spent():
         batch, network = shared(seed)
         for budget in (8.0, 12.0):
             search = make_search(batch, Gaussian(), network, budget, "deviance")
-            found = rules.forward_models(search)
+            found = greedy.forward_selection(search)
             null, best = search.refits.null.deviance, exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip
@@ -734,8 +699,7 @@ def test_quadratics_and_greedy_have_no_row_left():
     search = make_search(
         batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance"
     )
-    states = greedy.forward_selection(search)
-    assert 9 <= max(s.df for s in states) <= 11
+    assert 9 <= max(c.state.df for c in greedy.forward_selection(search)) <= 11
     at = Quadratic.from_model(search.refits.data, np.zeros(1), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
 

@@ -16,6 +16,7 @@ from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
 from lodim.models.costnet.search.criterion import Criterion
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
+from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.held_out import (
     STEP,
     HeldOut,
@@ -181,8 +182,7 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
         for candidate in rules.path_supports(search, path, rule)
     ]
     if "greedy" in settings.rules:
-        candidate_models += rules.forward_models(search)
-        candidate_models += rules.backward_models(search, candidate_models)
+        candidate_models += forward_selection(search)
     by_deviance = settings.criterion != "cv" or count_units(batch) < 2
     listed = select_frontier(search, candidate_models, _share(settings), by_deviance)
     return RuleResults(search, asked, listed)

@@ -287,7 +287,7 @@ def costnet(
         Search rules, whose models are compared at equal price. "group": columns used along the path
         above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (for a free one that
         of the cheapest other). "greedy": forward selection by the decrease of the deviance and per
-        unit of cost, then exchanges and removals.
+        unit of cost, with exchanges and removals at each cost.
     dependents : {"all", "direct"}, default="all"
         G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
         the cost) counts some needs more than once.

@@ -74,7 +74,7 @@ class Moves:
         return used & ~self.drop[a] | self.add[b]
 
 
-def possible_moves(search, state, budget, drop=True, add=True):
+def possible_moves(search, state, budget, drop=True):
     """Return all Moves (sets of candidates to drop and to add) from a model within a budget.
 
     One candidate, or all that need one node, may be dropped. One candidate, alone or with all that
@@ -85,9 +85,8 @@ def possible_moves(search, state, budget, drop=True, add=True):
     at = search.refits.quadratic(on)
     gram, target, variance = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
     columns = sweep.enter(gram, target, variance, search.refits.open(on))
-    nothing = np.zeros((1, len(space)), bool)
-    drops = _drop_sets(space, state.used) if drop else nothing
-    adds, lead = _add_sets(space, state.used) if add else (nothing, np.empty(0, np.int64))
+    drops = _drop_sets(space, state.used) if drop else np.zeros((1, len(space)), bool)
+    adds, lead = _add_sets(space, state.used)
     rest = state.used & ~drops
     alone = (space.cost * (rest @ space.incidence > 0.0)).sum(axis=1)
     price = np.column_stack([alone, space.prices_with(rest)[:, lead]])

@@ -7,7 +7,6 @@ import numpy as np
 
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.search.candidates import affordable
-from lodim.models.costnet.search.greedy import backward_elimination, forward_selection
 from lodim.models.costnet.search.moves import CandidateModel
 from lodim.models.costnet.search.sweep import ALIASED
 
@@ -86,17 +85,6 @@ def served_by(space, choice):
 
     choice : (S,) one source from each of S sets of alternatives"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
-
-
-def forward_models(search):
-    """Return the models of forward selection of columns, by gain and by gain per price."""
-    return [CandidateModel(state, "greedy") for state in forward_selection(search)]
-
-
-def backward_models(search, candidate_models):
-    """Return models found by dropping purchases from given models (those of all search rules)."""
-    states = [candidate.state for candidate in candidate_models]
-    return [CandidateModel(state, "greedy") for state in backward_elimination(search, states)]
 
 
 # Twins: columns that are multiples of each other -------------------------------------------------
