@@ -52,22 +52,29 @@ def real(
 ) -> Any:
     """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
 
-    least, most : range of the numbers; nan : whether NaN is allowed"""
+    least, most : range of the numbers, or text such as "p - 1", computed from known lengths
+    nan : whether NaN is allowed"""
     return _numbers(np.float64, shape, least, most, nan)
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers up to 1e210, such as sums of squares, with a shape."""
+    """Declare a field of float64 numbers up to 1e210, such as sums of squares, with a shape.
+
+    nan : whether NaN is allowed"""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers with a shape, of any size, including infinity."""
+    """Declare a field of float64 numbers with a shape, of any size, including infinity.
+
+    nan : whether NaN is allowed"""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MAX_COUNT) -> Any:
-    """Declare a field of int64 numbers with a shape; without a shape one number."""
+    """Declare a field of int64 numbers with a shape; without a shape one number.
+
+    least, most : range of the numbers, as in `real`"""
     return _numbers(np.int64, shape, least, most, False)
 
 
@@ -77,7 +84,9 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: an integer that is also a length in the shapes of other fields, as "p"."""
+    """Declare a field: an integer that is also a length in the shapes of other fields.
+
+    symbol : name of the length, such as "p", in these shapes"""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -89,7 +98,9 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare a field: an array of `rows` responses, codes of the classes or numbers."""
+    """Declare a field: an array of `rows` responses, codes of the classes or numbers.
+
+    nan : whether NaN is allowed"""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -102,7 +113,9 @@ def responses(rows: Size, nan=False) -> Any:
 
 
 def ascending(inner: Any, strictly=False) -> Any:
-    """Declare a field of numbers in ascending order, with the form (shape etc.) `inner`."""
+    """Declare a field of numbers in ascending order, with the form (shape etc.) `inner`.
+
+    strictly : whether equal numbers are forbidden"""
 
     def check(value, where, sizes):
         inner.read(value, where, sizes)
@@ -117,7 +130,7 @@ def ascending(inner: Any, strictly=False) -> Any:
 
 
 def choice(*allowed: Any) -> Any:
-    """Declare a field with one of the given values (text, number or bool), of the same type."""
+    """Declare a field whose value is one of `allowed` (text, number or bool), of the same type."""
 
     def check(value, where, sizes):
         if not any(type(value) is type(one) and value == one for one in allowed):
@@ -245,7 +258,7 @@ def part(kind: Any) -> Any:
 
 
 def one_of(*kinds: type) -> Any:
-    """Declare a field: a record of one of several classes."""
+    """Declare a field: a record of one of the classes `kinds`."""
     parts = [part(kind) for kind in kinds]
 
     def read(value, where, sizes):
@@ -300,7 +313,7 @@ def record(kind: type[T]) -> type[T]:
 def take_forms(kind: Any) -> None:
     """Move the forms (rules for fields) of a class to its attribute `_forms`.
 
-    As attributes of their own, a dataclass would take them for default values."""
+    Otherwise `dataclass` would take the forms for default values of the fields."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -318,7 +331,9 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return values read by their forms (rules), by name; ValueError if names are wrong."""
+    """Return a dict of values that were read by their forms (rules); ValueError if names are wrong.
+
+    forms, values : dicts with the same names; where, sizes : as in `Form`"""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -382,7 +397,9 @@ def _bound(size, found, sizes):
 
 
 def _evaluated(size, sizes):
-    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols."""
+    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols.
+
+    sizes : dict symbol -> value"""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

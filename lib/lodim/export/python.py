@@ -201,7 +201,9 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return the lines that assign an expression to its name; its label becomes a comment."""
+        """Return the lines that assign the expression `node` to a variable.
+
+        The node's label, if any, becomes a comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"

@@ -25,7 +25,8 @@ POWER = (
 def write(equation, dialect, table):
     """Return the text of an SQL query that computes a fit's predictions for the rows of a table.
 
-    table is its name, or names of schema and table; dialect is "duckdb" or "postgres"."""
+    equation : Equation (a fit's predictions for one row); dialect : "duckdb" or "postgres"
+    table : name of the table, or names of schema and table"""
     parts = (table,) if isinstance(table, str) else table
     if (
         not isinstance(parts, tuple)
@@ -50,9 +51,9 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return the entry of `_SQL.functions` for a function that is NULL unless `condition` is true.
+    """Return an entry of `_SQL.functions`: a function that is NULL unless a condition is true.
 
-    Both are SQL text, in which {0} stands for the argument."""
+    condition, function : SQL text, in which {0} stands for the argument"""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -112,9 +113,9 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> last query step whose columns the expression needs, or 0.
+        """Return a dict id(expression) -> the last query step on whose columns it depends.
 
-        A named expression is itself a column of its step."""
+        The step is 0 if it depends on none. A named expression is itself a column of its step."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

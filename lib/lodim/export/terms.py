@@ -75,10 +75,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that predict() treats as missing).
+        """Return a dict column -> (known levels, new levels that count as missing).
 
-        The latter are None if all new levels are. forgiven : the entries of columns with such
-        levels"""
+        The second entry is None if all new levels count as missing.
+        forgiven : the entries for columns in which new levels count as missing"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -173,7 +173,7 @@ class Inputs:
         return largest > features.FAR[self.design.dtype] * self.design.scale[k]
 
     def _columns_of(self, part):
-        """Return the numeric columns of one factor (such as log(x) in log(x):z), as expressions."""
+        """Return the numeric columns of a factor `part`, such as log(x) in log(x):z."""
         if id(part) not in self._made:
             self._made[id(part)] = self._make(part)
         return self._made[id(part)]
@@ -211,7 +211,7 @@ class Inputs:
         return out
 
     def _condition(self, part):
-        """Return the columns of a logical factor such as (x > 1), as expressions."""
+        """Return the columns of a logical factor `part`, such as (x > 1), as expressions."""
         true = _Translation(self).value(tree(part.name).args[0])
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
@@ -221,7 +221,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression whose values are the levels of a categorical factor.
+        """Return the expression whose values are the levels of a categorical factor `part`.
 
         It is a column, or the argument of C(); rows with new levels are refused."""
         name = factors.column_with_levels(part)
@@ -236,7 +236,7 @@ class Inputs:
 
 
 def _largest(part):
-    """Return an upper bound of the absolute values of one factor of a term."""
+    """Return an upper bound of the absolute values of `part`, one factor of a term."""
     if isinstance(part, factors.Numeric):
         return LARGEST
     if isinstance(part, factors.Expression):
@@ -410,10 +410,10 @@ def _values(name, state, at, settings, words):
 
 
 def _between(breaks, degree, values):
-    """Return coefficients (m, degree + 1, q) of polynomials equal to a function between its breaks.
+    """Return coefficients (m, degree + 1, q) of polynomials that equal a function on m intervals.
 
-    breaks : (m + 1,) ends of the m pieces; values : callable(x) -> the function's q columns
-    A polynomial's variable runs from -1 to 1 within its piece."""
+    breaks : (m + 1,) ends of the intervals; values : callable(x) -> the function's q columns
+    Powers increase along the second axis. The variable runs from -1 to 1 within each interval."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -430,7 +430,10 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return mean and SD of each column, as center(), scale() or standardize() learned them."""
+    """Return the mean and SD of each column that center(), scale() or standardize() has learned.
+
+    name : name of the function; state : what it learned in training
+    center, rescale, ddof : its arguments; if False, the mean is 0 or the SD is 1"""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -452,7 +455,9 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of an operation on two expressions; small powers become products."""
+    """Return the expression of an operation named `function` on the expressions `left` and `right`.
+
+    Small powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:

@@ -49,7 +49,7 @@ class Binomial(Family):
         return _log_loss(np.asarray(y, np.float64), np.ascontiguousarray(score[:, 0], np.float64))
 
     def mean(self, score):
-        """Return the probability of the second class, (n,), from logits."""
+        """Return the probability of the second class, (n,), from the logits `score` (n, 1)."""
         return expit(score[:, 0])
 
     def residual(self, y, score):
@@ -59,7 +59,7 @@ class Binomial(Family):
         return mean * (1.0 - mean)
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance: that of probability 1e-5, as in glmnet."""
+        """Return the cap of a held-out row's deviance: -2 log(1e-5), as in glmnet."""
         return -2.0 * np.log(LEAST_PROBABILITY)
 
     def null_intercept(self, y, weight, offset):
@@ -69,7 +69,7 @@ class Binomial(Family):
 
 @dataclass(frozen=True)
 class Proportion(Binomial):
-    """Family of proportions of successes, weighted by numbers of trials; deviance per trial."""
+    """Family of success proportions, weighted by the number of trials; deviance per trial."""
 
     loss: str = "binomial deviance per trial"
     least, most = 0.0, 1.0

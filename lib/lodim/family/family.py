@@ -70,7 +70,7 @@ class Family:
         return list(levels)
 
     def learned(self, y, weight):
-        """Return the family with its parameter learned from these rows, if it is a learned one.
+        """Return the family with its parameter learned from these rows, if it has a learned one.
 
         Each fit learns it again, so that a fit to all but one fold does not use held-out rows."""
         return self if self.learn is None else type(self)(self.learn(y, weight))
@@ -82,14 +82,14 @@ class Family:
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the loss of a row with one linear predictor, as a tuple for compiled functions.
+        """Return the tuple that describes a row's loss to compiled functions, as in `losses`.
 
-        The tuple is explained in `losses`. For several classes, it is the loss of one class against
-        all others."""
+        y, weight : responses and weights of all rows, from which some constants are computed
+        For several classes, it is the loss of one class against all others."""
         raise NotImplementedError
 
     def saturated(self, y):
-        """Return the smallest possible loss (n,) of each response: that of a mean equal to it."""
+        """Return the loss (n,) of each response at a mean equal to it, which is the smallest."""
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
@@ -168,7 +168,7 @@ def beyond_null(y, offset, null):
 
 
 def with_zero(score):
-    """Return a linear predictor per class, (n, K): a logit (n, 1) becomes (0, logit)."""
+    """Return `score` with a column per class, (n, K): a logit (n, 1) becomes (0, logit)."""
     return score if score.shape[1] > 1 else np.append(np.zeros_like(score), score, axis=1)
 
 
@@ -184,8 +184,8 @@ def hits(y, score):
 def beside_offset(family, y, weight, offset, start, intercepts=np.asarray):
     """Return the intercepts (K,) of lowest mean deviance, given the offset (n, K).
 
-    start : starting values of the free parameters; they are the solution without an offset
-    intercepts : callable(free parameters) -> intercepts; by default they are the same"""
+    start : values at which the search starts, the solution if the offset is zero
+    intercepts : callable(free parameters) -> intercepts; by default both are the same"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

@@ -32,7 +32,8 @@ _SQUARED = SQUARED[0]
 def _loss_slope(loss, y, f, weight):
     """Return a row's weighted loss and its derivative in f, for all families but ordered classes.
 
-    Their loss has a logarithm, which would slow down the loops of the other families."""
+    Ordered classes are left out because their loss needs a logarithm, which would slow down the
+    loops of the other families. loss : tuple as explained in this module"""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:

@@ -30,7 +30,9 @@ def loss_shares(y, f, p):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shares_of_rows(y, score):
-    """Return log-losses (n,) and probabilities (n, K) of rows of class y at linear predictors."""
+    """Return the log-loss (n,) and the class probabilities (n, K) of each row.
+
+    y : classes (n,), as codes; score : linear predictors (n, K)"""
     loss, p = np.empty(y.size), np.empty(score.shape)
     for i in range(y.size):
         loss[i] = loss_shares(y[i], score[i], p[i])
@@ -59,13 +61,15 @@ class Multinomial(Family):
         )
 
     def mean(self, score):
-        """Return the probabilities of the classes, (n, K)."""
+        """Return the probabilities of the classes, (n, K), from linear predictors `score`."""
         return softmax(score, axis=1)
 
     most_deviance = Binomial.most_deviance
 
     def residual(self, y, score):
-        """Return one minus the probability of the observed class, (n,)."""
+        """Return one minus the probability of the observed class, (n,).
+
+        score : linear predictors (n, K)"""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
 
     def absent(self, y, weight):

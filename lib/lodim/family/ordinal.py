@@ -25,7 +25,8 @@ STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
 def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class), and its derivative in f.
 
-    y and f are from `Ordinal.margin`. A class between two boundaries has y = 1 + h and
+    y and f are from `Ordinal.margin`. For a class between two boundaries, y - 1 = h is half the
+    difference of their linear predictors, and f is the mean. Then
     P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y <= one:
@@ -69,7 +70,7 @@ class Ordinal(Family):
 
         For a class between two boundaries, f is the mean of their linear predictors, and y is 1
         plus half their difference. The first class has y = 0 and the last class y = 1; for them f
-        is the linear predictor of their only boundary."""
+        is the linear predictor of their only boundary. score : (n, K) linear predictors"""
         code, rows = y.astype(int), np.arange(len(y))
         above = score[rows, np.maximum(code - 1, 0)]
         below = score[rows, np.minimum(code, self.n_scores - 1)]
@@ -85,7 +86,8 @@ class Ordinal(Family):
     def _bounds(self, y, score):
         """Return linear predictors of the lower and upper boundary of the rows' classes, (n,) each.
 
-        The first class has the lower boundary inf, the last class the upper boundary -inf."""
+        The first class has the lower boundary inf, the last class the upper boundary -inf.
+        score : (n, K) linear predictors of all K boundaries"""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
         below = np.where(
@@ -94,7 +96,7 @@ class Ordinal(Family):
         return above, below
 
     def mean(self, score):
-        """Return the probabilities of the classes, (n, K)."""
+        """Return the probabilities of the K + 1 classes; score : (n, K) linear predictors."""
         inner = expit(score[:, :-1]) * expit(-score[:, 1:]) * -np.expm1(np.diff(score, axis=1))
         return np.column_stack([expit(-score[:, 0]), inner, expit(score[:, -1])])
 
@@ -110,9 +112,10 @@ class Ordinal(Family):
         return list(levels[1:])
 
     def residual(self, y, score):
-        """Return the probability of lower classes than the observed one, minus that of higher ones.
+        """Return P(a class below the observed one) - P(a class above it), (n,).
 
-        Its mean is zero for correct probabilities (Li & Shepherd 2012); shape (n,)."""
+        Its mean is zero for correct probabilities (Li & Shepherd 2012). score : (n, K) linear
+        predictors"""
         above, below = self._bounds(y, score)
         return expit(-above) - expit(below)
 
@@ -192,7 +195,9 @@ def threshold_names(levels):
 
 
 def check_order(name, levels, in_order):
-    """Raise DataError unless the response `name` has at least three classes, which are in order."""
+    """Raise DataError unless the response `name` has at least three classes in a known order.
+
+    levels : the classes, or None; in_order : whether their order is known"""
     if not in_order:
         raise DataError(
             f"family 'ordinal' needs a response in order, but {name!r} has the classes "

@@ -17,8 +17,8 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 def loss_slope(power, constant, y, f, weight):
     """Return a row's weighted loss at the log mean f, and its derivative in f.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y). The mean loss of a perfect fit is
-    subtracted as `constant`."""
+    The derivative is weight exp((1 - power) f) (exp(f) - y).
+    constant : mean loss over all rows if each prediction equals y; it is subtracted"""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)

@@ -41,7 +41,9 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """Return the error for an unknown argument; it names the argument that was probably meant."""
+    """Return the error for an unknown argument; it names the argument that was probably meant.
+
+    function : name of the called function; known : names of its arguments"""
     meant = [
         own
         for names, ours in SYNONYMS.items()
@@ -60,8 +62,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to raise errors for unknown arguments and to show progress.
 
-    If the first argument is a model function, its arguments are allowed too. `*args` in a signature
-    tells type checkers so; a call cannot use it."""
+    A function with `**arguments` also accepts those of the model, or of the fit's model, that is
+    its first argument. `*args` in its signature is only for type checkers; a call cannot use it."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

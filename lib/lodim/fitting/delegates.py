@@ -1,4 +1,4 @@
-"""Methods of every fit whose code is in other packages: plot, check, report and exports."""
+"""Methods of all fits that use other packages of lodim: plot, check, report and exports."""
 
 from abc import ABC
 from collections.abc import Sequence
@@ -57,7 +57,10 @@ class Delegates(ABC):
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:
-        """Draw a plot of the given kind, such as "calibration", and return its matplotlib Axes.
+        """Draw a plot of a fit and return its matplotlib Axes.
+
+        kind : such as "calibration"; by default the first kind that accepts the arguments
+        ax : Axes to draw on; arguments : arguments of the kind, such as `data`
 
         See Also
         --------
@@ -118,8 +121,8 @@ class Delegates(ABC):
         grid-end                                the lowest held-out loss is at the smallest penalty
         overfit        (new rows with y)        over half of the deviance explained in training is
                                                 lost on held-out or new rows (by 4 SE)
-        wild-values    rows                     a few rows (1%, or 3) lie farther from the others
-                                                than 10 times their range
+        wild-values    rows                     at most 3 rows (or 1%) lie farther from the other
+                                                rows than 10 times the range of those
         leak           rows with y              one feature nearly determines the response:
                                                 correlation, AUC or accuracy of at least 0.995
         copies         rows                     features of two columns correlate by at least 0.995
@@ -180,7 +183,7 @@ class Delegates(ABC):
             Source of a module with predict(row), where row is a dict of values by column; None
             or NaN is missing. It returns the value of `predict`: a number, or a dict by class or
             coordinate. Rows that `predict` refuses raise a ValueError, as do numbers beyond 1e90.
-            Single training rows are in the text for `proset` (prototypes) and `melm` (coordinates).
+            The text of a `proset` or `melm` contains training rows (prototypes, coordinates).
 
         Raises
         ------
@@ -264,10 +267,10 @@ class Delegates(ABC):
         Returns
         -------
         onnx.ModelProto
-            Model of opset 17, with an input (n, 1) per column: doubles, NaN if missing, or strings,
-            empty if missing. The output is `prediction` (n, 1), or `probabilities` (n, K) for K
-            classes, whose names are JSON in the metadata; NaN if `predict` gives NaN or `to_python`
-            would refuse the row. Some functions, such as arctan, have single precision.
+            Model of opset 17, with an input (n, 1) per column: doubles (missing: NaN) or strings
+            (missing: empty). The output is `prediction` (n, 1), or `probabilities` (n, K) for K
+            classes; the metadata list the classes as JSON. Rows that `predict` gives NaN or
+            `to_python` refuses have NaN. Some functions, such as arctan, have single precision.
 
         Raises
         ------
@@ -293,7 +296,9 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """Return the Equation (expression tree) of the fit, to be written in other languages."""
+        """Return the Equation (expression tree) of the fit, to be written in other languages.
+
+        new_levels : as in `predict`"""
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)

@@ -227,7 +227,7 @@ class _Looked:
     names: tuple = ()
 
     def at_frame(self, data):
-        """Return for a frame: number of rows, Problem of a sample, description of the sample."""
+        """Return (number of rows, Problem of a sample, sentence about the sample) for a frame."""
         frame = read_frame(data)
         n = len(frame.index)
         self._need(frame.names)
@@ -236,7 +236,9 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return for a Source: number of rows, Problem of a sample, description of the sample."""
+        """Return (number of rows, Problem of a sample, sentence about the sample) for a Source.
+
+        data : the argument `data` of the call, from which the Source was made"""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -268,7 +270,8 @@ class _Looked:
     def _prepare(self, data, at):
         """Return the Problem (data as numbers, settings) of sampled rows.
 
-        data : the sampled rows; at : their positions among all rows, to take values of arrays"""
+        data : the sampled rows
+        at : their positions among all rows, to sample arguments that are arrays, such as weights"""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -294,10 +297,11 @@ def _first_rows(source, names, only_first):
 
 
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
-    """Return the peak bytes of reading the data and fitting the model, without the features.
+    """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
     batch : rows of a sample; rows, n : numbers of complete and of all rows of the data
-    needs : Needs (memory) of the model, or None; n_names : number of columns to read"""
+    needs : Needs (memory) of the model, or None
+    source : Source of data that are not in memory, or None; n_names : number of columns to read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
@@ -307,7 +311,9 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n
 
 
 def _source_passes(problem, rows):
-    """Return how many times a fit reads data that are not in memory."""
+    """Return how many times a fit reads data that are not in memory.
+
+    problem : Problem of a sample; rows : number of complete rows of the data"""
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]
@@ -320,7 +326,8 @@ def _source_passes(problem, rows):
 def _of_worker(workers, rows, tiles, needs, names):
     """Return the bytes that each Dask worker needs: features, arrays of the model, and data.
 
-    rows : number of rows; tiles : bytes of all features; names : columns to read"""
+    workers, rows : number of workers and of rows; tiles : bytes of all features
+    needs : Needs (memory) of the model, or None; names : columns to read"""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

@@ -87,14 +87,16 @@ class Fit(Delegates):
     @property
     @abstractmethod
     def df(self) -> int:
-        """Size of the model: number of coefficients, or of features that it uses."""
+        """Number of coefficients of the model, or of features that it uses."""
 
     @abstractmethod
     def tidy(self) -> pd.DataFrame:
         """Return a data frame with one row per estimate, and at least columns term and estimate."""
 
     def _summary(self, full):
-        """Return the Report for summary(); by default it has a table of tidy()."""
+        """Return the Report for summary(); by default it has a table of tidy().
+
+        full : whether long tables show all rows"""
         frame = self._of_tables().set_index("term").rename_axis(None)
         table = report.Table("Estimates", frame, dict.fromkeys(frame, report.significant))
         return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
@@ -115,7 +117,7 @@ class Fit(Delegates):
         return pd.DataFrame([row | ends])
 
     def _complexity(self) -> dict[str, Any]:
-        """Return a dict of the model's size: numbers of features, of learners etc."""
+        """Return the size of the model as a dict, such as {"features": 3, "learners": 10}."""
         return {"features": self.df}
 
     def _check_fields(self) -> None:
@@ -147,7 +149,7 @@ class Fit(Delegates):
         raise NotImplementedError
 
     def _selected_views(self):
-        """Return a list of the model's views (sets of features), as arrays of feature positions."""
+        """Return the model's views (sets of features), as a list of arrays of feature positions."""
         return []
 
     # Shared by all models ----------------------------------------------------------------------
@@ -214,7 +216,7 @@ class Fit(Delegates):
         return self._predict_rows(data, type, offset, new_levels, threshold)
 
     def _predict_rows(self, data, type, offset, new_levels, threshold):
-        """Return the result of predict() as a pandas frame or Series."""
+        """Return the result of predict(), with the same arguments, as a pandas frame or Series."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
             raise ArgumentError(
@@ -243,7 +245,9 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return predicted classes (n,) for linear predictors (n, K); None if they are missing."""
+        """Return the predicted class of each row, (n,), or None if it is missing.
+
+        score : linear predictors (n, K)"""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -372,11 +376,11 @@ class Fit(Delegates):
         Returns
         -------
         DataFrame
-            One row with n (rows of positive weight), deviance (mean per row) and dev_ratio
-            (explained share of the null deviance of `data`; R2 for a numeric response; NaN if the
+            One row. n: number of rows of positive weight. deviance: mean per row. dev_ratio:
+            explained share of the null deviance of `data` (R2 for a numeric response; NaN if the
             response is constant). For classes also accuracy (a tie of k classes counts 1/k),
-            log_loss and auc (for several classes the mean over each class against all others; NaN
-            if only one class occurs).
+            log_loss and auc. With several classes, auc is the mean over each class against all
+            others. It is NaN if only one class occurs.
 
         Raises
         ------
@@ -422,7 +426,9 @@ class Fit(Delegates):
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):
-        """Return a dict of measures for evaluate() that are not means over rows."""
+        """Return a dict of measures for evaluate() that are not means over rows, such as the AUC.
+
+        score : linear predictors (n, K) of the rows"""
         if self.levels is None:
             return {}
         if score.shape[1] == 1:
@@ -430,7 +436,9 @@ class Fit(Delegates):
         return {"auc": macro_auc(batch.y, self.family.mean(score), batch.weight)}
 
     def _losses(self, batch, score):
-        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns."""
+        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns.
+
+        score : linear predictors (n, K) of the rows"""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -483,7 +491,7 @@ class Fit(Delegates):
         return np.where(np.abs(share) < ROUNDING, 0.0, share)[()]
 
     def _held_out_deviance(self):
-        """Mean held-out deviance of the fit's settings, or of the nearest tried ones, or None."""
+        """Mean held-out deviance of the tried settings nearest to the fit's; None if unknown."""
         return None if self.selection is None else saved.nearest_loss(self.selection, self.settings)
 
     def _answered(self, batch):
@@ -543,8 +551,8 @@ class Fit(Delegates):
         data : frame
         changes
             Arguments of the model function. As in R, the dots in `formula=". ~ . - x"` stand for
-            the left and the right side of this fit's formula. Without a dot on the left side, the
-            dot stands for all columns.
+            the left and the right side of this fit's formula. A formula whose left side is no dot,
+            such as "y ~ .", is used as it is: its dot stands for all columns.
 
         Returns
         -------
@@ -588,7 +596,9 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() with estimates comparable to those of a bootstrap's fit `reference`."""
+        """Return tidy() of a bootstrap replicate, with estimates comparable to the original fit's.
+
+        reference : the original fit, to which `melm` rotates the estimates"""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
@@ -641,7 +651,7 @@ forms.take_forms(Fit)
 
 
 def _name_as_method(function, cls, name):
-    """Rename a function to its name as a method of a class, which tracebacks then show."""
+    """Rename a function to a method of a class, so that tracebacks show `class.name`."""
     while isfunction(function) and "." not in function.__qualname__:
         function.__module__, function.__name__ = cls.__module__, name
         function.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -68,7 +68,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return a call's options, plus those of `others` that are settings of the model, as a dict."""
+    """Return a call's options, with those entries of `others` that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -76,7 +76,7 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem (data as numbers, and settings) for a call of a model function.
 
-    which : index of the response, if the formula has several
+    options : keyword arguments of the call; which : index of the response, if there are several
     groups : argument of cv(): rows with equal values are in the same fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None

@@ -48,7 +48,7 @@ def _texts(read):
 class LodimModel(ModelAbstract):
     """A fit and its data with the interface that the package marginaleffects expects.
 
-    For derivatives, it also predicts at coefficients near those of the fit."""
+    It also predicts at slightly changed coefficients, to compute derivatives."""
 
     _n_offsets = 0  # columns in addition to the design matrix
 

@@ -82,7 +82,7 @@ class Problem:
 
     @property
     def call(self):
-        """Text of the call without defaults, such as glm("y ~ x", df) for data of any kind."""
+        """Text of the call without defaults, with data called df, as glm("y ~ x", data=df)."""
         function = self.model.function
         parameters = inspect.signature(function).parameters
         parts = [
@@ -111,10 +111,11 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with these settings.
+        """Return the problem with other settings.
 
-        Settings named in `given` become arguments of the stored call, so that the call of a fit
-        from path() or cv() reproduces that fit."""
+        given : names of settings that become arguments of the stored call, so that the call of a
+            fit from path() or cv() reproduces that fit
+        chosen : as the field of Problem"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -142,7 +143,7 @@ def _same(value, default):
 def lambda_grid(problem, penalty, n, ratio=None):
     """Return n decreasing values of a penalty, evenly spaced in log, from the largest down.
 
-    ratio : smallest value divided by the largest; default: that of the Penalty"""
+    ratio : smallest value divided by the largest; default: the `ratio` of the Penalty"""
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -161,9 +162,9 @@ class Model:
     missing : allowed values of the argument `missing`; with "keep", X and y contain NaN
     learning : arguments of `Design.learn` that the model needs
     penalties : settings that shrink the model, by name; path() and cv() vary the first by default
-    stage_setting : name of the setting for the number of stages, such as learners added one by one,
-        if one run also gives the fits with fewer stages
-    shared_setting : name of a setting of which one run of `fit_stages` can fit several values
+    stage_setting : name of the setting for the number of stages, such as learners added one by one.
+        After each stage of a run, the model is the fit with this number of stages.
+    shared_setting : name of a setting that may have several values in one run of `fit_stages`
     patience : number of stages without a lower held-out loss after which a run stops
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
     compiled_stages : whether several fits to few rows run faster in parallel threads
@@ -251,11 +252,11 @@ class Model:
         return parts[-1]
 
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
-        """Return the Fit of a problem with given estimates, and the optimizer's log.
+        """Return the Fit of a problem, given its estimates and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : whether to leave out results that are slow to compute; "spread" keeps what the
-            standard deviation of each response needs"""
+        for_path : whether to leave out results that are slow to compute; with "spread", only those
+            that the standard deviation of each response does not need"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
@@ -265,9 +266,10 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), and (estimates, log) if they are already known, or None.
+        """Return the default grid of cv(), and (estimates, log) of all rows if already computed.
 
-        The grid is a dict: the first penalty -> its given value, or n values to compare."""
+        The grid is a dict: name of the first penalty -> values to compare. They are n values, or
+        the only value if the call gives one. The second result may be None."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

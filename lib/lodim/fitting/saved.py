@@ -86,18 +86,19 @@ def load(path: FilePath) -> Any:
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
     """Return the object (such as a fit) that the contents of a file describe.
 
-    kind : such as "gbmap"; where : name of the part that is read, for messages
+    kind : such as "gbmap"; state : contents; where : name of the part that is read, for messages
     sizes : dict of the lengths known so far, as in `Form`"""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file; add numbers that it determines to the dict `sizes`.
+    """Return the Design of a fit from a file, and add lengths that it determines to `sizes`.
 
-    K : linear predictors per row; S : those with coefficients; C : classes, 0 for numbers
+    sizes : dict of lengths; where : name of the part that is read, for messages. Added are
+    K : linear predictors per row; S : those with coefficients; C : classes, or 0 for numbers
     functions : linear predictors, or 1 if they differ only by their intercepts
-    boundaries : K for ordered classes, otherwise 0"""
+    boundaries : boundaries between ordered classes, otherwise 0"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -127,7 +128,9 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit of any model from a file; its entry "model" names the model."""
+    """Return a fit of any model from a file; its entry "model" names the model.
+
+    where, sizes : as in `Form`"""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -166,7 +169,9 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise ValueError unless a table of tried settings, from a file, has the required columns."""
+    """Raise ValueError unless a table of tried settings, from a file, has the required columns.
+
+    chosen : settings that must be columns; settings : dict of the fit's settings"""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")
@@ -192,7 +197,7 @@ def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
 
 
 def _distances(tried, own):
-    """Return the distances (n,) between the tried values of a setting and its value in the fit."""
+    """Return distances (n,) of the tried values of a setting from `own`, its value in the fit."""
     numbers = pd.to_numeric(tried, errors="coerce").to_numpy(float)
     if own is None or isinstance(own, str) or np.isnan(numbers).all():
         same = tried.isna() if own is None else tried == own

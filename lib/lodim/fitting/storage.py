@@ -128,7 +128,9 @@ def _read(file, path, kind):
 
 
 def _content(archive, info):
-    """Return the content of a member of a zip file; its size is known before it is unpacked."""
+    """Return the content of a member of a zip file; its size is known before it is unpacked.
+
+    archive : the open ZipFile; info : ZipInfo of the member"""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -151,7 +153,8 @@ def _sums(members):
 def _check_members(members, path):
     """Raise StoreError if the members of a zip file would not fit into memory when unpacked.
 
-    Only plain and deflated members are allowed, of which zipfile unpacks no more than declared."""
+    members : list of ZipInfo. Only plain and deflated members are allowed: from these, zipfile
+    never unpacks more bytes than they declare."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]
@@ -191,7 +194,9 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """Return a value as JSON data; arrays are appended to `arrays` and replaced by their number."""
+    """Return a value as JSON data; arrays are appended to `arrays` and replaced by their number.
+
+    where : name of the value, for messages"""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}
@@ -238,7 +243,9 @@ def _decode(value, load):
 
 
 def _array(members, path, number):
-    """Return array number `number` of a file as a copy; its bytes must match its header."""
+    """Return array number `number` of a file as a copy; its bytes must match its header.
+
+    members : contents of the file; path : name of the file, for messages"""
     name = _member(number)
     content = _member_of(members, name, path)
     size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0

@@ -94,16 +94,15 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield (rows, result) once for a frame in memory, like one chunk of `of_source`.
+        """Yield one pair (rows, result) for a frame in memory, as `of_source` does for a chunk.
 
-        rows : the frame if the result must be joined with it (`augment`, unless it is a pandas
-            frame), or None"""
+        rows : the frame, if the result of augment() still lacks its columns; otherwise None"""
         answers = self(data)
         joins = self.includes_data and not isinstance(data, pd.DataFrame)
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield (rows, result) for each chunk of files or lazy frames.
+        """Yield (rows, result) for each chunk of a source (files or lazy frames).
 
         rows : the chunk's rows if the result must be joined with them (`augment`), or None"""
         names = source.names if self.includes_data else self._names(source)
@@ -130,7 +129,7 @@ class MethodCall:
             warn(messages[0] + more, category)
 
     def _names(self, source):
-        """Return the columns that the method reads, of data that are not in memory."""
+        """Return the columns of `source` (data that are not in memory) that the method reads."""
         fits = getattr(self.fit, "fits", {"": self.fit}).values()
         shared = set(self.keywords) <= SHARED
         wanted = {name for fit in fits for name in _features(fit, shared)}
@@ -159,7 +158,9 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}; {} if the offset is no array."""
+        """Return {"offset": values of the next n rows}; {} if the offset is no array.
+
+        place : text that says where the rows are, for messages"""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -180,7 +181,7 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return a chunk of rows, or its rows before `stop`, as a Frame labelled by row number."""
+    """Return a chunk of a source, or its rows before `stop`, as a Frame labelled by row number."""
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
@@ -192,7 +193,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return a method's result for a chunk; errors about the data name the chunk and the row.
+    """Return a method's result for a chunk of a source; errors name the chunk and the row.
 
     answer : callable(Frame) -> result, such as predict; offset : {"offset": values}, or {}"""
     frame = _frame(chunk, source)
@@ -205,7 +206,9 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk for which answer(frame) raises DataError."""
+    """Return the position of the first row of a chunk for which answer(frame) raises DataError.
+
+    Arguments are those of `_placed`."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -234,7 +237,9 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """Yield results of predict() as pandas frames, one per chunk; data in memory are one chunk."""
+    """Yield results of predict() as pandas frames, one per chunk; data in memory are one chunk.
+
+    arguments, keywords : further arguments of predict()"""
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):
@@ -242,7 +247,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _joined(data, answers):
-    """Return results as a frame, joined to the columns of the rows `data` if they are given."""
+    """Return the results `answers` as a frame, with the columns of the rows `data`, if given."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -250,7 +255,7 @@ def _joined(data, answers):
 
 
 def _together(call, source):
-    """Return the results of all chunks of data that are not in memory, as one frame."""
+    """Return the results of a MethodCall for all chunks of a source, as one frame."""
     data, answers = zip(*call.of_source(source), strict=True)
     answers = pd.concat(answers, ignore_index=True)
     if not call.includes_data:
@@ -259,7 +264,7 @@ def _together(call, source):
 
 
 def _lazily(call, data):
-    """Return the result of a method for a Dask frame as a lazy Dask object."""
+    """Return the result of a MethodCall for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
         raise ArgumentError(
             "offset= of a Dask frame must be a column name: its partitions have no known length"
@@ -271,7 +276,11 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result for a Dask partition, with the dtypes of the result `like` of no rows."""
+    """Return the result of a fit's method for a Dask partition.
+
+    name : name of the method; given, keywords : its arguments
+    like : its result for no rows, whose dtypes the result gets
+    partition_info : dict with the number of the partition, for messages"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -285,7 +294,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return the rows of data not in memory that have a response and a prediction.
+    """Return the rows of a source (data not in memory) that have a response and a prediction.
 
     The result is (Batch without features, linear predictors (n, K), dict of losses (n,))."""
     offsets, parts = _Offsets(offset), []
@@ -315,7 +324,7 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return (Batch, linear predictors (n, K), dict of losses (n,)) of the rows of a Frame.
+    """Return (Batch, linear predictors (n, K), dict of losses (n,)) for a Frame.
 
     It has the rows with a response, a prediction and a weight (which may be zero)."""
     reader = replace(fit._reader, weights=None)

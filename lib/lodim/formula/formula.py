@@ -109,8 +109,9 @@ def _responses(text, tree):
 def expand(formula, names, hidden=()):
     """Return the terms of the right side, given the names of the data's columns.
 
-    A term is a tuple of (column, None) or (None, code of a call), whose columns are multiplied. A
-    dot stands for all columns but the response, those in `hidden`, and columns added by augment().
+    A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or
+    (None, code of a call). A dot stands for all columns except the response, those in `hidden`,
+    and columns added by augment().
     """
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
@@ -139,7 +140,7 @@ def answers(formula, names):
 
 
 def written(formula):
-    """Return the columns that the right side of a formula names itself, without those of a dot."""
+    """Return the columns that the right side of a formula names itself, not by a dot."""
     columns = (leaf for leaf in _leaves(formula.right) if leaf.kind == "column")
     return {named.name for leaf in columns for named in leaf.columns}
 
@@ -206,7 +207,7 @@ class _Names:
                 self.alike.setdefault(canonical(name), []).append(name)
 
     def check(self, leaf):
-        """Raise FormulaError if a column in a part of a formula does not exist or is ambiguous."""
+        """Raise FormulaError if a column in a part `leaf` of a formula is missing or ambiguous."""
         for named in leaf.columns:
             twins = self.twins(named.name) if named.bare or named.name not in self.known else []
             if named.name not in self.known:

@@ -78,7 +78,7 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return the syntax tree of an expression, with column names as they were written.
+    """Return the syntax tree of the Python expression `code`, with column names as written.
 
     Python converts bare names to the Unicode form NFKC; names in other forms become Q('name')."""
     try:
@@ -138,7 +138,7 @@ def spell(tree):
 
 
 def place(code, node):
-    """Return the position of a syntax node in the text, in characters instead of bytes."""
+    """Return the position of a syntax node in its text `code`, in characters instead of bytes."""
     return len(code.encode()[: node.col_offset].decode())
 
 
@@ -268,7 +268,9 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Raise Refused unless a date function has a column as argument, and days() a valid origin."""
+    """Raise Refused unless a date function gets a column, and days() also a valid origin, if any.
+
+    node : syntax tree of the call; values : syntax trees of its arguments"""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:
@@ -364,7 +366,9 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Raise Refused unless a call C(...) is allowed, as C(x, Sum) or C(x, levels=['a', 'b'])."""
+    """Raise Refused unless a call C(...) is allowed, as C(x, Sum) or C(x, levels=['a', 'b']).
+
+    outermost : whether the call is not inside of another call"""
     if not outermost:
         raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])

@@ -85,7 +85,7 @@ class Joined:
 
 
 def fail(text, place, message):
-    """Raise FormulaError with a formula and a caret under the position."""
+    """Raise FormulaError with a formula and a caret under the position `place`."""
     first = max(0, place - 60)
     shown = re.sub(r"\s", " ", text[first : place + 40])
     raise FormulaError(f"{message}\n    {shown}\n    {' ' * (place - first)}^")
@@ -127,9 +127,9 @@ def _check_sign(text, string, place):
 
 
 def side(text, tokens, after):
-    """Return the syntax tree of one side of a formula, or None if it is empty.
+    """Return the syntax tree of one side of a formula, or None if it has no tokens.
 
-    after : position of the first character of the side"""
+    text : the formula; after : position of the first character of the side"""
     return _Reader(text, tokens, after).side() if tokens else None
 
 
@@ -179,7 +179,9 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2."""
+        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2.
+
+        parts, operators : operands and operators, of one precedence level"""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)
@@ -282,7 +284,7 @@ class _Reader:
         return Leaf("column", name, token.place, (Named(name, token.place, True),))
 
     def unreadable(self, token):
-        """Raise FormulaError: a name has an invalid character."""
+        """Raise FormulaError: the name in a token has an invalid character."""
         name = token.text
         k = next(k for k in range(len(name)) if not name[: k + 1].isidentifier())
         if name[k] == ".":
@@ -294,7 +296,7 @@ class _Reader:
         self.fail(token.place + k, f"{name[k]!a} cannot be used here; {cure}")
 
     def call(self, token):
-        """Parse a function call with its arguments."""
+        """Parse a function call with its arguments; `token` has the name of the function."""
         first = self.at
         while self.tokens[self.at].depth > token.depth or self.sign != ")":
             if self.sign == ".":
@@ -313,7 +315,9 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the Leaf of a call such as bs(x), after checking that formulas allow it."""
+        """Return the Leaf of a call such as bs(x), after checking that formulas allow it.
+
+        code : text of the call; place : its position in the formula"""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

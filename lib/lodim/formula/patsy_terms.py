@@ -1,4 +1,4 @@
-"""Splines that store their knots, and contrasts, computed by patsy; the only user of patsy."""
+"""Splines and contrasts, computed by patsy; fits store the knots. Only this module uses patsy."""
 
 import ast
 
@@ -94,7 +94,9 @@ def learn(name, data, settings, words, positive_weight):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of bs() with knots at quantiles of x, computed in one sort."""
+    """Return the arguments of bs() with knots at quantiles of x, computed in one sort.
+
+    The other arguments are those of the call of bs()."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])
@@ -103,7 +105,9 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,), clipped in rows of weight zero to the training range of a spline."""
+    """Return x (n,), clipped in rows of weight zero to the training range of a spline.
+
+    state : what the spline learned; positive_weight : (n,) bool"""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -146,6 +150,7 @@ def _transform(name, state, data, settings, words):
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
     """Return k B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
+    state : knots and degree; other arguments : as in bs()
     patsy would be slow, and raises errors for values outside the training range."""
     from scipy.interpolate import BSpline
 

@@ -10,7 +10,7 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return the terms of a side of a formula, as a tuple in the order of the text.
+    """Return the terms of one side of a formula in the order of its text, as a tuple.
 
     tree : parsed side; dot : columns for which a dot stands"""
     return tuple(_Algebra(text, dot).terms(tree).values())
@@ -19,7 +19,7 @@ def expand(text, tree, dot):
 class _Algebra:
     """Operators of formulas such as * and :, applied to sets of terms.
 
-    A set is a dict with the factors of each term, as a frozenset, as keys, and terms as values."""
+    A set is a dict: frozenset of a term's factors -> the term."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -45,7 +45,9 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return the result of an operator such as * on two sets of terms; may modify `left`."""
+        """Return the result of an operator such as * on the sets of terms `left` and `right`.
+
+        `left` may be modified. node : syntax node of the operation, for messages"""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:
@@ -60,7 +62,9 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of a term of `left` and one of `right`, without those in `known`."""
+        """Return the products of each term of `left` with each term of `right`.
+
+        Those in `known` are left out. node : syntax node of the operation, for messages"""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)
@@ -73,7 +77,9 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return the products of up to `power` terms of a set, as a, b and a:b for (a + b)**2."""
+        """Return the products of up to `power` terms of the set `base`.
+
+        For (a + b)**2 these are a, b and a:b."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

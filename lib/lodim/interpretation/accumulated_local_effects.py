@@ -84,9 +84,12 @@ def second_order(difference, cell, weight, shape):
 def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    Distances between levels sum differences in distribution of the other features. Levels are
-    sorted by the first coordinate of classical scaling (Apley and Zhu 2020, Sect. 5).
-    others : list of (values (n,), number of levels or 0 for numbers)"""
+    The distance between two levels is a sum over the other features: for each, how much its
+    distributions differ. Levels are sorted by the first coordinate of classical scaling (Apley and
+    Zhu 2020, Sect. 5).
+
+    code : (n,) position of each row's level
+    others : list of (values (n,), number of levels or 0 for numbers), one per other feature"""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)

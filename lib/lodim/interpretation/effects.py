@@ -108,9 +108,9 @@ def effects(
 
     Notes
     -----
-    "ale" uses 40 intervals between quantiles (12 per feature of a pair), and the predictions of
-    each row at both ends of its interval; from 10,000 rows on, gradients if the model has them. For
-    a pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows,
+    "ale" uses 40 intervals between quantiles (12 per feature of a pair). Each row is predicted at
+    both ends of its interval. From 10,000 rows on, gradients are used if the model has them. For a
+    pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows,
     "importance" five permutations. On training rows importance shows which columns the fit uses,
     not how much accuracy is lost for new rows.
 
@@ -172,7 +172,7 @@ def effects(
 
 
 def _check_call(fit, kind, type, interval):
-    """Raise ArgumentError if the kind of effect does not apply to the fit."""
+    """Raise ArgumentError if the kind of effect, or `interval`, does not apply to the fit."""
     one_of("kind", kind, KINDS)
     if not isinstance(fit, Fit):
         raise ArgumentError(
@@ -236,7 +236,9 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame: smallest and largest estimate of each curve, and the feature values there."""
+    """Return a frame: smallest and largest estimate of each curve, and the feature values there.
+
+    points : result of Effects.tidy()"""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):
@@ -248,7 +250,7 @@ def _ranges(points):
 
 
 def _place(row):
-    """Return the feature value, or pair of values, at a point of an effect curve as text."""
+    """Return the feature value, or pair of values, of a row of Effects.tidy(), as text."""
     if "value_2" not in row or pd.isna(row["value_2"]):
         return significant(row["value"])
     return f"{significant(row['value'])}, {significant(row['value_2'])}"
@@ -422,8 +424,8 @@ class Effects:
         ax : Axes, optional
             Axes to draw on, for a single panel.
         top : int, default=9
-            Largest number of terms drawn (those with the widest curves); for slopes and importance,
-            of estimates.
+            Largest number of terms drawn, those with the widest curves. For slopes and importance:
+            number of estimates drawn, the largest.
 
         Returns
         -------

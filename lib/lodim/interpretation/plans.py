@@ -65,7 +65,9 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Return the Plan (rows to predict, reduction) of the second-order effect of two numbers."""
+    """Return the Plan of the interaction effect of a pair of numeric features.
+
+    features : list of two Features"""
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(
