@@ -54,10 +54,11 @@ class WeakLearners:
     target : (M,) class (linear predictor) to which each learner is added
     stage : (M,) boosting step of each learner, from 1
     scale : standard deviation of a numeric response, otherwise 1
-    shift : (M, T) terms whose sums over learners separate the T linear predictors of ordered
+    shift : (M, T) constants that learners add to each of the T linear predictors of ordered
         classes; otherwise T = 0
 
-    Arguments `tiles` of methods are features (n_tiles, p, 64) in blocks of 64 rows."""
+    Arguments of methods: `tiles` are features (n_tiles, p, 64), in blocks of 64 rows; `engine` is
+    where to compute, "cpu" or "cuda"."""
 
     theta: np.ndarray = forms.real("M", "2 + p")
     sign: np.ndarray = forms.real("M", least=-1, most=1)
@@ -131,7 +132,9 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return the sums of the learners j with into[j] = k, (n, width), for each column k."""
+        """Return sums of learners at n rows, (n, width): column k adds learners j with into[j] = k.
+
+        If `derivative`, add derivatives by the projections w'x instead of values."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -160,7 +163,7 @@ class Effects:
 
     @classmethod
     def from_batch(cls, learners, batch, threads):
-        """Compute the averages over the rows of a batch, with their weights."""
+        """Compute the averages of fitted learners over the rows of a batch, with their weights."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
         remote, find = isinstance(X, WorkerTiles), effect_sums
@@ -200,7 +203,7 @@ def effect_sums(learners, tiles, weight):
     """Return three weighted sums over rows, from which Effects are made.
 
     They are the sums of each learner's slope (M,), of the rows on the rising side of its bend (M,),
-    and of absolute gradients (K, p)."""
+    and of absolute gradients (K, p). `tiles` are features, in blocks of 64 rows."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):

@@ -56,7 +56,9 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem; `monotone` is a sign per column, joint fits have an m."""
+        """Return the checked problem, with settings completed from the data.
+
+        `monotone` becomes a sign per column; a joint fit without m gets a default m."""
         problem = super().validate(problem)
         if problem.family.shared_slopes:
             problem = _on_cpu(problem)
@@ -127,8 +129,8 @@ def _choose(problem):
 def _search(problem, near):
     """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
 
-    Penalties next to `near` are tried first (by default those in the middle of the grid), further
-    ones as long as the best penalty is the smallest or largest."""
+    The penalties closest to `near` are tried first, by default those in the middle of the grid.
+    More are tried as long as the best penalty is the smallest or largest."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

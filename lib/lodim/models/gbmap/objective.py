@@ -55,7 +55,7 @@ class BoostObjective:
         """Minimize by L-BFGS from theta (q, d) in a compiled loop, for few rows; return minima.
 
         `factor` holds Cholesky factors of Hessians for preconditioning, unit (d,) typical sizes of
-        the parameters."""
+        the parameters; max_iter, tol, ftol and memory are settings of `lbfgs`."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -117,9 +117,10 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the elastic net of a learner's parameters, averaged over the p features that vary.
+    """Return the ElasticNet penalty on a learner's parameters (constant, intercept and weights).
 
-    `width` is the number of weights."""
+    width : number of weights
+    p : number of features that vary, by which the penalty is divided"""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -130,14 +131,15 @@ def penalize(settings, width, p):
 def stage_objective(state, rows, penalty):
     """Return a function that makes the BoostObjective of new learners from their signs (q,).
 
-    `rows` are X, response, sum of earlier learners and weight, in blocks of 64 rows."""
+    `state` is the BoostState of the fit. `rows` are X, response, sum of earlier learners and
+    weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners with signs `sign` (q,) that are zero for all rows."""
+    """Return parameters (q, d) of learners that predict 0 for all rows, for signs (q,)."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta

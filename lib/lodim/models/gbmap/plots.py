@@ -35,7 +35,7 @@ def loss(fit, ax):
 
 
 def effects(fit, ax, *, top=15):
-    """Draw the mean slope of each feature, per standard deviation, largest first."""
+    """Draw the mean slope of the `top` most important features, per standard deviation."""
     every = in_pandas(fit.tidy)()
     frame = every.loc[every["std_estimate_abs"].sort_values(ascending=False).index[:top]]
     xlabel, spread = f"effect on {_response(fit)} per SD of the feature", frame["std_estimate_abs"]
@@ -44,7 +44,7 @@ def effects(fit, ax, *, top=15):
 
 
 def local(fit, ax, *, data, row=0, top=15):
-    """Draw the slope of each feature at row number `row` of data, per standard deviation."""
+    """Draw the `top` steepest slopes at row number `row` of data, per standard deviation."""
     one = one_row(data, row)
     gradient = in_pandas(fit.predict)(one, "local", **fit._zero_offset()).iloc[0]
     gradient = gradient * np.tile(fit.design.scale, fit.family.n_functions)
@@ -153,7 +153,10 @@ def _roc_inset(ax, indicator, bad):
 
 
 def roc(score, positive):
-    """Return false and true positive rates for all thresholds, strictest threshold first."""
+    """Return false and true positive rates for all thresholds on `score`, strictest first.
+
+    `positive` is True for positive rows; rows are predicted positive if the score is at least the
+    threshold."""
     order = np.argsort(-score, kind="stable")
     score, hit = score[order], positive[order]
     last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]

@@ -23,7 +23,7 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Penalized mean loss of the sum of M learners, as a function of all their parameters.
+    """Penalized loss of a sum of learners, as a function of all their parameters.
 
     `state` holds the training rows before the first boost; `learners` gives signs and sharpness;
     ridge (2 + p,) penalizes the squares of each learner's parameters."""
@@ -78,7 +78,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def combine(parts):
-    """Join pairs (learners, log) of successive boosts into one pair."""
+    """Join `parts`, pairs (learners, log) of successive boosts, into one pair."""
     return parts[0] if "refit" in parts[0][1] else boost.combine(parts)
 
 
@@ -134,7 +134,7 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit of `fit` with other row weights, those of `problem`, for the bootstrap.
+    """Repeat the joint fit of `fit` with the row weights of `problem`, for the bootstrap.
 
     Returns learners and log, or None if `fit` is not a joint fit. The search starts from the
     learners of `fit`."""

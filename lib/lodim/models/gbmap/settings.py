@@ -155,7 +155,7 @@ class Settings:
         """Return the optimizer's tolerances tol and ftol, given or by default, as a dict.
 
         For few rows (`exact`) they are strict, so that rounding errors in one boost do not change
-        the next."""
+        the next; ftol even more so if the optimization is `preconditioned`."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13

@@ -35,10 +35,11 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Best starting learner for each of q signs: parameters theta (q, d) and losses value (q,).
+    """Best starting learner for each of q signs.
 
-    The losses may be those of a sample of rows. n_eval counts passes over all rows; null_value is
-    the loss of all rows without the learner, None if unknown."""
+    theta, value : (q, d) parameters, and (q,) losses, possibly on a sample of rows
+    n_eval : number of passes over all rows
+    null_value : loss of all rows without the learner, None if unknown"""
 
     sign: np.ndarray
     theta: np.ndarray
@@ -50,8 +51,11 @@ class Start:
 def minimize(objective, theta, state, **how):
     """Minimize the loss of q learners by L-BFGS from theta (q, d); return the minima.
 
+    objective : a BoostObjective; state : the fit's BoostState
+    how : stopping limits such as max_iter
+
     Parameters are divided by their typical sizes, state.unit, and bounded if effects must be
-    monotone. `how` are stopping limits such as max_iter."""
+    monotone."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -107,8 +111,11 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
 
-    `stop` are stopping limits. `near` and `near_sign` are parameters and signs of learners of a fit
-    with another penalty, used as further starting points."""
+    objective : function that makes the objective of learners from their signs
+    state : the fit's BoostState
+    stop : stopping limits, such as max_iter
+    near, near_sign : parameters and signs of learners of a fit with another penalty, used as
+        further starting points"""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -125,11 +132,17 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
 
 
 def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
-    """Fit starting learners for class k with weights w = V u, V a few directions; return a Start.
+    """Fit starting learners for class k whose weights span few directions; return a Start.
 
-    Passes over X V are cheap. V are directions in which the loss changes, and the weights of `near`
-    (learners of a fit with another penalty, with signs `near_sign`) and of `other_sign` (the
-    learner of the other sign of the previous boost). None if the loss has no slope."""
+    Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
+    are directions in which the loss changes, and the weights of earlier learners. Returns None if
+    the loss has no slope.
+
+    objective : function that makes the objective of learners from their signs
+    state : the fit's BoostState
+    near, near_sign : parameters and signs of learners of a fit with another penalty
+    other_sign : parameters and signs of the learner that lost to the other sign in the previous
+        boost"""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -167,7 +180,9 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start with the lowest minimum in `end` for each sign."""
+    """Return the Start with the lowest minimum in `end` for each sign.
+
+    theta : (r, d) parameters at the minima; n_eval : passes over all rows"""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -175,6 +190,8 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 
 def _slope_weighted_gram(state, X, y, score, weight):
     """Return the function v -> X' diag(slope) X v, with the loss derivative of each row as slope.
+
+    y, score, weight : responses, linear predictors and weights of the rows X
 
     The loss changes most nonlinearly along the eigenvectors of this matrix, so hinges may help."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
@@ -226,17 +243,19 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return the best starting learners (2 n_starts, 2 + p), columns a, intercept, w, and signs.
 
     X (n, p) are centred rows; slope and curvature (n,) are derivatives of their losses; key (n,) is
-    a number computed from each row's content. A hinge max(u'x - knot, 0), or u'x if `hinges` is
-    False, is rated by the loss that a Newton step for its coefficient and a constant saves. The
-    sign is that of the coefficient."""
+    a number computed from each row's content; `ridge` penalizes squared weights. Candidates are
+    hinges max(u'x - knot, 0), or u'x if `hinges` is False. The best ones most reduce the loss in
+    one Newton step for a coefficient and a constant; the learner's sign is the sign of this
+    coefficient."""
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting hinges along directions U (k, p), as learners, and their signs.
+    """Return n_starts starting hinges per sign along directions U (k, p), as learners, and signs.
 
-    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses."""
+    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
+    squared weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

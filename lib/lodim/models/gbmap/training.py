@@ -20,7 +20,7 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 
 @dataclass(frozen=True)
 class Rotation:
-    """Orthonormal basis V (p, r) of the space of the rows, and X V in blocks of 64 rows.
+    """Orthonormal basis V (p, r) of the space that rows span, and X V in blocks of 64 rows.
 
     With a ridge penalty the optimal weights are in this space. So wide data (p > n) are fitted as
     the r <= n columns of X V."""
@@ -163,9 +163,8 @@ class BoostState:
     def rows(self, k):
         """Return X, response, linear predictor and weight to fit a learner of class k.
 
-        Arrays are in blocks of 64 rows. With several classes, response (0 or 1) and linear
-        predictor (logit) are those of class k against all other classes.
-        """
+        Arrays are in blocks of 64 rows. With several classes, the response is 1 for class k and 0
+        for others, and the linear predictor is the logit of class k against all other classes."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -261,9 +260,10 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values to the linear predictors, the same to all of them if classes are ordered.
+        """Add values of a learner to the linear predictors, equal values if classes are ordered.
 
-        add_to : function that adds the values to its argument, an array (n_tiles, functions, 64)"""
+        add_to : function that adds the values to an array, (n_tiles, K, 64) for K linear
+            predictors, or (n_tiles, 1, 64) for ordered classes"""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)
@@ -329,8 +329,10 @@ def _draw_sample(batch, X, settings):
 def _start_rows(batch, sample, family):
     """Choose rows for starting learners; return positions, keys, and the order of classes.
 
-    Keys are numbers computed from the rows' content, so that results do not depend on the order of
-    rows. Classes are fitted in an order that does not depend on their names."""
+    sample : positions of sampled rows, or None
+    keys : numbers computed from the rows' content, so that results do not depend on the order of
+        rows
+    order : order in which classes are fitted; it does not depend on their names"""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

@@ -32,8 +32,10 @@ class WorkerRows:
     def from_batch(cls, batch, family, loss, null, scale, sample):
         """Return the rows of a batch, stored on workers, before any learner is fitted.
 
-        null (K,) are the linear predictors of the null model; `scale` divides a numeric response.
-        """
+        loss : loss function of the kernels
+        null : (K,) linear predictors of the null model
+        scale : divisor of a numeric response
+        sample : positions of the sampled rows"""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -52,14 +54,17 @@ class WorkerRows:
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Return response, linear predictor and weight for a learner of class k, like X's dtype."""
+        """Return response, linear predictor and weight of all rows, to fit a learner of class k.
+
+        They have the dtype of X."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return columns that let squared loss compute X' diag(s) X v, s being loss derivatives.
+        """Return the columns from which squared loss computes X' diag(s) X v, as a gradient.
 
-        The responses and linear predictors are 0, the weights s / 2: the squared loss of X v then
-        has this gradient."""
+        s are the derivatives of the rows' losses by the linear predictor `score`. The columns are
+        responses 0, linear predictors 0 and weights s / 2: the squared loss of X v then has this
+        gradient."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -75,7 +80,7 @@ class WorkerRows:
     def margin_spans(self, function, k, *args):
         """Return the results of function(X, y, linear predictor, weight, *args) per range of rows.
 
-        y and linear predictor are those of `margin(k)`."""
+        y and the linear predictor are as in `margin(k)`."""
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
@@ -103,7 +108,9 @@ def _margin_score(score, k, dtype):
 
 
 def margin_score(score, k):
-    """Return the logit of class k against all others, (n,), from linear predictors (n, K > 1)."""
+    """Return the logit (n,) of class k against all others, from linear predictors `score` (n, K).
+
+    K must be at least 2."""
     others = score.copy()
     others[:, k] = -np.inf
     largest = others.max(axis=1)

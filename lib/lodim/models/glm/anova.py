@@ -46,7 +46,9 @@ def compare(one, other):
 
 
 def _check(small, large):
-    """Raise ArgumentError unless two fits are nested and have equal rows, response and family."""
+    """Raise ArgumentError unless fit `small` is nested in `large`, with equal rows and response.
+
+    The families must be equal too."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         raise ArgumentError(
@@ -77,7 +79,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Submodel:
-    """Degrees of freedom and deviance of a model with some of a fit's terms.
+    """Degrees of freedom and deviance of a model with a subset of a fit's terms.
 
     `log_likelihood` lacks a constant that is the same for all such models."""
 
@@ -177,7 +179,8 @@ def _submodels(fit, sets, data, changes, method):
     """Return a _Submodel for each list of terms in `sets`.
 
     Least-squares models follow from the fit's estimates, without data; others are refitted to
-    `data`. `method` names the caller in errors."""
+    `data`. `changes` are weights, offset and clusters that were arrays; `method` names the caller
+    in errors."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -214,7 +217,8 @@ def _positions(fit, estimates, terms, columns=None):
 def _quadratic(estimates, positions, n_scores=1):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    `positions` are those of b in each of the first `n_scores` linear predictors."""
+    b are the coefficients of `estimates` at `positions` in each of the first `n_scores` linear
+    predictors."""
     q = len(estimates.coef)
     at = (q * np.arange(n_scores)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]

@@ -123,7 +123,7 @@ def back_project(tile, r, out):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def tile_sum(v):
-    """Return the sum of 64 numbers, which the compiler may add in any order."""
+    """Return the sum of the 64 numbers v; the compiler may add them in any order."""
     s = v.dtype.type(0)
     for i in range(TILE):
         s += v[i]
@@ -150,10 +150,11 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Write f + a + b g(z) of 64 rows to rows.score, and g'(z) to rows.slope.
+    """Evaluate one learner at 64 rows: f + a + b g(z) goes to rows.score, and g'(z) to rows.slope.
 
-    z = intercept + w'x is computed first, for the learner v = (a, intercept, w). f (64,) is the sum
-    of the earlier learners."""
+    z = intercept + w'x is computed from the features `tile` (p, 64) and the parameters v = (a,
+    intercept, w). b is the learner's sign, `form` defines g, and f (64,) is the sum of the earlier
+    learners."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_learner(f, v, b, form, rows)
@@ -161,9 +162,7 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Write f + a + b g(z) of 64 rows to rows.score, and g'(z) to rows.slope, given z in rows.z.
-
-    z is intercept + w'x, v[0] is a, and f (64,) the sum of the earlier learners."""
+    """Evaluate one learner whose projections z are already in rows.z; see `evaluate_learner`."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -174,8 +173,9 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    v = (a, intercept, w) is the learner, with sign b; f (64,) the sum of the earlier learners. out
-    is the loss, then the derivatives by a, intercept and w."""
+    out has the loss, then the derivatives by a, intercept and w. v = (a, intercept, w) and the sign
+    b define the learner, `tile` (p, 64) are the rows' features, f (64,) is the sum of the earlier
+    learners, and `form` has the activation and the loss."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -183,9 +183,7 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_projected(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
-
-    As `add_loss_gradient`, with the values of intercept + w'x already in rows.z."""
+    """Add loss and gradient as `add_loss_gradient`, with intercept + w'x already in rows.z."""
     slope, r = rows.slope, rows.r
     add_learner(f, v, b, form, rows)
     tile_loss_slope(form.loss, y, rows.score, weight, rows.value, r)
@@ -201,9 +199,12 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of tiles.
 
-    Only the learners at positions `active` are evaluated. theta (q, 2 + p) holds (a, intercept, w),
-    sign (q,) is b. X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles,
-    64) are in tiles of 64 rows; weight is zero on padding. lo and hi limit the blocks."""
+    Only the learners at positions `active` are evaluated. lo and hi limit the blocks.
+
+    X : (n_tiles, p, 64) features, in tiles of 64 rows
+    y, f, weight : (n_tiles, 64) response, sum of the earlier learners, and weight (0 on padding)
+    theta, sign : (q, 2 + p) parameters (a, intercept, w), and (q,) signs b
+    form : activation and loss"""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -253,8 +254,9 @@ def add_gram(tile, c, scaled, out):
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
     """Add the Hessian of 64 rows' loss, in one learner's parameters, to the lower triangle of H.
 
-    rows.slope must hold g'(z) and rows.r the loss derivative in z = intercept + w'x. If `convex`,
-    negative terms from g'' are left out (Gauss-Newton plus the convex part)."""
+    rows.slope must hold g'(z) and rows.r the loss derivative in z = intercept + w'x, for features
+    `tile` (p, 64). If `convex`, each row's term with g''(z) is left out where it is negative.
+    `column` (p,) is a work array, b the sign; `form` has the activation and the loss."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -279,8 +281,9 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
     """Fill partials (n_blocks, q, d, d) with lower triangles of the Hessians of q learners.
 
-    There is one sum per block of tiles. theta (q, d) holds (a, intercept, w); f is the sum of the
-    earlier learners. If `convex`, terms that could make a Hessian indefinite are left out."""
+    There is one sum per block of tiles. theta (q, d) holds (a, intercept, w), sign (q,) the signs
+    b; f is the sum of the earlier learners; `form` has the activation and the loss. If `convex`,
+    terms that could make a Hessian indefinite are left out."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -302,7 +305,8 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
     """Add learner j, a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, to row into[j] of out.
 
     If `derivative`, add b_j g'(z_j) instead. out (n_tiles, width, 64) is in tiles of 64 rows;
-    learners with equal into[j] are summed."""
+    learners with equal into[j] are summed. theta has rows (a_j, intercept_j, w_j), `sign` the b_j;
+    g is given by `activation` and its sharpness `beta`."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -340,6 +344,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     from column 2 on. In row 0, columns 0 and 1 are the loss and the sum of squared losses.
 
     offset : (n_tiles, K, 64) linear predictors without learners
+    theta, sign, beta : parameters (a, intercept, w) and signs (M,) of the learners, and the
+        sharpness
     target : (M,) class to which each learner is added"""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
@@ -384,7 +390,11 @@ def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     """Fill partials (n_blocks, 2 M + K p) with sums over rows, from which `Effects` are averaged.
 
     For M learners: weighted slopes b_j g'; then the weight of rows where intercept_j + w_j'x > 0.
-    Then, for K linear predictors and p features: weighted absolute gradients."""
+    Then, for K linear predictors and p features: weighted absolute gradients.
+
+    theta, sign : parameters (a_j, intercept_j, w_j) and signs b_j of the learners
+    activation, beta : kind of g, and its sharpness
+    target : (M,) linear predictor to which each learner is added"""
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)

@@ -29,7 +29,9 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks; wide data get fewer, so that the cache holds rows."""
+    """Return the number of GPU thread blocks; wide data get fewer, so that the cache holds rows.
+
+    `shape` is (n_tiles, p, 64), `itemsize` the bytes per number."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -38,7 +40,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of each of q learners, (q, 3 + p), as `cpu.loss_gradient`."""
+    """Return loss and gradient of each of q learners, (q, 3 + p), as `cpu.loss_gradient` does."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -58,7 +60,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of the sum of M learners, (M, 4 + p), as `cpu.joint_gradient`."""
+    """Return loss and gradient of a sum of M learners, (M, 4 + p), as `cpu.joint_gradient` does."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -72,14 +74,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values (or derivatives) of learner j to row into[j] of `out`, an array in memory."""
+    """Add learner j's values to row into[j] of `out`, an array in memory, as `cpu.forward`."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add the values (or derivatives) of learner j to row into[j] of `out`, an array on the GPU."""
+    """Add learner j's values to row into[j] of `out`, an array on the GPU, as `cpu.forward`."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -96,7 +98,9 @@ def margin(code, score, k, y, base):
 
 
 def take(score, positions):
-    """Return the linear predictors (r, K) of the rows at `positions`, copied from the GPU."""
+    """Return the linear predictors (r, K) of the rows at `positions`, copied from the GPU.
+
+    score : linear predictors of all rows, in blocks of 64 rows"""
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
     launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
     return out.copy_to_host()
@@ -112,7 +116,7 @@ def _softplus(x):
 
 @cuda.jit(device=True)
 def _activate(z, beta, activation):
-    """Return the softplus (or identity) of z, and its derivative."""
+    """Return the activation at z (softplus of sharpness `beta`, or identity) and its derivative."""
     if activation == IDENTITY:
         return z, 1.0
     g, slope = _softplus(beta * z)
@@ -121,10 +125,12 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Load features of 64 rows to shared memory; add their products with weights w to the row sums.
+    """Copy features of 64 rows to the shared memory `stage`; add their part of w'x to row sums.
 
-    The features are `size` columns of X from `first` on, the rows those of block t; `stage` is the
-    shared memory. Each thread sums two rows: row i in `low` and row i + 32 in `high`."""
+    The rows are block t of X (n_tiles, p, 64), the features number `first` to `first` + size - 1. w
+    holds these features' weights, one row per learner. `low` and `high` have one sum per learner:
+    each thread adds its features' products to `low` for one row, and to `high` for the row 32
+    further."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -147,11 +153,14 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the derivatives of the loss by `size` weights, over 64 rows, to `partials`.
+    """Add sums of features times loss derivatives, over 64 rows, to the gradients in `partials`.
 
-    The weights are those of features `first` and later ones, held in `stage`, of the learners
-    `slot` and `slot` + 1; r (2, 64) are the loss derivatives by the rows' projections. With
-    `start`, earlier sums are overwritten."""
+    The result is the gradient with respect to weights of two learners, number `slot` and slot + 1.
+
+    stage : (size, 64) features number `first` and later ones
+    r : (2, 64) derivatives of the loss by the rows' projections, for each learner
+    width : number of threads with different features; further threads take other rows
+    start : whether to overwrite earlier sums"""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -172,8 +181,11 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Compute each thread block's partial sums of loss and gradient of several learners.
 
-    A row of `learners` holds the sign b, the constant a, the intercept and p weights of a learner.
-    `partials` (n_partials, n_learners, 3 + p) gets the loss and its derivatives by all but b."""
+    X, y : features and responses, in blocks of 64 rows; f : sum of the earlier learners
+    learners : a row per learner with sign b, constant a, intercept and p weights
+    activation, beta : kind of bend, and its sharpness
+    width : see `_back_project`
+    partials : (n_partials, n_learners, 3 + p) for the loss and its derivatives by all but b"""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -252,10 +264,11 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute each thread block's partial sums of loss and gradient of the sum of all learners.
+    """Compute partial sums of the loss of all learners together, and of its gradient.
 
-    A row of `learners` holds the sign b, the constant a, the intercept and the weights of a
-    learner; `target` is the linear predictor to which it is added. `room` holds work arrays."""
+    Each thread block adds its rows. A row of `learners` holds the sign b, the constant a, the
+    intercept and the weights of a learner; `target` is the linear predictor to which it is added;
+    `beta` is the sharpness of the bends. `room` holds work arrays."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -304,7 +317,9 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add the values (or derivatives) of learner j at all rows to out[:, into[j]], for each j."""
+    """Add the values of learner j at all rows to out[:, into[j]], for each j, as `cpu.forward`.
+
+    A row of `learners` holds the sign b, the constant a, the intercept and the weights."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -339,7 +354,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _take(score, positions, out):
-    """Copy the linear predictors of the rows at `positions` to `out`."""
+    """Copy the linear predictors `score` of the rows at `positions` to out (r, K)."""
     e = cuda.grid(1)
     if e < positions.size:
         at = positions[e]

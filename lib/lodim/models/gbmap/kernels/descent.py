@@ -27,9 +27,13 @@ class Scale(NamedTuple):
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
-    X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta (q, d) are
-    starting points, divided by the units of `scale`; sign (q,) is 1 or -1, the sign of each
-    learner. `limits` is (max_iter, tol, ftol, memory)."""
+    X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
+    sign : (q,) sign of each learner, 1 or -1
+    form : activation and loss
+    penalty : weights (d,) of squared and of absolute parameters
+    precision : relative rounding error of the loss
+    theta : (q, d) starting points, divided by the units of `scale`
+    limits : (max_iter, tol, ftol, memory), as in `lbfgs`"""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight
@@ -39,7 +43,10 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
-    """Run the iterations of `descend`; return the final state and the number of evaluations."""
+    """Run the iterations of `descend`; return the final state and the number of evaluations.
+
+    `ridge` (d,) are weights of squared parameters; `stops` has the L1 penalty and stopping rules.
+    Other arguments are as in `descend`."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

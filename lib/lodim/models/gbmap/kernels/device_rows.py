@@ -28,7 +28,7 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, sample):
-        """Copy responses, weights (n,), linear predictors and sampled positions to the GPU."""
+        """Copy y, weight (n,), linear predictors `score` and sampled positions to the GPU."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if score.shape[1] > 1 else None
         sample = None if sample is None else upload(sample)

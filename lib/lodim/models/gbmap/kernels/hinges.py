@@ -43,8 +43,7 @@ def _add(out, a, u):
 def _cosine(x):
     """Return cos(x) without branches, by a Taylor polynomial on (-pi/2, pi/2).
 
-    Additions must not be reordered, since adding a large number and subtracting it rounds.
-    """
+    The compiler must not reorder additions here: (x + LARGE) - LARGE rounds x to an integer."""
     x = x if abs(x) < FAR else 0.0
     k = (x / math.pi + LARGE) - LARGE
     half = 0.5 * k
@@ -129,10 +128,10 @@ def _combine(X, Z, k, Q):
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
     """Fill rows of U with directions u along which to search for hinges; return their number.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. The directions
-    are X slope, along which the loss falls fastest, then random combinations of rows, then
-    approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992). Row i is
-    combined with weights cos(key_i speed + phase). P, Q and A are work arrays."""
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. There are three
+    kinds of directions: X slope, along which the loss falls fastest; random combinations of rows,
+    row i with weight curvature_i cos(key_i speed + phase); and approximate eigenvectors of X
+    diag(slope) X' (principal Hessian directions, Li 1992). P, Q and A are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -171,7 +170,8 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
     """Scale k directions U and the rows' projections Z on them to unit variance, in place.
 
     Rows are weighted by `curvature`. Constant projections are dropped, unless all are constant.
-    Returns the number of directions that are left."""
+    Returns the number of directions that are left. `deviation` (at least k zeros) gets standard
+    deviations."""
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -196,9 +196,9 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Return the decrease of the loss by a hinge, its coefficient, and its mean over the rows.
 
     The hinge is h = max(side z - knot, 0), for projections z (n,) and side 1 or -1. A Newton step
-    fits its coefficient together with a constant. slope and curvature (n,) are derivatives of the
-    rows' losses; `total` is the sum of the curvatures, `level` the sum of the slopes divided by it.
-    """
+    fits its coefficient, with penalty `ridge`, together with a constant. slope and curvature (n,)
+    are derivatives of the rows' losses; `total` is the sum of the curvatures, `level` the sum of
+    the slopes divided by it."""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -218,9 +218,14 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
     """Fill theta and sign with the best n_starts hinges of each sign; return their number.
 
-    gain, knots, steps and centres (2, 2 k) hold loss decrease, knot, coefficient and mean of the
-    hinges along k directions U and their opposites, with a row per sign. theta has columns a,
-    intercept and weights; minus `level` is the constant without a hinge."""
+    The candidates are hinges along k directions (the first k rows of U) and their opposites. For
+    the signs 1 (row 0) and -1 (row 1), the following are (2, 2 k):
+
+    gain, knots : decrease of the loss, and position of the bend
+    steps, centres : coefficient and mean of the hinge
+
+    theta has columns a, intercept and weights. -level is the constant that a learner would have
+    without the hinge."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -244,10 +249,10 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     """Find the best hinges max(u'x - knot, 0) along directions u; return their number.
 
-    The directions are the first k rows of room.U, which are scaled in place; the hinges are stored
-    in room.theta and room.sign. X (p, n) holds n rows; slope and curvature (n,) are derivatives of
-    their losses; `ridge` penalizes squared weights. If `hinges` is False, linear functions u'x are
-    used instead."""
+    The directions are the first k rows of room.U, which are scaled in place. n_starts hinges per
+    sign are stored in room.theta and room.sign. X (p, n) holds n rows; slope and curvature (n,) are
+    derivatives of their losses; `ridge` penalizes squared weights. If `hinges` is False, linear
+    functions u'x are used instead."""
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
@@ -312,9 +317,9 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """Return the best starting learners (2 n_starts, 2 + p) and their signs (2 n_starts,).
 
     X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. Learners are
-    hinges (linear functions if `hinges` is False) along directions found in the data and random
-    ones, which depend on the rows' keys and on phase and speed (see `find_directions`). The results
-    are views of the work arrays `room`."""
+    hinges (linear functions if `hinges` is False), with penalty `ridge` on squared weights. They
+    follow directions found in the data and random ones, which depend on key, phase and speed (see
+    `find_directions`). The results are views of the work arrays `room`."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
@@ -323,9 +328,10 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return the best starting learners along k given directions U (k, p), and their signs.
+    """Return n_starts starting learners per sign along k directions U (k, p), and their signs.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses."""
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses; `ridge`
+    penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -100,8 +100,9 @@ def _promised(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, at, convex):
     """Transform Hessian H and gradient `slope` to the parameter c = a + b softplus(at), in place.
 
-    c replaces the learner's constant a; `at` is its intercept, b its sign. If `convex`, a negative
-    term of the second derivative by the intercept is left out."""
+    c replaces the learner's constant a; `at` is its intercept, b its sign, `beta` the sharpness of
+    the softplus. If `convex`, a negative term of the second derivative by the intercept is left
+    out."""
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
     t = b * share
@@ -128,9 +129,11 @@ def _tile_rows(room, t):
 def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     """Minimize the loss of learners theta (r, d) on few rows by damped Newton steps, in place.
 
-    Parameters of a learner are its constant a, intercept and weights; `sign` is its sign b. f is
-    the sum of earlier learners. ends (r, 5) gets the results named in LOG; `room` holds work
-    arrays.
+    X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
+    theta, sign : (r, d) constant a, intercept and weights of each learner; (r,) signs b
+    problem : the loss, its penalty, and stopping rules
+    ends : (r, 5) filled with loss, largest derivative, iterations, evaluations and convergence
+    room : work arrays
 
     As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright
     2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well, and rises
@@ -140,9 +143,9 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     the valley of the minimum is curved in a and straight in c. If all rows are on the linear side
     of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
 
-    A learner is finished if (1) no derivative exceeds tol, (2) two successive steps gain at most
-    ftol times the loss (with `of_one` and losses below 1: at most ftol), or (3) predicted gains are
-    within rounding errors."""
+    A learner is finished if no derivative exceeds tol, if two successive steps gain at most ftol
+    times the loss, or if predicted gains are within rounding errors. With `of_one`, a loss below 1
+    counts as 1 in the second rule."""
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size

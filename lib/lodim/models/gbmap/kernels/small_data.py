@@ -46,12 +46,14 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Fill `own` and `rest` with response and offset for the next learner; return the current loss.
+    """Compute response and offset of all rows for the next learner; return the current loss.
 
     Arrays are in blocks of 64 rows. The offset is the sum of earlier learners, `score`. With
     several classes, the response is 1 for class `target`, else 0, and the offset is the logit of
-    this class; for ordered classes see `Ordinal.margin`. `slope` and `curvature` get derivatives of
-    the losses of the rows `start_at`."""
+    this class; for ordered classes see `Ordinal.margin`.
+
+    own, rest : filled with response and offset
+    slope, curvature : filled with derivatives of the losses of the rows at positions `start_at`"""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -80,9 +82,10 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
     """Fit one learner from several starts; return its sign and the optimizer's results (a list).
 
     `learner` (2 + p,) gets the parameters; they add nothing if the loss does not fall below
-    `null_value`, the loss without a learner. `follow` minimizes the loss (see `follower`), given
-    responses `own` and sums of earlier learners `rest`. If `compare`, all starts are first fitted
-    roughly, and only the best of each sign is fitted to the end."""
+    `null_value`, the loss without a learner. `follow` minimizes the loss to the relative tolerance
+    `ftol` (see `follower`), given responses `own` and sums of earlier learners `rest`. If
+    `compare`, all starts are first fitted roughly, and only the best of each sign is fitted to the
+    end."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
