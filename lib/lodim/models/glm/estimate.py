@@ -143,7 +143,7 @@ def with_theta(batch, family, settings):
 
 
 def theta_error(problem, estimates):
-    """Return the standard error of the negative binomial's theta; NaN for other families."""
+    """Return the standard error of theta at the `estimates` of a negative binomial; else NaN."""
     if problem.family.name != "negative_binomial":
         return float("nan")
     return _theta(problem.batch, estimates, problem.family)[1]

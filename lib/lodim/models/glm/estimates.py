@@ -119,7 +119,9 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that converts q coefficients to units of the data."""
+        """Return the matrix (q, q) that converts q coefficients to units of the data.
+
+        mean and scale (p,) are means and standard deviations of the features."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -144,14 +146,15 @@ class Diagnostics:
 
 
 def _scores(estimates, family, X):
-    """Return the linear predictors (n, K) of all rows of X, stored in blocks of 64 rows."""
+    """Return linear predictors (n, K) by `estimates` for all rows of X, in blocks of 64 rows."""
     return estimates.score(with_constant(tiles.unpack(X, len(X) * tiles.TILE)), family)
 
 
 def score_nodes(estimates, family, features, offset):
     """Return linear predictors, and conditions under which a row is not estimable, for code export.
 
-    Both are lists of expressions of standardized `features`."""
+    Both are lists of expressions of standardized `features`, from the coefficients in `estimates`.
+    """
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -163,8 +166,9 @@ def score_nodes(estimates, family, features, offset):
 def _not_estimable(estimates, X, columns):
     """Return conditions, as expressions, under which a row's linear predictor is not estimable.
 
-    They are that an aliased column differs from its combination of other columns. X are all columns
-    of the design matrix, `columns` those that are not aliased."""
+    A row is not estimable if an aliased column differs from its combination of other columns, as
+    given by `estimates`. X are all columns of the design matrix, `columns` those that are not
+    aliased."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

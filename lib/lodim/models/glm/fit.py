@@ -243,11 +243,11 @@ class GlmFit(Described, Fit):
         Returns
         -------
         DataFrame
-            level (for more than two unordered classes: the class that is compared with the first
-            class), term (for ordered classes the last are thresholds, such as "low|high"),
-            estimate, std_error, statistic (t if the dispersion is estimated, else z), p_value
-            (two-sided, for a coefficient of zero), conf_low, conf_high. All are NaN for an aliased
-            term; for a separated term all but the estimate.
+            Columns: term, estimate, std_error, statistic (t if the dispersion is estimated, else
+            z), p_value (two-sided, for a coefficient of zero), conf_low, conf_high. With more than
+            two unordered classes, column level has the class that is compared with the first class.
+            With ordered classes, the last terms are thresholds, such as "low|high". All values are
+            NaN for an aliased term, and all but the estimate for a separated term.
 
         Raises
         ------

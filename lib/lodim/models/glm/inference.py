@@ -35,7 +35,8 @@ LARGEST = 2**20  # largest array of sums over clusters
 def measures(rows, found, df_resid):
     """Return sizes, dispersion, deviance and likelihood of a fit, as a dict.
 
-    `found` has the deviance and other sums over the rows at the estimates."""
+    `found` has the deviance and other sums over the rows at the estimates; df_resid are the
+    residual degrees of freedom."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -123,8 +124,11 @@ def covariance(kind, rows, basis, found, B, dispersion):
 def _of_clusters(rows, basis, found, B, n, q):
     """Return the cluster-robust covariance (S q, S q) of the coefficients.
 
-    It is summed over ranges of clusters, to save memory. n and q, the numbers of rows and columns,
-    give the small-sample factor."""
+    It is summed over ranges of clusters, to save memory.
+
+    basis : Basis of the used columns; found : Sums at the estimates
+    B : nonrobust covariance divided by the dispersion
+    n, q : numbers of rows and columns, for the small-sample factor"""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -171,7 +175,9 @@ def kind_of(settings, clusters):
 
 
 def check_covariance(kind, family, n_clusters):
-    """Raise an ArgumentError unless the kind of covariance suits the family and the clusters."""
+    """Raise ArgumentError unless the kind of covariance suits the family and the clusters.
+
+    n_clusters : number of clusters, None if none are given"""
     if family.several_classes and kind in ("HC2", "HC3"):
         raise ArgumentError(
             "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
@@ -190,7 +196,8 @@ def check_covariance(kind, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return residuals, leverages and Cook's distances of at most `most` training rows.
 
-    B is the nonrobust covariance divided by the dispersion, `rank` the number of coefficients."""
+    `estimates` has the coefficients, B is their nonrobust covariance divided by the dispersion,
+    `rank` is their number."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

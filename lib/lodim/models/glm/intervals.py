@@ -1,4 +1,4 @@
-"""Tests and intervals of glm: of coefficients, of the mean, and of a new observation.
+"""Tests of glm's coefficients, and intervals for coefficients, means and new observations.
 
 The linear predictor, `score`, is taken as normal, with its standard error."""
 
@@ -25,7 +25,7 @@ def critical(level, df):
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return the degrees of freedom (n,) of the sum of two variances by Satterthwaite (1946).
+    """Return the degrees of freedom (n,) for a sum of two variances (Satterthwaite 1946).
 
     The variances `one` (n,) and `two` have `df_one` and `df_two` degrees of freedom; the result is
     at most `df_two`."""
@@ -66,10 +66,10 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    score and error (n,) are linear predictors and their standard errors. For the gaussian family,
-    the limits are those of the t distribution, with variance error^2 + dispersion. For other
-    families they are quantiles of the family's distribution, mixed over a normal linear predictor.
-    """
+    score and error (n,) are linear predictors and their standard errors, with `df` degrees of
+    freedom; the dispersion has `df_resid`. For the gaussian family, the limits are from the t
+    distribution, with variance error^2 + dispersion. For other families they are quantiles of the
+    family's distribution, mixed over a normal linear predictor."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -85,7 +85,8 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 def _quantile(family, score, error, share, dispersion):
     """Return quantiles (n,) of new observations, at probability `share`.
 
-    Linear predictors are normal with mean `score` and standard deviation `error`."""
+    Linear predictors are normal with mean `score` and standard deviation `error`; `dispersion` is
+    the family's."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -127,8 +128,8 @@ def _count(family, score, error, share):
 def _log_amount(score, error, share, dispersion):
     """Return logarithms of quantiles (n,) of new gamma responses, at probability `share`.
 
-    Responses are gamma, given a linear predictor that is normal with mean `score` and standard
-    deviation `error`. Newton's method finds the quantiles."""
+    Responses are gamma with this dispersion, given a linear predictor that is normal with mean
+    `score` and standard deviation `error`. Newton's method finds the quantiles."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

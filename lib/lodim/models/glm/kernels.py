@@ -17,7 +17,7 @@ CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return the number of rows of X (blocks of 64 rows), rounded up to whole matrix products."""
+    """Return the number of rows of X (blocks of 64 rows), rounded up to a multiple of CHUNK."""
     return -(-len(X) // TILES) * CHUNK
 
 
@@ -61,7 +61,8 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 def squared_lengths(X, columns, T, live, out):
     """Fill out (n,) with |z|^2 of each row, z = T'x, from which leverages follow.
 
-    x are the used `columns` of a row of X (in blocks of 64 rows; column -1 is the constant)."""
+    x are the used `columns` of a row of X (in blocks of 64 rows; column -1 is the constant). Blocks
+    without a row `live` get zero."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -76,7 +77,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
     """Add the slopes (S, n) of each row times z to the sum of its group, out[group[i]] (S, q).
 
     z = T'x for the used `columns` x of a row of X (in blocks of 64 rows; column -1 is the
-    constant)."""
+    constant). `live` (n,) are the rows with positive weight."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -94,7 +95,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 def _fill(X, columns, live, first, x):
     """Fill x (q, m) with the used columns of the next m rows of X, from block `first` on.
 
-    Blocks without a row of positive weight, and those beyond the end, become zeros."""
+    Blocks without a row of positive weight (`live`), and those beyond the end, become zeros."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

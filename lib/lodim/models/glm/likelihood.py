@@ -8,10 +8,10 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return linear predictors (n, K) of all K classes; that of the first is zero.
+    """Return linear predictors (n, K) of all K classes, from those that are estimated.
 
-    `linear` (n, S) has the estimated ones. It is returned unless there are more than two unordered
-    classes."""
+    `linear` (n, S) are the estimated ones. For more than two unordered classes, a column of zeros
+    is added for the first class; otherwise `linear` is returned."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
@@ -30,9 +30,9 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives (P, n) of each row's -log-likelihood by pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. With `observed` they
-    are not replaced by expected values, so that Newton steps converge faster. For ordered classes
-    they never are, as in R and statsmodels."""
+    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. The derivatives are
+    replaced by expected values unless `observed` (observed ones let Newton steps converge faster),
+    but for ordered classes they are always the observed ones, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -74,6 +74,8 @@ def pearson(family, y, mean):
 
 
 def saturated(y, trials):
-    """Return the log-likelihood (n,) of proportions y, each with its own probability."""
+    """Return the log-likelihood (n,) of proportions y, each with its own probability.
+
+    trials : (n,) numbers of trials"""
     ways = gammaln(trials + 1.0) - gammaln(trials * y + 1.0) - gammaln(trials * (1.0 - y) + 1.0)
     return ways + trials * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))

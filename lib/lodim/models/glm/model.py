@@ -50,7 +50,10 @@ class Glm(Model):
         return with_theta(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the GlmFit of some estimates; warn about separation and missing convergence."""
+        """Return the GlmFit of some estimates; warn about separation and missing convergence.
+
+        `log` and `selection` are measures and settings that the fit stores; `for_path` is not used.
+        """
         log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),

@@ -1,7 +1,7 @@
 """Sums over the rows of a range, for nearly orthogonal columns.
 
 These columns are z = T'x for the used columns x of a row; T is the inverse of the factor R of a QR
-decomposition. Sums of z z' lose no digits, unlike those of x x' if columns are nearly collinear."""
+decomposition. Sums of z z' lose no digits, but sums of x x' do if columns are nearly collinear."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +43,8 @@ class RowBlock:
     def of_span(cls, X, kept, T, *rows):
         """Yield the rows of X in RowBlocks of at most 16,384 rows, to save memory.
 
-        `rows` are weights, response, offset and groups of all rows, as far as needed."""
+        `kept` and T are as in RowBlock; `rows` are weights, response, offset and groups of all
+        rows, as far as needed."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -135,10 +136,10 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split the vector of `sums` into totals (2,), gradient (S q,) and information (S q, S q).
+    """Split `found`, the result of `sums`, into totals (2,), gradient (S q,) and information.
 
-    The totals are deviance and sum of squared Pearson residuals. Gradient and information, for
-    coefficients coef (S, q), are multiplied by the dispersion."""
+    The totals are deviance and sum of squared Pearson residuals. Gradient and information (S q, S
+    q), for coefficients coef (S, q), are multiplied by the dispersion."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -146,7 +147,7 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows of leverage one, then the middle matrix of an HC covariance.
+    """Return the number of rows with leverage one, then the middle matrix for an HC covariance.
 
     This matrix, raveled, is X' diag(u^2 / (1 - h)^power) X: u are derivatives of the rows'
     log-likelihoods by the linear predictors, h leverages. B is the nonrobust covariance divided by

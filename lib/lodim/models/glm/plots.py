@@ -30,7 +30,7 @@ def coefficients(fit, ax, *, top=20, level=0.95):
 
 
 def residuals(fit, ax, *, named=3):
-    """Draw deviance residuals against fitted values."""
+    """Draw deviance residuals against fitted values; label the `named` largest ones."""
     rows = _kept(fit)
     ax = _points(ax, rows.fitted, rows.deviance, "standardized deviance residual")
     ax.axhline(0.0, color="black", lw=0.5)
@@ -39,7 +39,7 @@ def residuals(fit, ax, *, named=3):
 
 
 def qq(fit, ax, *, named=3):
-    """Draw quantiles of the deviance residuals against quantiles of the normal distribution."""
+    """Draw a normal quantile plot of the deviance residuals; label the `named` largest ones."""
     rows = _kept(fit)
     order = np.argsort(rows.deviance, kind="stable")
     quantile = np.empty(len(order))
@@ -51,7 +51,9 @@ def qq(fit, ax, *, named=3):
 
 
 def leverage(fit, ax, *, named=3):
-    """Draw Pearson residuals against leverages, with lines of equal Cook's distance."""
+    """Draw Pearson residuals against leverages, with lines of equal Cook's distance.
+
+    The `named` rows with the largest Cook's distance are labelled."""
     rows = _kept(fit)
     ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)

@@ -65,8 +65,8 @@ class Rows:
         """Return the directions (S q, r) in which coefficients may move; None if S is 1.
 
         There are q coefficients for each of S linear predictors. Those of a class without rows are
-        fixed. Linear predictors of ordered classes share their slopes; if only classes without rows
-        are between two of them, they share the constant too."""
+        fixed. Linear predictors of ordered classes share their slopes. Two of them also share the
+        constant if all classes between them have no rows."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -135,7 +135,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients (S q, k) of the nearly orthogonal columns to design columns."""
+        """Convert coefficients `matrix` (S q, k) of nearly orthogonal columns to design columns."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -153,7 +153,9 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the Sums at coefficients coef (S, q), with `observed` or expected information."""
+        """Return the Sums at coefficients coef (S, q) of the columns of `basis`.
+
+        If `observed`, the matrix is the observed information, otherwise the expected one."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

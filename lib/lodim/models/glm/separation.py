@@ -53,11 +53,11 @@ def _rows(family, X, y):
 
 
 def _rises(family):
-    """Return pairs (class, direction): along them the likelihood of rows of the class rises.
+    """Return pairs (class, direction) such that moving along it makes rows of the class likelier.
 
-    A direction (S,) changes the linear predictors. For ordered classes it raises the predictor of
-    the threshold below the class, or lowers that of the threshold above; otherwise it raises the
-    predictor of the class minus that of another class."""
+    A direction (S,) is a change of the linear predictors. For ordered classes, it raises the
+    predictor of the threshold below the class or lowers the predictor of the threshold above it.
+    Otherwise it raises the class's predictor relative to another class."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

@@ -50,12 +50,12 @@ class DensityOptions:
 class Densities:
     """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows.
 
-    U : coordinates of the rows, multiplied by `root` of their class
+    U : coordinates of the rows, transformed by the class's `root`
     w : weights of the rows, zero on padding
     low, high : smallest and largest coordinates of each tile
     start : first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
-    scale : for each class the log of the constant that multiplies its sum of kernels
+    scale : log of each class's constant factor: its density is exp(scale) times a sum of kernels
     log_prior : log of the prior probability of each class"""
 
     U: np.ndarray = forms.real("T", "k", TILE)
@@ -81,11 +81,14 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Return kernel densities of classes code (n,) from coordinates Z (n, k), and rows' positions.
+    """Return the classes' kernel densities, and the positions of the rows in them.
 
-    With `cells`, the rows of a large class are replaced by the means of small cells of rows. The
-    positions are a pair of arrays (n,), tile and place in the tile, -1 for rows in cells; with
-    them, `log_densities` leaves rows out."""
+    code : (n,) classes of the rows; Z : (n, k) coordinates
+    options : settings of the densities
+    cells : whether the rows of a large class are replaced by the means of small cells of rows
+
+    Positions are a pair of arrays (n,), tile and place in the tile, -1 for rows in cells; from them
+    `log_densities` knows which row to leave out."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -156,7 +159,9 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def evaluation_weights(code, weight, equal):
-    """Return row weights (n,) that sum to one; if `equal`, they have the same sum in each class."""
+    """Return row weights (n,) that sum to one; if `equal`, all classes get equal sums.
+
+    code : (n,) classes of the rows"""
     weight = weight / np.bincount(code, weight)[code] if equal else weight
     return weight / max(weight.sum(), 1e-300)
 
@@ -164,8 +169,9 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    `background` are wide densities that are mixed in; `width` is the factor of the kernel width.
-    `known` is the result of fit_densities with cells=False, if available."""
+    background : wide densities, added with a small weight
+    width : factor by which the kernels are widened; options : settings of the densities
+    known : result of fit_densities with cells=False, if available"""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -181,8 +187,8 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 def select_width(rows, background, options, threads):
     """Return the factor of the kernel width with the lowest leave-one-out log-loss.
 
-    `rows` are training rows, `background` wide densities that are mixed in. Among equal losses, the
-    largest width is chosen."""
+    `rows` are training rows, `background` wide densities added with a small weight, `options`
+    settings of the densities. Among equal losses, the largest width is chosen."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma

@@ -65,7 +65,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
     """Fit to the rows with each gamma (kernel width), quickly; return a list of Views.
 
-    The other arguments are those of `fold_scores`."""
+    `first_gamma` and `warm_start` are as in `fold_scores`."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -79,7 +79,8 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 def reweigh(problem, fit):
     """Fit again with the weights of `problem`, for the bootstrap; return View and log.
 
-    The starts have the same gamma as those of `fit`; probabilities are calibrated as in `fit`."""
+    The search starts with the same gamma as in `fit`, whose calibration of probabilities is kept.
+    """
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -172,7 +173,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 def _view_of_rows(manifold, batch, rows, settings, family):
     """Return the View (projection and classifier) of a search result, and the rows' coordinates.
 
-    Bounds on the overlap of classes are not yet computed."""
+    `manifold` is the search result. Bounds on the overlap of classes are not yet computed."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -184,7 +185,7 @@ def _view_of_rows(manifold, batch, rows, settings, family):
 
 
 def _check_spread(Z, code, weight):
-    """Raise if the coordinates Z (m, k) do not vary within classes."""
+    """Raise a DataError if the coordinates Z (m, k) do not vary within classes `code` (m,)."""
     residual = center_by_class(Z, code, weight)[0]
     if (np.abs(residual).max(axis=0) <= CONSTANT * np.abs(Z).max(axis=0)).any():
         raise DataError(
@@ -204,7 +205,8 @@ def _rows(batch):
 def _checked_basis(X, code, weight, settings):
     """Return the coordinates (Basis) in which rows have unit covariance within classes.
 
-    Raises an error if rows vary in fewer than k directions."""
+    Raises an error if rows vary in fewer than k directions. code (n,) are the classes of the rows
+    X."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
@@ -238,8 +240,9 @@ def _plan(settings):
 def _view(V, X, Z, weight, size, manifold):
     """Return the View of directions V (p, k), without classifier and bounds on the overlap.
 
-    X (m, p) and Z (m, k) are features and coordinates of the rows, size (C,) the total weights of
-    the classes, `manifold` the result of the search."""
+    X, Z : (m, p) features and (m, k) coordinates of the rows
+    size : (C,) total weights of the classes
+    manifold : result of the search"""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -262,7 +265,7 @@ def _view(V, X, Z, weight, size, manifold):
 
 
 def _log(manifold):
-    """Return the results of all starts of a search, the best first, as a dict of arrays."""
+    """Return the results of a search, `manifold`, from all starts, the best first, as a dict."""
     value = manifold.divergences
     order = np.argsort(-value, kind="stable")
     log = {"start": [manifold.starts[j] for j in order], "divergence": value[order]}
@@ -297,7 +300,7 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows, and their linear predictors (m, K).
+    """Return a sample of the training rows, and their linear predictors (m, K) by `view`.
 
     Kernel densities leave the predicted row out; a user's classifier does not."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
@@ -311,11 +314,11 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate class probabilities by cross-validation; return the new Rule and measures (a dict).
+    """Calibrate a fitted view's class probabilities; return the new Rule and measures (a dict).
 
     The probabilities of held-out rows, by fits to other rows, determine the calibration. For the
     measures, each fold is calibrated by the other folds. The folds differ from those that chose
-    gamma."""
+    gamma. `log` has the results of the search."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -340,7 +343,8 @@ def calibrate(problem, view, log):
 def _calibration_splits(problem, view, log):
     """Return pairs (train, test), the number of divisions into folds, and arguments of the search.
 
-    With few rows, each is held out by itself, so that results do not depend on random folds."""
+    With few rows, each is held out by itself, so that results do not depend on random folds.
+    Searches start from the projection of `view`, or from the gamma in `log`."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -353,8 +357,8 @@ def _calibration_splits(problem, view, log):
 def _factors_of_others(rule, loss, part, draw):
     """Return the calibration factor (n, 1) of each held-out row, as chosen on the other folds.
 
-    `loss` has a row per held-out row and a column per factor tried; part and draw (n,) are the
-    row's fold and the number of its cross-validation."""
+    `loss` has a row per held-out row and a column per factor tried. part and draw (n,) say in which
+    fold of which cross-validation the row was held out. `rule` makes the factor from a loss."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -369,10 +373,11 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the fold of each held-out row and the number of its cross-validation, (n,) each.
+    """Return in which fold of which cross-validation each held-out row is, two arrays (n,).
 
-    There are `draws` cross-validations with different folds. The rows of a single fold are divided
-    into a few parts, so that each part can be calibrated by the others."""
+    `tests` are the held-out rows of all folds of `draws` cross-validations. If there is only one
+    fold, its rows are divided into a few parts, so that each part can be calibrated by the others.
+    """
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

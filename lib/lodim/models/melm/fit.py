@@ -235,11 +235,11 @@ class MelmFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
-        divergence = fitting - regularizing (sums over the pairs of classes, or weighted means).
-        deviance and balanced_accuracy are for training rows, each left out of the densities. df = k
-        (rank - k), the number of parameters of the projection, for rows that vary in `rank`
-        directions. Without a response: entropy, and dev_ratio is the share of the variance of all
-        features.
+        divergence = fitting - regularizing; each is a sum, or weighted mean, over the pairs of
+        classes. deviance and balanced_accuracy are for training rows, each left out of the
+        densities. df = k (rank - k), the number of parameters of the projection, for rows that vary
+        in `rank` directions. Without a response, the row has the entropy instead, and dev_ratio,
+        the share of the variance of all features that the projection explains.
 
         See Also
         --------
@@ -467,12 +467,12 @@ class MelmFit(Fit):
         return self.estimates.converged
 
     def pairs(self) -> pd.DataFrame:
-        """Return divergence, its two terms and bounds (Theorem 3) for each pair of classes.
+        """Return divergence, its two terms and error bounds for each pair of classes.
 
         divergence = fitting - regularizing. overlap is an upper bound of the integral of the
-        smaller of the two densities. balanced_accuracy = 1 - overlap / 2 is a lower bound of the
-        classifier's accuracy if the densities are the true ones, which estimated densities are not.
-        weight is the weight of the pair in the fit's divergence.
+        smaller of the two densities. balanced_accuracy = 1 - overlap / 2 would be a lower bound of
+        the classifier's accuracy if the densities were known, but they are estimated. weight is the
+        weight of the pair in the fit's divergence.
 
         See Also
         --------

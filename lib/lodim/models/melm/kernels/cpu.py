@@ -1,9 +1,9 @@
-"""CPU kernels of melm: integrals of products of class densities, and their gradients.
+"""CPU kernels of melm: integrals over products of two class densities, with gradients.
 
 The columns of Z (r, n) are rows of the data, sorted by class: class c has columns start[c] to
-start[c + 1] - 1. The kernel between rows a and b is exp(-1/2 |u_a - u_b|^2) with u = L^-1 V'z,
-where V (r, k) is a projection and L L' the kernel covariance of the two classes. A force is a
-kernel times u_a - u_b; gradients are sums of forces. Each pair of rows is visited once.
+start[c + 1] - 1. V (r, k) is a projection, and L L' the kernel covariance of two classes. With
+u = L^-1 V'z for a row z, the kernel between rows a and b is exp(-1/2 |u_a - u_b|^2). A force is
+this kernel times u_a - u_b; gradients are sums of forces. Each pair of rows is visited once.
 
 Inner functions are always inlined. Otherwise results of a freshly compiled process and one that
 loads compiled code could round differently."""
@@ -52,13 +52,13 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Compute projections and kernel covariances for the projections V[active[lo:hi]] (r, k).
 
-    Results have the position in `active` as first index; q' is the length of `active`.
+    Results are filled at index i for the projection V[active[i]]; q' is the length of `active`.
 
     Z, cov, h2 : (r, n) rows, (C, r, r) covariances and (C,) squared bandwidths of the classes
-    P : filled with the projections V'Z, (q', k, n)
-    spread : filled with cov V, (q', C, r, k)
-    root, log_det : filled with inverse Cholesky factor (q', C, C, k, k) and log determinant of the
-        kernel's covariance, h2_A V' cov_A V + h2_B V' cov_B V for classes A <= B"""
+    P : (q', k, n) projections V'Z
+    spread : (q', C, r, k) products cov V
+    root : (q', C, C, k, k) inverse Cholesky factors of the kernel covariances for classes A <= B
+    log_det : (q', C, C) log determinants of the covariances h2_A V' cov_A V + h2_B V' cov_B V"""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -108,7 +108,8 @@ def whiten(P, first, size, root, U):
 def kernel(x):
     """Return exp(min(x, 0)).
 
-    It is compiled separately, since reordering of its additions would undo its rounding."""
+    It is compiled without the reordering of additions that its callers allow, since `exp_negative`
+    rounds by adding and subtracting a large number."""
     return exp_negative(min(0.0, x))
 
 
@@ -132,7 +133,9 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract the forces e (x - U) from T, in place, for kernels e; return their sum."""
+    """Subtract the forces e (x - U) from T, in place; return the sum of the forces.
+
+    x is a coordinate of one row, U of other rows; e are the kernels between them."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])
@@ -145,8 +148,8 @@ def subtract_forces(x, U, e, T):
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
     """Return the sums of kernels and forces of a point (x, y) with points (X, Y) in the plane.
 
-    A kernel is scale w exp(shift - ((x - X)^2 + (y - Y)^2) / 2), a force the kernel times x - X or
-    y - Y. The forces are subtracted from T and S."""
+    The kernel is scale w exp(shift - d / 2), where d is the squared distance of the two points. The
+    force is the kernel times x - X (or y - Y), and is also subtracted from T (or S)."""
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
         t, s = x - X[i], y - Y[i]
@@ -196,10 +199,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
-    A range is (first, stop). P (k, n) are projections, w (n,) weights, `root` is the inverse
-    Cholesky factor of the kernel. A force is the kernel times the difference of the two rows. If
-    `same`, the ranges start with the same row, and pairs of different rows count twice. `scratch`
-    holds work arrays."""
+    span_a, span_b : the two ranges, (first, stop)
+    P, w : (k, n) projections and (n,) weights
+    root, shift : inverse Cholesky factor of the kernel; kernels are multiplied by exp(shift)
+    same : whether the ranges start with the same row; then pairs of different rows count twice
+    scratch : work arrays"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -234,13 +238,14 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over all pairs of rows, in the parallel tasks lo to hi - 1.
 
-    Task t is for projection t // stripes and for every stripes-th block of first rows. totals[t]
-    (C, C) gets sums of kernels by pair of classes A <= B; forces[t] (C, k, n) the force on each row
-    from each class, which is the sum of kernels times differences of rows. Kernels are multiplied
-    by exp(shift), which prevents underflow.
+    The rows of a projection are shared by `stripes` tasks: task t is for projection t // stripes,
+    and visits every stripes-th block of rows, with all their partners.
 
     P, root : projections and inverse Cholesky factors of kernels, from `prepare`
-    w, start : (n,) weights of the rows and (C + 1,) first row of each class"""
+    w, start : (n,) weights of the rows and (C + 1,) first row of each class
+    shift : kernels are multiplied by exp(shift), which prevents underflow
+    totals : (C, C) for each task, filled with sums of kernels for classes A <= B
+    forces : (C, k, n) for each task, filled with the force on each row from each class"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -305,13 +310,14 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
-    A potential is the integral of the product of two class densities. Fills potential (q', C, C) by
-    position in `active`, and gradient (q, r, k).
+    A potential is the integral of the product of two class densities.
 
-    rows : the tuple of rows Z, projections P, start (first row of each class), size (C,) total
-        weights, squared bandwidths h2, and share (C, C), the weights of the log potentials
-    sums : the tuple spread, root, log_det from `prepare`, then shift, totals, forces from
-        `pair_sums`"""
+    rows : tuple of Z, projections P, start, size, h2 and share: total weights and squared
+        bandwidths (C,) of the classes, and weights (C, C) of the log potentials
+    sums : tuple of spread, root, log_det from `prepare`, and shift, totals, forces from `pair_sums`
+    stripes : number of tasks per projection in `pair_sums`
+    potential : (q', C, C), filled at index i for projection active[i]
+    gradient : (q, r, k), filled at index active[i]"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]
