@@ -10,9 +10,9 @@ rows. No setting is given to a model of lodim. Peers, of scikit-learn: linear (r
 regression, its penalty by cross-validation), 10 nearest neighbours, a tree of depth 4, boosted
 trees (histograms), mlp (one hidden layer of 100 units, early stopping) and of classes lda (shrunk,
 two components, 5 nearest neighbours in them); and ebm, the explainable boosting machine of
-interpret-core. Features of the peers are one-hot, standardized. The shares of classes among
-neighbours and in leaves are mixed with one row of the classes' shares in all, as their logarithm
-would else be judged where it is infinite.
+interpret-core. Features of the peers are one-hot, standardized; ebm takes the frame as it is. The
+shares of classes among neighbours and in leaves are mixed with one row of the classes' shares in
+all, as their logarithm would else be judged where it is infinite.
 
 A row for each set, split and model: accuracy or R2; log-loss of classes; expected calibration
 error (ten bins of the largest probability); seconds; features used; parts (prototypes, views).
@@ -133,7 +133,9 @@ def of_lodim(name, train, test):
 
 
 def of_peer(name, train, test):
-    both = pd.get_dummies(pd.concat([train, test]).drop(columns="y"), dtype=float).to_numpy()
+    both = pd.concat([train, test]).drop(columns="y")
+    if name != "ebm":
+        both = pd.get_dummies(both, dtype=float).to_numpy()
     X, new = both[: len(train)], both[len(train) :]
     y, classes = train["y"].to_numpy(), is_classes(train)
     model = {
@@ -158,7 +160,7 @@ def of_peer(name, train, test):
         ("ebm", True): lambda: ebm("ExplainableBoostingClassifier"),
         ("ebm", False): lambda: ebm("ExplainableBoostingRegressor"),
     }[name, classes]()
-    fit = make_pipeline(StandardScaler(), model).fit(X, y)
+    fit = (model if name == "ebm" else make_pipeline(StandardScaler(), model)).fit(X, y)
     if not classes:
         f, z = fit.predict(new), test["y"].to_numpy(float)
         return 1.0 - np.mean((z - f) ** 2) / np.var(z), np.nan, np.nan, np.nan, np.nan
