@@ -44,8 +44,10 @@ def test_prints_the_summary_of_a_shipped_data_set():
     status, out, err = run("gbmap", "mpg ~ .", "autompg", *QUICK)
     fit = ld.gbmap("mpg ~ .", data=ld.data("autompg"), m=2, lambda_=0.1)
     assert (status, out) == (0, f"{fit.summary()}\n")
-    # A slow machine is told how far the fit is, and nothing else.
-    assert all(line.startswith("lodim: gbmap: m: ") for line in err.splitlines())
+    # A slow machine says what it does, and nothing else.
+    assert all(
+        line.startswith(("lodim: gbmap", "compiling kernels: ")) for line in err.splitlines()
+    )
 
 
 @pytest.mark.long
