@@ -1,6 +1,6 @@
 """What the guarantee of monotone= costs and gains where the truth is monotone.
 
-    python benchmarks/monotone.py [--draws 20] [--rows 200,2000] [--out FILE]
+    python benchmarks/monotone.py [--draws 20] [--rows 200,2000] [--noise 1,3] [--out FILE]
 
 Truths of six features uniform on (0, 1), of which three matter and each is increasing:
 
@@ -8,14 +8,15 @@ sum      3 (x1 + x2 + x3)
 steps    a logistic step in each of three features, at 0.3, 0.5 and 0.7
 product  8 x1 x2 + 2 x3
 
-Gaussian noise has the truth's standard deviation. Each draw fits the default call of a model
-without and with monotone={"x1": "increasing", ...} for the three features that matter. R2 is
-measured on 10,000 rows without noise. A row for each truth, number of rows and model: means over
-draws, and the mean paired difference with its standard error.
+Gaussian noise has the truth's standard deviation times `--noise`. Each draw fits the default call
+of a model without and with monotone={"x1": "increasing", ...} for the three features that matter.
+R2 is measured on 10,000 rows without noise. A row for each truth, number of rows, noise and model:
+means over draws, and the mean paired difference with its standard error.
 """
 
 import argparse
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ TRUTHS = {
     "steps": lambda x: (1.0 / (1.0 + np.exp(-20.0 * (x[:, :3] - [0.3, 0.5, 0.7])))).sum(axis=1),
     "product": lambda x: 8.0 * x[:, 0] * x[:, 1] + 2.0 * x[:, 2],
 }
-FIELDS = ("truth", "n", "model", "draws", "free", "monotone", "difference", "se")
+FIELDS = ("truth", "n", "noise", "model", "draws", "free", "monotone", "difference", "se")
 
 
 def draw(truth, n, rng):
@@ -46,28 +47,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--rows", default="200,2000")
+    parser.add_argument("--noise", default="1,3")
     parser.add_argument("--models", default="gbmap,costnet")
     parser.add_argument("--out")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     write = table(args.out, FIELDS)
-    for truth in TRUTHS:
-        for n in map(int, args.rows.split(",")):
-            pairs = {name: [] for name in args.models.split(",")}
-            for seed in range(args.draws):
-                rng = np.random.default_rng([seed, n])
-                df, new = draw(truth, n, rng), draw(truth, 10_000, rng)
-                df["y"] += rng.normal(size=n) * new["y"].std()
-                for name, found in pairs.items():
-                    model = getattr(ld, name)
-                    found.append([r2(model("y ~ .", df, monotone=signs), new)
-                                  for signs in (None, SIGNS)])  # fmt: skip
+    sizes, factors = (text.split(",") for text in (args.rows, args.noise))
+    for truth, n, noise in product(TRUTHS, map(int, sizes), map(float, factors)):
+        pairs = {name: [] for name in args.models.split(",")}
+        for seed in range(args.draws):
+            rng = np.random.default_rng([seed, n])
+            df, new = draw(truth, n, rng), draw(truth, 10_000, rng)
+            df["y"] += rng.normal(scale=noise * new["y"].std(), size=n)
             for name, found in pairs.items():
-                free, signed = np.transpose(found)
-                gap = signed - free
-                values = free.mean(), signed.mean(), gap.mean(), gap.std(ddof=1) / len(gap) ** 0.5
-                row = (truth, n, name, args.draws, *(f"{value:.4f}" for value in values))
-                write(dict(zip(FIELDS, row, strict=True)))
+                model = getattr(ld, name)
+                found.append([r2(model("y ~ .", df, monotone=signs), new)
+                              for signs in (None, SIGNS)])  # fmt: skip
+        for name, found in pairs.items():
+            free, signed = np.transpose(found)
+            gap = signed - free
+            values = free.mean(), signed.mean(), gap.mean(), gap.std(ddof=1) / len(gap) ** 0.5
+            row = (truth, n, noise, name, args.draws, *(f"{value:.4f}" for value in values))
+            write(dict(zip(FIELDS, row, strict=True)))
 
 
 if __name__ == "__main__":
