@@ -53,7 +53,7 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Return names of the clusters, such as "2.1" for the first one of the second feature set."""
+    """Return names of the clusters of an ensemble e: "2.1" is the first one of feature set 2."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
@@ -61,8 +61,8 @@ def cluster_names(e):
 def _n_clusters(X, weight, rng):
     """Return the largest number of clusters of rows X (n, d) with sufficient prediction strength.
 
-    Two random halves of the rows are clustered. For a cluster of one half, take the share of its
-    pairs of rows that the clusters of the other half also put together. Prediction strength is the
+    Two random halves of the rows are clustered. For each cluster of one half, find the share of its
+    pairs of rows that fall into one cluster of the other half too. Prediction strength is the
     smallest of these shares (Tibshirani and Walther 2005)."""
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
@@ -93,7 +93,7 @@ def _agreement(halves, n_clusters, rng):
 
 
 def _unit(e, j):
-    """Return a power of two near the largest standard deviation in feature set j."""
+    """Return a power of two near the largest standard deviation in feature set j of ensemble e."""
     spread = np.sqrt(np.nanvar(e.X[e.weight > 0][:, e.columns(j)], axis=0).max())
     return 2.0 ** np.round(np.log2(spread)) if spread > 0 else 1.0
 
@@ -106,7 +106,7 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return k-means centres (c, d), the best of several starts, and their sum of squares."""
+    """Return k-means centres (n_clusters, d), the best of several starts, and sum of squares."""
     draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf

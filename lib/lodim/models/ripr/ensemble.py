@@ -144,7 +144,7 @@ class Ensemble:
     def information_gains(self, X):
         """Return how much labelling each row is expected to reduce the entropy of all rows, (m,).
 
-        The entropy is that of the class probabilities, summed over the rows X (m, a). Feature sets
+        The entropy of the class probabilities is summed over the rows X (m, a). Feature sets
         and neighbourhoods stay fixed. NaN for rows that no feature set predicts."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
@@ -165,10 +165,10 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return the weight of one more neighbour in each row's vote: one, (r, m).
+        """Return how much one additional neighbour counts in the votes of m rows: one, (r, m).
 
-        There are m rows and r feature sets. Subclasses use the `distance` (r, m) of the neighbour,
-        and `reach` (r, m), the distance of the k-th neighbour."""
+        Subclasses use its `distance` (r, m) from the rows in r feature sets, and each row's `reach`
+        (r, m), the distance of its k-th neighbour."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -207,10 +207,10 @@ class Record:
     mass : mean share of each view in the rows' assignment
     error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
         to the cluster centre; NaN without clusters
-    n, unlabelled, blind : numbers of rows with positive weight, of those without a response, and of
-        those with a missing feature in every view
-    deviance, null_deviance : means over labelled rows; for clusters, mean squared distances to the
-        cluster centres, and to the centre of a view's rows
+    n : number of rows with positive weight
+    unlabelled, blind : how many of them have no response, or miss a feature in every view
+    deviance, null_deviance : mean deviance of labelled rows, by the fit and by the null model; for
+        clusters, mean squared distance to the cluster centres, and to the centre of a view's rows
     overall : error over all rows that have a view"""
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
@@ -252,7 +252,8 @@ def record(e, family):
 def _errors(e, answers):
     """Return the leave-one-out error of each training row, (n,); NaN without view or response.
 
-    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre."""
+    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre.
+    e : ensemble; answers : its leave-one-out predictions"""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -278,7 +279,9 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of all rows of the same `view` (n,)."""
+    """Return the mean squared distance between a row and the mean row of its feature set.
+
+    e : ensemble; view (n,) : feature set of each training row"""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -88,7 +88,9 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for an argument that no response of the call uses."""
+    """Raise an ArgumentError for an argument that has no effect on any response of the call.
+
+    problems : data and settings, one for each response"""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -115,8 +117,8 @@ def largest_lambda(batch, family, settings):
 def cv_grid(problem, n):
     """Return the penalties that cv() compares by default, {"lambda_": list}, and None.
 
-    The entry None in the list means the automatic choice; n is the number of the other penalties.
-    The second result, fits that are already known, does not exist for this model."""
+    n is the number of penalties. The list also has the entry None: the model chooses its penalty.
+    Other models return already known fits as second result; ripr has none."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -145,7 +147,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all feature sets vote together: not with a penalty, nor with "assignment"."""
+    """Return whether all feature sets vote together: not if lambda_ or "assignment" is given."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -164,7 +166,8 @@ def assignment_ensemble(search, lambda_, L):
 def held_out_scores(e, search, eval_batch):
     """Return linear predictors (m, K), such as log-odds, of the held-out rows `eval_batch`.
 
-    Rows with a missing feature in every feature set get those of the null model."""
+    Rows with a missing feature in every feature set get the linear predictors of the null model.
+    e : ensemble of the fit; search : ViewSearch with the training rows"""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -173,7 +176,9 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """Return the log of a search as a dict: objective, convergence, numbers of feature sets."""
+    """Return the log of a search as a dict: objective, convergence, numbers of feature sets.
+
+    assignment : resulting Assignment of the rows; search : the ViewSearch"""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),
@@ -221,7 +226,9 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return the fields that all kinds of ensembles have, as a dict."""
+    """Return the fields that all kinds of ensembles have, as a dict.
+
+    search : the ViewSearch; X (n, p) : all features; views (r, D) : selected feature sets"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -230,12 +237,12 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return the ensemble e with `assigned_view` filled in, each training row left out."""
+    """Return the ensemble e with the feature set that predicts each training row when left out."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
 def _class_views(common, search, settings):
-    """Return the ClassViews of a fit: feature sets, one of which predicts the class of each row.
+    """Return the ClassViews of a fit: feature sets, one of which predicts each row's class.
 
     Probabilities are calibrated.
     common : dict of fields that all ensembles have; search : the ViewSearch"""
@@ -309,7 +316,7 @@ def _evidence_in_chosen_view(evidence, y, weight):
 
 
 def fit_shared(problems):
-    """Return (Ensemble, log) for each of several responses, which share their feature sets.
+    """Return (Ensemble, log) for each of `problems` (responses), which share their feature sets.
 
     The loss matrices of the responses, each divided by its typical size, are stacked. One search
     over the stacked rows then selects feature sets that suit all responses."""
@@ -334,10 +341,10 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty chosen by the errors of all responses, and the assignment of rows to sets.
+    """Return the penalty chosen by the errors of all responses, and the Assignment of rows to sets.
 
     `searches`, `losses` (rows by feature sets) and `ks` (numbers of neighbours) have an entry per
-    response. `weight` is that of the rows of all responses, one response after the other."""
+    response. `weight` has the weights of the stacked rows, one response after the other."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

@@ -19,7 +19,7 @@ from lodim.report.tables import Report, Table, significant
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Explanation of the prediction of one row by views (sets of one to three features).
+    """Explanation of a row's prediction by views (sets of one to three features).
 
     Attributes
     ----------
@@ -115,7 +115,9 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of feature sets: loss or weight, prediction, whether it predicts the row X."""
+    """Return a table of feature sets: loss or weight, prediction, whether it predicts the row X.
+
+    answers : predictions of the row by each feature set"""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

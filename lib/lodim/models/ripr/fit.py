@@ -356,7 +356,7 @@ class RiprFit(Fit):
         """Return one row: family, sizes, views, lambda_, df, mean deviances, error, convergence.
 
         deviance, error and dev_ratio are leave-one-out results, in views (feature sets) that were
-        chosen with the same rows. error is for rows without missing features in at least one view;
+        chosen with the same rows. error is for rows that have all features of some view;
         deviance is for all rows with a response. Without a response, deviance is the mean squared
         distance to the cluster centres. df counts the features in use. lambda_ is NaN if no penalty
         was used.
@@ -436,7 +436,7 @@ class RiprFit(Fit):
 
     @property
     def view_features(self) -> list[tuple[str, ...]]:
-        """Names of the features of each view (feature set), as a list of tuples."""
+        """Feature names of each view (feature set), as a list of tuples."""
         e, names = self.estimates, self.axis_names
         return [tuple(names[f] for f in e.features[e.columns(j)]) for j in range(len(e))]
 

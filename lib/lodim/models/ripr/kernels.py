@@ -57,9 +57,10 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances in a view (feature set) that contains factors.
+    """Fill out with squared distances from x to rows refs[:, lo:hi], if the view contains factors.
 
-    Two different levels of a factor are at the squared distance `apart` (p,) of this feature."""
+    view[:dim] : features of the view
+    apart : (p,) squared distance of two different levels of a factor, zero for a number"""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -76,7 +77,7 @@ def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS)
 def count_below(d, m, t):
-    """Return how many of d[:m] are at most t (counted as floats, which vectorizes)."""
+    """Return how many of d[:m] are at most t, counted as a float so that the loop vectorizes."""
     c, one, zero = np.float32(0), np.float32(1), np.float32(0)
     for j in range(m):
         c += one if d[j] <= t else zero
@@ -87,9 +88,9 @@ def count_below(d, m, t):
 def next_above(d, bits, m, t):
     """Return the smallest of the first m values of d that is above t.
 
-    bits is the memory of d read as integers, which have the same order. Integers up to that of t
-    wrap around to large ones, so that the loop is a plain minimum, which vectorizes. The last
-    elements of d and bits are work space."""
+    bits is the memory of d read as integers, which have the same order. The integer of t, plus one,
+    is subtracted, so that smaller ones wrap around to large unsigned integers. The loop is then a
+    plain minimum, which vectorizes. The last elements of d and bits are work space."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -159,7 +160,8 @@ def window(refs, start, stop, view, apart, x, reach):
     """Return start and length of a window with all rows that are near x in a view (feature set).
 
     The rows refs[:, start:stop] are sorted by the first feature of the view. If it is a factor, the
-    window contains all of them. reach : squared distance up to which a row is near"""
+    window contains all of them.
+    apart : (p,) positive for factors; reach : squared distance up to which a row is near"""
     if apart[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -174,9 +176,11 @@ def window(refs, start, stop, view, apart, x, reach):
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
     """Return the squared distance from x to its k-th nearest row, and a window of rows near x.
 
-    Searches the rows refs[:, start:stop] in a view (set of `dim` features). The window is given as
-    first row and number of rows m; d[:m] is filled with their squared distances. If fewer than k
-    rows are complete in the view, the farthest counts; without any the distance is 1e30.
+    The rows are refs[:, start:stop]. The window is returned as first row and number of rows m; the
+    squared distances in it are stored in d[:m]. If fewer than k rows have all features of the view,
+    the distance to the farthest of them is returned; if none has, 1e30.
+    view[:dim] : features of the view (feature set)
+    apart : (p,) squared distance of two levels of a factor, zero for a number
     member : 1 if x is one of the rows, and is not counted; else 0
     guess : squared distance with which the search starts; bits : memory of d, read as integers"""
     k = k + member
@@ -202,7 +206,7 @@ def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bit
 
 @njit(cache=True, forceinline=True)
 def load_row(X, i, view, dim, x):
-    """Copy the features of a view from row i of X (p, n) into x; return False if one is missing."""
+    """Copy features view[:dim] from row i of X (p, n) into x; return False if one is missing."""
     complete = True
     for f in range(dim):
         x[f] = X[view[f], i]
@@ -212,7 +216,10 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many rows refs[:, start:stop] equal x in a view (feature set), except x itself."""
+    """Return how many rows refs[:, start:stop] equal x in a view (feature set).
+
+    view[:dim] : features of the view; apart : (p,) distances of levels, as in squared_distances
+    member : 1 if x is one of the rows, and is not counted, else 0; d : work space"""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
@@ -243,11 +250,12 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return the log ratio of the distances from x to the k-th nearest row of each of two groups.
+    """Return the log ratio of the distances from x to the k-th nearest row of two groups.
 
-    It is infinite if a group has no complete row. If a k-th row equals x, the numbers of rows equal
-    to x are compared instead.
-    groups, pairs : as in `log_ratios`; g : number of the pair; member (G,) : 1 if a group has x
+    It is infinite if a group has no complete row. If one of the two distances is zero, the numbers
+    of rows equal to x are compared instead.
+    groups, pairs : as in `log_ratios`; g : number of the pair; view[:dim] : features of the view
+    member (G,) : 1 if x is a row of the group; d, bits : work space
     guess (G,) : squared distances with which the searches start, updated for the next row"""
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
@@ -271,14 +279,16 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
     """Fill out (d*, n, C) with log ratios of the distances from each row to two groups of rows.
 
-    Distances are in the views (feature sets) lo to hi - 1. Row i of X (p, n) uses the pair of
-    groups number pair[i], or all pairs if that is -1. With C = 1, out holds the smallest ratio. It
-    is infinite if a feature is missing.
+    Distances are in the views (feature sets) lo to hi - 1, with dims[v] features. C is the number
+    of pairs of groups; or it is one, and out holds the smallest ratio of a row. Ratios are infinite
+    if a feature is missing.
 
+    X : (p, n) rows; k : number of neighbours
     groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
         feature of the views
     pairs : (own, other, prior), the two groups of each pair, and a constant to add
-    member : (n, G) 1 if a row belongs to a group"""
+    member : (n, G) 1 if a row belongs to a group; pair : (n,) the pair that a row uses, -1 for all
+    """
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
     guess = np.full(member.shape, np.float32(0.01))
@@ -310,9 +320,9 @@ def tie_bounds(nu, x, dim):
 
 @njit(cache=True, inline="always")
 def tie_share(d, m, bounds, k, member):
-    """Return the weight of each row tied at the k-th distance, at most 1: k neighbours in total.
+    """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
 
-    It is (k - number of nearer rows) / number of tied rows.
+    It is (k - number of nearer rows) / number of tied rows, and at most 1.
     d : squared distances from x to m rows; bounds : limits between which these are tied
     member : 1 if x is one of the rows, and is not counted"""
     low, high = bounds
@@ -327,8 +337,9 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Widen a window of m rows to have all rows tied at the k-th distance; return start and length.
 
-    d holds the squared distances from x in the window; `bounds` are the limits of those that are
-    tied."""
+    refs (p, n) are sorted by the first feature of the view, view[:dim]; apart (p,) are distances of
+    levels, as in squared_distances. d holds the squared distances from x in the window; rows with
+    distances between the `bounds` are tied."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -348,9 +359,10 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
 
-    Returns the squared k-th distance (1e30 without neighbours), two bounds between which rows are
-    tied with it, and start and length of a window with all these rows. d is filled with the squared
-    distances in the window.
+    Returns three things: the squared k-th distance (1e30 without neighbours); two bounds between
+    which distances are tied with it; start and length of a window with all these rows. d is filled
+    with the squared distances in the window.
+    view[:dim] : features of the view; apart : (p,) distances of levels, as in squared_distances
     own : position of row i among the refs, or -1; x, bits : work space
     reach : squared distance with which the search starts"""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
@@ -371,11 +383,12 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
     """Fill out (m, C) with sums of values (n, C) over the k nearest of the rows refs (p, n).
 
-    Sums are for rows lo to hi - 1 of X (p, m) in a view (feature set). Rows tied at the k-th
-    distance share the last places.
+    Sums are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim]. Rows tied at
+    the k-th distance share the last places. The weight of a row at squared distance d can depend on
+    the squared k-th distance nu.
+    apart : (p,) squared distance of two levels of a factor, zero for a number
     own : (m,) positions of the rows of X among the refs, or -1
-    weighting : 0 for equal weights, 1 for 1 - d / (1.1 nu), where d is the squared distance and nu
-        that of the k-th row, 2 for 1 / sqrt(d)"""
+    weighting : 0 for equal weights, 1 for 1 - d / (1.1 nu), 2 for 1 / sqrt(d)"""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
@@ -405,9 +418,10 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    Positions are for rows lo to hi - 1 of X (p, m) in a view (feature set).
+    Positions are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim].
+    apart : (p,) squared distance of two levels of a factor, zero for a number
     own : (m,) positions of the rows of X among the refs, or -1
-    rank : (n,) order in which some of the rows tied at the k-th distance are taken, evenly spread
+    rank : (n,) order of the rows; rows tied at the k-th distance are taken evenly spaced in it
     """
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)

@@ -31,10 +31,10 @@ def default_k(n):
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
     """Return the losses (n, d*) of n rows with classes y (n,) in d* views (feature sets).
 
-    A loss is small if the nearest rows are of the same class: L_ij = (nu_k(own class) / nu_k(other
-    classes))^(|view j| (1 - alpha)), where nu_k is the distance from row i to its k-th neighbour in
-    view j (Fiterau 2014, Eq. 2.5). A row with y = -1 has no label and gets the smallest loss over
-    the labels.
+    A loss is small if the nearest rows are of the same class. It is the distance to the k-th
+    nearest row of the own class, divided by the same distance for the other classes. This ratio is
+    raised to the power d (1 - alpha), if the view has d features (Fiterau 2014, Eq. 2.5). A row
+    with y = -1 has no label and gets the smallest loss over the labels.
     balanced : remove class shares from the ratios (Eq. 2.3)"""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
@@ -78,7 +78,9 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return a pair of groups: data rows `rows`, and as many random points (position >= n)."""
+        """Return a pair of groups: data rows at positions `rows`, and equally many random points.
+
+        The points have the positions from n on, after n data rows."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -90,10 +92,10 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return the losses (n, d*) of clustering, low where rows are denser than a uniform sample.
 
-    L_ij = ((nu_k(other rows) / nu_k(uniform sample))^|view j| / v_j)^(1 - alpha) for row i and view
-    (feature set) j (Fiterau 2014, Sect. 2.2.2). nu_k is the distance to the k-th nearest row or
-    point. v_j is the volume of the box around the rows along principal components, divided by that
-    of the box along the features. Losses are geometric means over `n_samples` samples."""
+    The loss of a row in a view (feature set) of d features is ((own / uniform)^d / v)^(1 - alpha)
+    (Fiterau 2014, Sect. 2.2.2). `own` is the distance to the k-th nearest other row, `uniform` the
+    distance to the k-th nearest point of the sample, v the view's relative volume (see
+    `reference_volumes`). Losses are geometric means over `n_samples` samples."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -122,11 +124,11 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios of the distances from rows X to two groups of rows, (n, d*, pairs).
 
-    In a view (set of dim features) the ratio is dim log(nu_own / nu_other) + prior, where nu is the
-    distance from a row to its k-th neighbour in a group of the pair.
+    In a view (feature set) the ratio is dim log(nu_own / nu_other) + prior: dim is the number of
+    features, nu the distance from a row to its k-th neighbour in a group of the pair.
     references : rows of which the groups consist; member (n, G) : 1 if a group has the row itself
-    pair : (n,) the only pair that row i uses (all if -1); the smallest ratio is returned, (n, d*,
-        1)"""
+    pair : (n,) the only pair that each row uses, -1 for all pairs. If given, only the smallest
+        ratio of a row is returned, (n, d*, 1)"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -146,12 +148,12 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape) with values of d* views (feature sets), computed by `fill`.
+    """Return an array (d*, *shape) with values for each of d* views (feature sets).
 
-    Each call fill(out, views, sizes, base) is for the views with the same base: the feature with
-    most values. Among rows refs (p, n) sorted by the base, few are candidate neighbours. Among
-    features with equally many values, the values decide, so that permuted features give identical
-    bits."""
+    The values are computed by fill(out, views, sizes, base), once for all views with the same base.
+    The base of a view is its feature with most distinct values: if the rows refs (p, n) are sorted
+    by it, few are candidate neighbours. Features with equally many values are ordered by their
+    values, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -171,12 +173,13 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X (n, p), then one random point per row of X[rows], uniform over the rows' box.
+    """Return rows X (n, p), then random points, one for each of `rows`, uniform over their box.
 
     Clustering compares distances to the rows with distances to the points. The box extends from the
     smallest to the largest value of each feature. Rows with equal values would look infinitely
-    dense, so repeated values are spread at random, up to half the way to the next values. `draw`
-    numbers the sample. The order of rows and columns has no effect."""
+    dense, so repeated values are spread at random, up to half the way to the next values. The order
+    of rows and columns has no effect.
+    rows : positions of the rows that count; draw : number of the random sample"""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -194,10 +197,10 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume of the rows' bounding box in each view (feature set), (d*,).
 
-    It is the volume of the box along principal components, divided by that of the box along the
-    features; at most one. So the uniform sample fills the box along principal components, as in the
-    gap statistic (Tibshirani, Walther and Hastie 2001). Otherwise correlated features would always
-    look dense."""
+    It is the volume of the box along principal components, divided by the volume of the box along
+    the features; at most one. Density ratios are divided by it, as if the uniform sample filled
+    only the box along principal components, as in the gap statistic (Tibshirani, Walther and Hastie
+    2001). Without this, correlated features would always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -231,7 +234,9 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return a random generator per feature, seeded by its values, in the order by_content(X)."""
+    """Return one random generator per feature, in the order of by_content(X).
+
+    A generator is seeded by `seed`, the number `draw` of the sample and the feature's values."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -248,10 +253,11 @@ def _generators(X, seed, draw):
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
     """Return log ratios of distances (q, d*, K), for query rows Q, d* views and K classes.
 
-    The ratio of a class in a view (feature set) is (nu_k(rows of the class) / nu_k(other
-    rows))^dim, where nu_k is the distance to the k-th nearest of the training rows X (n, p) with
-    classes y (n,). A small ratio speaks for the class. With `leave_out`, Q is X and each row is
-    left out. `groups` are the other arguments of ReferenceGroups.from_classes."""
+    The ratio of a class is the distance to the k-th nearest row of the class, divided by the same
+    distance for the other classes, to the power of the number of features of the view. A small
+    ratio speaks for the class. The training rows X (n, p) have classes y (n,). With `leave_out`, Q
+    is X and each row is left out. `groups` are the other arguments of ReferenceGroups.from_classes.
+    """
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -265,8 +271,9 @@ def cluster_ratios(
     """Return log ratios of distances (q, d*, 1), small where rows X are dense around a row of Q.
 
     The ratio in a view (feature set) is (nu_k(X) / nu_k(uniform sample))^dim / volume, where nu_k
-    is the distance to the k-th nearest row or point; its log is averaged over samples. With
-    `leave_out`, Q is X."""
+    is the distance to the k-th nearest row or point; its log is averaged over `n_samples` samples.
+    With `leave_out`, Q is X.
+    volumes : (d*,) from `reference_volumes`; counts : (n,) which rows of X are used, or None"""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -304,12 +311,13 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Return the NumberAnswers of the view (feature set) to which most neighbours of a row belong.
+    """Return the NumberAnswers of q rows: the view (feature set) that predicts, and its prediction.
 
-    The share of view j is (sum_i w_i B_ij) / (sum_i w_i) over the k nearest rows i, where w_i is
-    one over the distance and B (n, views) assigns the rows. The view with the largest share
-    predicts, by the mean of y weighted by w_i B_ij. `near` has (distances, positions), each (q, k),
-    per view."""
+    The view is the one with the largest share of the row's k nearest neighbours. The share of view
+    j is (sum_i w_i B_ij) / (sum_i w_i), where w_i is the weight of neighbour i, divided by its
+    distance. The prediction is the mean of y weighted by w_i B_ij.
+    near : per view (distances, positions) of the neighbours, each (q, k)
+    B (n, views) : share of each view in the training rows; weight (n,) : of the rows"""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

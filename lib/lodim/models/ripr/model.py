@@ -61,7 +61,7 @@ class Ripr(Model):
         return checked(super().validate(problem))
 
     def fit_together(self, problems):
-        """Return the fits of several responses, which share their feature sets (views)."""
+        """Return the fits of several problems (one per response) that share their feature sets."""
         for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
@@ -77,8 +77,8 @@ class Ripr(Model):
     def assemble(self, problem, ensemble, log, selection, for_path):
         """Return the RiprFit of an ensemble: feature sets, and training rows that predict in them.
 
-        `log` holds results of the search, `selection` those of a cross-validation or None. for_path
-        (fits of a path of penalties) has no effect here."""
+        `log` holds results of the search, `selection` results of a cross-validation, or None.
+        `for_path` (leave out slow results) has no effect here."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_
@@ -133,10 +133,10 @@ def ripr(
     the log-odds (for numbers, the differences from the mean) of all views are added. Views are
     selected one by one, by leave-one-out loss.
 
-    With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is used
-    without a response, for several responses, and if an argument is given that only this method has
-    (`lambda_`, `alpha`, `balanced`, `order`, `constraints`, entries of `control`). Each row has a
-    loss in each view, and prefers views with a low loss; a penalty keeps the number of views small.
+    With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is the
+    default without a response, for several responses, and with an argument that only this method
+    has: `lambda_`, `alpha`, `balanced`, `order`, `constraints`, or entries of `control`. Each row
+    has a loss in each view; a penalty keeps the number of views small.
     Views with more than 5% of the rows are kept. Losses depend on the response:
 
     - classes: distance to the k-th nearest row of the own class, divided by that to other classes.
@@ -168,8 +168,8 @@ def ripr(
         "vote": all views predict together. "assignment": one view predicts each row. By default
         as described above.
     lambda_ : float, optional
-        Penalty, in units of (1 - alpha)^2 (for numbers, of the variance of losses); larger values
-        keep fewer views. By default the number of views is chosen.
+        Penalty of the assignment, in units of (1 - alpha)^2 (for numbers, of the variance of
+        losses); larger values keep fewer views. By default leave-one-out errors choose it.
     alpha : float in [0, 1), default=0.99
         Order of the divergence, near 1; not for a numeric response.
     balanced : bool, default=False
@@ -194,8 +194,8 @@ def ripr(
     missing : {"keep", "drop", "indicator"}, default="keep"
         Treatment of missing features. "keep": a row is used in the views whose features it has.
         "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
-        training mean, with an indicator column; a missing category is a level. With the last two,
-        rows without response are dropped.
+        training mean, with an indicator column; a missing category is a level. "drop" and
+        "indicator" also drop rows without a response.
     standardize : bool, default=True
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
@@ -233,7 +233,7 @@ def ripr(
     numbers of clusters are chosen.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
-    features that the views use. No setting keeps none.
+    features that the views use. No setting prevents this.
 
     References
     ----------

@@ -351,7 +351,7 @@ class RiprFits:
         storage.write(path, "ripr_fits", forms.write(self))
 
     def _views(self, title, notes=()):
-        """Return the table of feature sets, with rows and error for each response."""
+        """Return the table of feature sets, with rows and error per response, and with notes."""
         table = view_features(self._first)
         formats: dict[Any, Any] = {}
         for name, fit in self.fits.items():

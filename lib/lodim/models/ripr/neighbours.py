@@ -34,7 +34,9 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None):
-        """Return the Neighbours of rows Q among rows X; of the rows X themselves if Q is None."""
+        """Return the Neighbours of rows Q among rows X; of the rows X themselves if Q is None.
+
+        category_distance : (p,) squared distance of two levels of a factor, 0 for a number"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -60,8 +62,8 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (m, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        Among rows tied at the k-th distance, some are chosen evenly in the order of `like` (n,),
-        such as the responses, so that they represent all tied rows."""
+        If too many rows are tied at the k-th distance, they are sorted by `like` (n,), such as the
+        responses, and evenly spaced ones are taken. So they represent all tied rows."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -87,7 +89,9 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     """Return distances and positions (m, k) of the k rows of X nearest to rows Q (m, p) in a view.
 
     A view is a feature set. If Q is None, the rows X are queried, without themselves. Missing
-    neighbours have infinite distance and position -1. like (n,) orders tied rows."""
+    neighbours have infinite distance and position -1.
+    category_distance : (p,) squared distance of two levels of a factor, 0 for a number
+    like : (n,) values by which tied rows are sorted, such as responses"""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
     distance = distances(X if Q is None else Q, X, at, view, category_distance)
@@ -129,7 +133,8 @@ def single_precision(X, references):
 def unit_digits(references):
     """Return the exponent e of the power 2^e by which all features are divided.
 
-    The power is near a typical distance from the median, but at least 2^-46 of the largest one."""
+    The power is near the typical distance of a value in the rows `references` (n, p) from the
+    feature's median, but at least 2^-46 times the largest distance."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

@@ -50,7 +50,9 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, feature sets, clusters, notes on the search."""
+    """Return the summary Report: header, feature sets, clusters, notes on the search.
+
+    full : show all rows of every table"""
     clusters = (_clusters(fit),) if fit.estimates.task == CLUSTERS else ()
     return Report(
         title="Informative Projection Results",

@@ -68,7 +68,7 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """Default number of neighbours: the root of the number of rows that can be neighbours."""
+        """Default number of neighbours: the root of the number of possible neighbours."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
@@ -94,8 +94,9 @@ class RecoveryData:
     def held_out_errors(self, L, k, columns):
         """Return a function (assignment, views) -> leave-one-out errors (n,).
 
-        L (n, d*) are losses of the rows; `columns` are the views (feature sets) that are
-        considered, of which the function's argument has some."""
+        L (n, d*) : losses of the rows
+        columns : all views (feature sets) that are considered; the function is called with some of
+            them"""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -126,10 +127,11 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) and assign rows to them by Algorithm 2.1.1; return the Recovery.
 
-    lambda_ is the penalty divided by (1 - alpha)^2 (for numbers, by the mean variance of a row's
-    losses). By default leave-one-out errors choose it; 2 for clustering. For classes, forward
-    selection is used instead if it has clearly fewer errors. L (n, d*) are losses, if they are
-    already computed."""
+    For classes without lambda_, forward selection is used instead if it has clearly fewer errors.
+    k : number of neighbours
+    lambda_ : penalty divided by (1 - alpha)^2, for numbers by the mean variance of a row's losses.
+        If None, leave-one-out errors choose it; for clustering it is then 2
+    L (n, d*) : losses, if they are already computed"""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -144,8 +146,8 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether errors `rival` (n,) are clearly smaller in total than errors `best` (n,).
 
-    The difference must exceed half of its standard error (as in McNemar's test), plus one more
-    standard error for each of the `n_more` further views of the rival."""
+    The difference must exceed 0 and n_more + 0.5 times its standard error (as in McNemar's test).
+    n_more : number of views of the rival minus those of the best; weight (n,) : of rows, or None"""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -156,7 +158,8 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """Return the Recovery (selected feature sets) for a penalty, and leave-one-out errors (n,).
 
-    If lambda_ is None, errors choose it; otherwise they are None. L (n, d*) are losses, or None."""
+    If lambda_ is None, leave-one-out errors choose it; for clustering it is then a constant. The
+    second result is None unless errors chose lambda_. L (n, d*) are losses, or None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -181,7 +184,9 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return the path of penalties with the chosen one, and its leave-one-out errors (n,)."""
+    """Return a LambdaPath with the best penalty chosen, and the leave-one-out errors (n,) there.
+
+    L (n, d*) : losses; unit : their squared scale, by which the penalties are multiplied"""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -191,7 +196,9 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Return the Recovery (selected feature sets) by forward selection, and its errors (n,)."""
+    """Return the Recovery (selected feature sets) by forward selection, and its errors (n,).
+
+    k : number of neighbours; L (n, d*) : losses, or None"""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -224,8 +231,9 @@ def largest(mass, control):
 def refit(L, columns, lambda_, weight=None):
     """Assign the rows to the views `columns` only; return the columns, sorted, and the Assignment.
 
-    The largest share is first. The penalty lambda_ should be at most that of the search, which
-    concentrates rows in the largest views, as in a refit after a lasso."""
+    Columns are sorted by their share of the rows, the largest first. lambda_ should not exceed the
+    penalty of the search, because a large penalty concentrates rows in the largest views. A smaller
+    one corrects this, like a refit after a lasso."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -249,7 +257,7 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Return the columns of L (n, d*) with the fewest errors, at most `most`, in their order."""
+    """Return at most `most` columns of L (n, d*), those with the lowest `single_errors`."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
@@ -279,11 +287,12 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return three results (n, A) of each view (feature set) alone: least, doubt and wrong.
+    """Return least, doubt and wrong (n, A), for each of A views (feature sets) alone.
 
-    least : smallest log distance ratio over the classes
-    doubt : one minus the probability of the own class, with probabilities proportional to 1 / ratio
-    wrong : 1.0 if the smallest ratio belongs to another class; a mean over tied classes"""
+    ratios (n, A, K) : log distance ratios of n rows for K classes; y (n,) : class codes
+    least : smallest log ratio of the classes
+    doubt : one minus the probability of the own class; probabilities are softmax(-log ratios)
+    wrong : 1.0 if another class has the smallest ratio; share of other classes if some are tied"""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

@@ -1,9 +1,9 @@
 """Assignment of rows to views (feature sets): Algorithm 2.1.1 of Fiterau (2014), solved exactly.
 
 Row i has weight w_i and losses l_ij in the views j; its smallest loss is L*_i. The algorithm
-alternates between two steps. First, the shares B of the views in the rows minimize sum_i w_i ((L*_i
-- u_i)^2 + lambda delta'b_i) over b_i >= 0 that sum to one, with u_i = l_i'b_i. Then the penalties
-become delta_j = 1 - c_j / W, where c_j = sum_i w_i B_ij and W = sum_i w_i. So this objective never
+alternates between two steps. First, the shares b_i >= 0 of the views in row i, which sum to one,
+minimize (u_i - L*_i)^2 + lambda delta'b_i, where u_i = l_i'b_i. Then the penalties become
+delta_j = 1 - c_j / W, where c_j = sum_i w_i b_ij and W = sum_i w_i. So this objective never
 increases:
 
     F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
@@ -67,7 +67,7 @@ class Assignment:
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
     """Return the Assignment of rows to `views` (feature sets), without views that have no rows.
 
-    `log` is the objective after each round; other arguments are fields of the result."""
+    `log` is the objective after each round. The other arguments are fields of an Assignment."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -134,9 +134,9 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 def solve_rows(L, delta, lambda_, threads=1):
     """Return each row's best one or two views (feature sets): first, second, share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ times penalty, for losses L (n, A) and
-    penalties delta (A,), where a row's loss and penalty are means over its views, weighted by their
-    shares. Results are (n,) each."""
+    They minimize (loss - smallest loss)^2 + lambda_ * penalty. A row's loss and penalty are means
+    over its views, weighted by their shares. Results are (n,) each.
+    L (n, A) : losses of n rows in A views; delta (A,) : penalties of the views"""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -155,7 +155,7 @@ def eligible_views(L, lambda_):
     """Return the columns (views) of the losses L (n, d*) that have the smallest loss in some row.
 
     Only these views (feature sets) can get rows, because all penalties are equal at the start. The
-    penalty lambda_ determines which losses are tied."""
+    penalty lambda_ sets the tolerance within which losses are tied."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -221,7 +221,9 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each view, (n_views,)."""
+    """Return the total weight of the rows assigned to each view, (n_views,).
+
+    first, second, share : fields of an Assignment; weight (n,) : of the rows"""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)

@@ -187,7 +187,7 @@ class ViewSearch:
         """Return the selected feature sets (columns of L), and the Assignment of rows to the sets.
 
         Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses.
-        The penalty on the number of sets is that of `recovery`, the result without regard to time.
+        `recovery` is the result without regard to time; its penalty on the number of sets is used.
         """
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
