@@ -48,8 +48,8 @@ def libraries():
 def program():
     """Return the source code of the JavaScript library (Vega) that draws charts in a report page.
 
-    vl-convert writes it in another process: if memory is limited, its JavaScript engine ends the
-    process in which it runs."""
+    vl-convert writes it in another process, because its JavaScript engine ends the process if
+    memory is limited."""
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -126,7 +126,8 @@ def _field(encoding, picture, names, name, **options):
     """Return how a chart shows a column of a picture: on an axis, in colour or in a tooltip.
 
     encoding : class of altair, such as alt.X; name : the user's name of the column
-    names : dict from users' names to the names c0, c1, ... in the chart"""
+    names : dict from users' names to the names c0, c1, ... in the chart
+    options : further arguments of `encoding`"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -151,7 +152,7 @@ def _color(alt, picture, names):
 
 
 def _many_classes(picture):
-    """Return the classes, sorted, if there are more of them than colours; else []."""
+    """Return the sorted classes of a picture if there are more of them than colours; else []."""
     if not picture.color or _is_number(picture.frame, picture.color):
         return []
     values = map(_plain, picture.frame[picture.color].tolist())
@@ -165,7 +166,7 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict that adds shapes or dashes to a chart whose classes share colours; else {}.
+    """Return a dict that adds shapes or dashes to a picture whose classes share colours; else {}.
 
     encoding : alt.Shape or alt.StrokeDash; marks : the shapes or dashes"""
     many = _many_classes(picture)
@@ -177,7 +178,7 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return a dict that says how a chart shows the x and the y axis of a picture."""
+    """Return a dict with the encodings by altair of the x and the y axis of a picture."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"
@@ -190,14 +191,14 @@ def _position(alt, picture, names):
 
 
 def _names_across(alt, picture):
-    """Return how a chart shows names below it: in the order of the rows, rotated if too long."""
+    """Return how altair shows names below a picture: in row order, rotated if too long."""
     lengths = [len(str(value)) for value in picture.frame[picture.x].unique()]
     fit = len(lengths) * max(lengths, default=0) <= LETTERS
     return {"sort": None, "axis": alt.Axis(labelAngle=0 if fit else -40)}
 
 
 def _listed(alt, picture, names):
-    """Return both axes of a chart with one row per name, such as bars: names on the left."""
+    """Return both axes of a picture with one row per name, such as bars: names on the left."""
     y = _field(alt.Y, picture, names, picture.y, sort=None, axis=alt.Axis(title=None))
     return {"x": _field(alt.X, picture, names, picture.x), "y": y}
 
@@ -231,7 +232,7 @@ def _points(alt, base, picture, names):
 
 
 def _reference(alt, picture):
-    """Return a picture's reference line as a chart: horizontal at a value of y, or y = x."""
+    """Return a picture's reference line as altair chart: horizontal at a value of y, or y = x."""
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
         return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
@@ -256,7 +257,7 @@ def _lines(alt, base, picture, names):
 
 
 def _rug(alt, picture):
-    """Return a chart with tick marks at the bottom, one for each value of the picture's `rug`."""
+    """Return an altair chart of tick marks at the bottom, one per value of the picture's `rug`."""
     ticks = alt.Chart(alt.Data(values=[{"x": _plain(value)} for value in picture.rug]))
     return ticks.mark_tick(color=GREY, size=10, thickness=1, yOffset=-5).encode(
         x=alt.X(field="x", type="quantitative"), y=alt.value(HEIGHT)

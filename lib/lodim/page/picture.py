@@ -8,7 +8,7 @@ MOST_NAMES = 30  # largest number of bars or intervals in a picture
 
 
 def not_drawn(frame, most):
-    """Return a sentence on how many of a table's rows a picture shows; "" if it shows all."""
+    """Return a sentence that only the `most` largest rows of a table are drawn; "" if all are."""
     return f" The {most} largest of {len(frame)}." if len(frame) > most else ""
 
 

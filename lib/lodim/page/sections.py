@@ -28,9 +28,10 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Add the row labels and the columns `new` (a dict) to rows; return also the new names.
+    """Return the frame `rows` with additional columns, and the names of these columns.
 
-    A blank is added to a name that the rows have already."""
+    They are the row labels, and the columns in the dict `new`. A blank is added to a name that the
+    frame already has."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
@@ -45,7 +46,7 @@ def effects(fit, inputs, data):
     """Return pictures of the partial dependence on each column, those with the widest range first.
 
     Also return the names of columns without a picture. Predictions are averaged over some rows of
-    the data, or are for typical values without data (Friedman 2001, Sect. 8.2).
+    the data (Friedman 2001, Sect. 8.2). Without data, other columns have their typical values.
     inputs : columns with their ranges"""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
@@ -168,7 +169,9 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return the picture of residuals against predictions, from rows that have both."""
+    """Return the picture of residuals against predictions.
+
+    known : frame with predictions and residuals; columns : columns that are shown on hovering"""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)

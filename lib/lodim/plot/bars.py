@@ -44,7 +44,7 @@ def shares(names, share, texts, ax=None):
 
 
 def weights(names, v, xlabel, ax=None):
-    """Draw weights v (B, n) of n features in B batches of prototypes: a line, a mark per batch."""
+    """Draw weights v (B, n) of n features in B prototype batches: marks on a line per feature."""
     ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
     y = np.arange(len(names))[::-1]
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)

@@ -72,7 +72,8 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    ground : densities and predicted classes of the background; arrows : loadings of features"""
+    legend : names of the classes; arrows : loadings of features
+    ground : densities and predicted classes of the background"""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -100,7 +101,7 @@ def _size(n):
 
 
 def _points(ax, rows, legend):
-    """Draw the rows in random order, so that no class hides another; grey without a class."""
+    """Draw rows in random order, so that no class hides another; grey if not in the `legend`."""
     area, alpha = _size(len(rows.xy))
     known = np.isfinite(rows.code)
     style = {"s": area, "alpha": alpha, "linewidths": 0, "zorder": 3}
@@ -117,7 +118,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw the predicted class of each region in a pale colour, fainter in regions without rows."""
+    """Draw the predicted class of each region of the Ground in a pale colour, fainter if empty."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]
@@ -136,7 +137,8 @@ def _chosen(ax, ground):
 def _contours(ax, ground, legend):
     """Draw density contours of each class, which contain given shares of its rows.
 
-    Return (name, position, colour) of each maximum if there are many classes."""
+    Return (name, position, colour) of each class's maximum if there are many classes, else [].
+    ground : the densities; legend : names of the classes"""
     peaks, C = [], ground.density.shape[2]
     named = (
         shorten(legend.labels, NARROW if C <= MANY_CLASSES else SHORT_NAME)
@@ -222,7 +224,7 @@ def _write_names(ax, names, tips, origin, peaks):
 
 
 def apart(place, half, rounds=200):
-    """Return centres (m, 2) of m rectangles, moved until they do not overlap.
+    """Return centres (m, 2) of m rectangles, moved until they do not overlap, or `rounds` times.
 
     place (m, 2) : first centres; half (m, 2) : half widths and heights"""
     place = place.copy()
@@ -253,8 +255,9 @@ def _beyond(ax, xy, ends):
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
-    """Draw rows in one dimension: densities (len(x), C) of C classes, tick marks for the rows.
+    """Draw rows in one dimension: densities of C classes at positions x, tick marks for the rows.
 
+    legend : names of the classes; name : of the axis; density : (len(x), C)
     best : predicted class at each x, to draw where it changes; arrows : loadings"""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
@@ -284,7 +287,7 @@ def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=No
 
 
 def _thresholds(ax, x, best):
-    """Draw lines where `best` (class predicted at x) changes, with positions if there is room."""
+    """Draw lines where `best`, the class predicted at x, changes; write x where there is room."""
     changes = (np.diff(best) != 0) & (best[1:] >= 0) & (best[:-1] >= 0)
     places, last = 0.5 * (x[1:] + x[:-1])[changes], -np.inf
     style = {"fontsize": 8, "ha": "center", "va": "bottom", "color": INK}
@@ -298,7 +301,8 @@ def _thresholds(ax, x, best):
 def _bars_below(ax, arrows, floor, top, x):
     """Draw loadings as horizontal arrows, one below the other; return the height of the lowest.
 
-    floor : height below which they are drawn; top : height of the densities above"""
+    floor : height below which they are drawn; top : height of the densities above
+    x : increasing positions, from the left to the right end of the plot"""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)
@@ -313,7 +317,9 @@ def _bars_below(ax, arrows, floor, top, x):
 
 
 def space(rows, legend, names, ax=None, *, arrows=None, title=None):
-    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given."""
+    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given.
+
+    legend : names of the classes; names : of the three axes"""
     if ax is not None and ax.name != "3d":
         raise ArgumentError(
             "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="

@@ -25,7 +25,8 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
     """Draw observed shares against predicted probabilities, and a histogram of probabilities.
 
-    level : the class to draw; default: the second of two classes, or all of several"""
+    level : the class to draw; default: the second of two classes, or all of several
+    bins : number of groups of rows with similar probabilities"""
     whole("bins", bins, least=2)
     if fit.levels is None:
         response = fit.design.response

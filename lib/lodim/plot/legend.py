@@ -1,4 +1,4 @@
-"""The legend of a plot of rows: entries of classes and of other marks, in the available space."""
+"""Legend of a plot of rows: entries for classes and for other marks, in the available space."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,8 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 def write(ax, entries, legend, inside=False):
     """Draw legend entries, classes first, in as many lines as the Axes have room for.
 
-    Many classes get closer lines, then two columns; in the end only the first classes are shown."""
+    Many classes get closer lines, then two columns; in the end only the first classes are shown.
+    legend : names of the classes; inside : whether it is drawn inside the Axes"""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}

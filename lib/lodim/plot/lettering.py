@@ -48,7 +48,9 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """Return a legend of artists, including labels with a leading underscore."""
+    """Add a legend to Axes or a Figure (`place`), also with labels that start with an underscore.
+
+    entries : artists with labels; style : arguments of matplotlib's legend()"""
     labels = _cut([entry.get_label() for entry in entries], LINE)
     out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
     for text, label in zip(out.get_texts(), labels, strict=True):

@@ -8,7 +8,7 @@ from lodim.text import shorten
 
 
 def against_log(wide, name, ylabel, above, ax=None, top=10):
-    """Draw lines against the log of a penalty; name the `top` largest at the smallest penalty.
+    """Draw lines against the log of a penalty; name the `top` lines largest at its smallest value.
 
     wide : frame with a row per penalty (increasing) and a column per line
     above : (label of the top axis, penalties, text for each of these penalties)"""
@@ -51,7 +51,9 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis with the text of the position nearest to each tick, if these texts differ."""
+    """Add a top axis, with ticks that show the text of the nearest position x.
+
+    Nothing is added if all ticks would have the same text."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

@@ -80,7 +80,7 @@ def _flatten(view):
 
 
 def _level_names(view, j):
-    """Return the names of the levels (or few distinct values) of feature j; () for numbers."""
+    """Return names of the levels (or few distinct values) of a view's feature j; () for numbers."""
     if view.levels and view.levels[j]:
         return view.levels[j]
     values = _few_values(view.x[:, j])
@@ -93,7 +93,9 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return the codes 0, 1, ... of values `rows` of feature j; another value gets the nearest."""
+    """Return codes 0, 1, ... of values `rows` of a view's feature j; others get the nearest.
+
+    x (n,) : values of the feature, which define the codes"""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -125,7 +127,7 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Draw the rows of a panel with two or three features; return the artist for a colour scale."""
+    """Draw the rows of a view with two or three features; return the artist for a colour scale."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}
@@ -153,7 +155,7 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return positions of the rows of a panel; features with few values get reproducible jitter."""
+    """Return positions of the rows of a view; features with few values get reproducible jitter."""
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
         categories = bool(view.levels and view.levels[j])
@@ -165,7 +167,7 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw the rows of a panel with one feature: against the response, or densities by class."""
+    """Draw the rows of a view with one feature: against the response, or densities by class."""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
@@ -193,7 +195,7 @@ def _strip(ax, view, value, key):
 
 
 def _line(ax, view):
-    """Draw the queried row in a panel with one feature: a vertical line with a star at the top."""
+    """Draw the queried row in a view with one feature: a vertical line with a star at the top."""
     if view.star is None or not np.isfinite(view.star).all():
         return
     ax.axvline(view.star[0], color="black", lw=1.4 if view.chosen else 0.7, zorder=3)
@@ -248,7 +250,7 @@ def _name(ax, view, key):
 
 
 def _name_levels(ax, which, levels):
-    """Write the names of levels at their codes on one axis; only some if there are many."""
+    """Write the names of levels at their codes on an axis ("x", "y", ...); only some if many."""
     at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}
@@ -256,7 +258,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below, and of blocks above, a panel whose x axis consists of blocks.
+    """Name the levels below, and the blocks above, a view whose x axis consists of blocks.
 
     A block is a level of one feature, and has a place for each level of another feature."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
@@ -276,7 +278,7 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw the legend of all panels, and a colour scale if the response is numeric.
+    """Draw the legend of all panels (views), and a colour scale if the response is numeric.
 
     key : colours of the response; shades : artist of the colour scale, if known
     star : label of the queried row; fresh : whether Axes are new, so that there is room below them

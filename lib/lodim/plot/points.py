@@ -77,11 +77,11 @@ def class_style(k):
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) coloured by class or on a scale; return the artist of the scale.
+    """Draw points xy (n, d) coloured by class or on a scale; return the artist for a scale.
 
     value (n,) : class codes or numbers; key : their colours; hollow : draw numbers as rings
-    style : of all points, an array (n,) per point; unknown : further style if the value is
-        unknown"""
+    style : arguments of ax.scatter; an array (n,) has one value per point
+    unknown : further arguments for points with unknown value"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -103,7 +103,7 @@ def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
 
 
 def legend_mark(ax, label, **style):
-    """Return a legend entry: a mark that is not drawn in the plot itself."""
+    """Return a legend entry: a mark that is not drawn in the plot itself, with a `style`."""
     nowhere = [[], [], []] if hasattr(ax, "get_zlim") else [[], []]
     return ax.scatter(*nowhere, label=label, **style)
 
@@ -171,7 +171,9 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a key, with points of unknown value below the others."""
+    """Draw Points in the colours of a key, with points of unknown value below the others.
+
+    zorder : height above other things in the plot; style : arguments of scatter_values"""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
@@ -217,7 +219,9 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend of points, faint points, star and hatched region, outside on the right."""
+    """Draw the legend of points, faint points, star and hatched region, outside on the right.
+
+    edge : (numbers, text) of the hatched region; star : (label, position)"""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

@@ -67,13 +67,13 @@ def make_network(design, settings):
 
 
 def unused_prices(network, settings):
-    """Return the names in the user's costs that the graph of purchases does not contain."""
+    """Return names in the user's costs that are not in the Network of purchases."""
     used = _squeezed(network.names)
     return [name for name in _priced(settings) if _squeeze(name) not in used]
 
 
 def derived_names(design):
-    """Return the names of terms, and of factors of terms, that are computed from columns."""
+    """Return the names of terms, and of their factors, that are computed from columns."""
     parts = {part.name for term in design.terms for part in term if not _plain((part,))}
     return parts | {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
 
@@ -158,7 +158,9 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add sets of alternatives to the graph: pairs (name of a set, its interchangeable members)."""
+    """Add sets of alternatives to the graph.
+
+    names : _NameFinder; alternatives : pairs (name of a set, its interchangeable members)"""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
@@ -194,7 +196,7 @@ def _needed(graph, name):
 
 
 def _in_order(graph):
-    """Return the names of nodes and of sets of alternatives, each after the names it needs.
+    """Return the names of a graph's nodes and sets of alternatives, needed ones first.
 
     Raise ArgumentError if needs are circular."""
     needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}
@@ -237,7 +239,8 @@ def _used_part(graph, formula):
 def _check_copies(graph, order):
     """Raise ArgumentError if alternatives would make too many copies of nodes.
 
-    A node has one copy per combination of the alternative sources that it may use."""
+    A node has one copy per combination of the alternative sources that it may use.
+    order : names in the graph, each after the names it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -255,10 +258,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each node, and the user's cost function of sets of names.
+    """Return a list with the price of each node, and the user's cost function, or None.
 
-    The function is None if prices are added up. `names` (_NameFinder) finds the node that a name
-    in `costs` means."""
+    The cost function gives the price of a set of names; None if prices are added up. `names`
+    (_NameFinder) finds the node of the graph that a name in `costs` means."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -305,7 +308,9 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if, in a few chains of sets, a larger set of names costs less."""
+    """Raise ArgumentError if a larger set of names costs less, in a few chains of sets.
+
+    set_cost : the user's cost function of a set of names"""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
     for chain in chains:

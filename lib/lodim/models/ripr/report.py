@@ -111,7 +111,7 @@ def _header(fit):
 
 
 def penalty_label(tasks):
-    """Return the label of the penalty lambda with its unit, for a set of kinds of responses."""
+    """Return the label of the penalty lambda with its unit, for a set `tasks` of response kinds."""
     unit = "unit" if len(tasks) > 1 else "var(L)" if tasks == {NUMBERS} else "(1 - alpha)^2"
     return f"Lambda / {unit}"
 
@@ -135,7 +135,9 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of feature sets: shares of rows, errors; with a title, also weights."""
+    """Return the table of feature sets: shares of rows, errors, and weights if it has a `title`.
+
+    notes : texts below the table"""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -267,7 +269,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with a note on which rows the errors are of; empty if nothing predicts."""
+    """Return a list with a note that errors are on the rows that chose views; [] for clusters."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"
@@ -330,7 +332,7 @@ def words(fit):
 
 
 def pictures(fit, data):
-    """Return pictures of a report page: shares of the feature sets, and scatter plots of data."""
+    """Return pictures for a report page: shares of the feature sets, scatter plots of `data`."""
     views = in_pandas(fit.tidy)().rename(
         columns={"term": "view", "weight": "mean weight", "estimate": "share of the rows"}
     )

@@ -26,7 +26,7 @@ def merge_close(X, counted):
 
 
 def match_close(Q, X):
-    """Return Q (m, p), whose values become those of X (n, p) that they equal up to rounding."""
+    """Return Q (m, p) with values replaced by values of X (n, p) that they equal up to rounding."""
     out = Q.copy()
     for q, x in zip(out.T, X.T, strict=True):
         value = np.unique(x[~np.isnan(x)])

@@ -1,7 +1,7 @@
 """Views: sets of a few features, stored as rows of feature positions, padded with -1.
 
-If views vote together, all levels of a factor form one feature ("axis"). Two levels are as far
-apart as two rows of a standardized number on average."""
+If views vote together, all levels of a factor form one feature ("axis"). On average over pairs of
+rows, a factor then adds as much to the squared distance as a standardized number."""
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -21,12 +21,12 @@ APART = 2.0  # distance of codes relative to that of levels, so that no two are 
 
 
 def count(p, min_dim, max_dim):
-    """Return the number of sets of min_dim to max_dim of p features."""
+    """Return the number of sets with min_dim to max_dim features, out of p."""
     return sum(comb(p, d) for d in range(min_dim, max_dim + 1))
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all sets of min_dim to max_dim of p features, (d*, max_dim), small ones first.
+    """Return all sets with min_dim to max_dim features out of p, (d*, max_dim), small ones first.
 
     A row holds increasing positions of features, padded with -1."""
     max_dim = min(max_dim, p)
@@ -68,7 +68,7 @@ def by_content(X):
 
 
 def _coarse(x):
-    """Return values rounded to 24 binary digits: the last ones may depend on the order of rows."""
+    """Return values rounded to 24 binary digits; further digits may depend on the order of rows."""
     digits, power = np.frexp(x)
     return np.ldexp(np.round(digits * 2.0**24), power - 24) + 0.0
 
@@ -114,8 +114,9 @@ def _originals(X):
 def _exclusive_levels(X):
     """Find pairs of two-valued features of which at most one has the upper value in each row.
 
-    Levels of one factor are such pairs. Returns `place` (p + 1,) and a bool table: features a and b
-    are a pair if table[place[a], place[b]]. The last place is that of padding (-1)."""
+    Two levels of one factor are such a pair. Returns `place` (p + 1,) and a bool table. place[a] is
+    the row and column of feature a in the table, place[-1] is for padding. Features a and b are a
+    pair if table[place[a], place[b]]."""
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
@@ -186,7 +187,7 @@ def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
 
 
 def extensions(parents, p):
-    """Return all sets (m, d + 1) of a set in `parents` (r, d) and one more of p features."""
+    """Return all sets (m, d + 1) that extend a set in `parents` (r, d) by one of p features."""
     out = {}  # keeps the order of insertion
     for view in parents.tolist():
         for f in range(p):
@@ -210,15 +211,18 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return the axes of a design: one per feature, but one for all levels of a factor."""
+        """Return the axes of a design: one per feature, but one for all levels of a factor.
+
+        scaled : whether features have unit standard deviation"""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance of two levels on each axis of A (n, q); zero for numbers.
+        """Return the squared distance (q,) of two levels on each axis of A (n, q); 0 for numbers.
 
-        The mean squared difference of two rows is then 2, as for a standardized number."""
+        If features are scaled, pairs of rows (with `weight`) have the mean squared difference 2 on a
+        factor, as on a standardized number. Otherwise the squared distance is one."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])

@@ -1,8 +1,8 @@
 """Votes of the nearest rows in feature sets (views), and forward selection of the sets.
 
-In each feature set the nearest rows vote. The score of a row is prior + t sum_j s_j, where s_j is
-the evidence of feature set j (log ratio of probabilities, or difference of means). Each step adds
-the feature set that lowers the loss most."""
+In each feature set the nearest rows vote. The score of a row is prior + t sum_j s_j. Here s_j is
+the evidence of feature set j (log ratio of probabilities, or difference of means), and the factor t
+minimizes the loss. Each step adds the feature set that lowers the loss most."""
 
 from dataclasses import dataclass, replace
 from math import comb, exp, log
@@ -41,7 +41,7 @@ class Voters:
     A : (n, q) values on the axes (numbers or codes of a factor's levels), NaN if missing
     category_distance : (q,) squared distance of two levels of a factor, zero for a number
     target : (n, C) indicators of the classes, or the standardized response
-    weight : (n,) relative to their mean
+    weight : (n,) row weights, divided by their mean
     prior : (C,) mean of the target
     mean, spread : mean and standard deviation of a numeric response"""
 
@@ -55,7 +55,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return the training rows as Voters, for class codes y (n,)."""
+        """Return Voters for class codes y (n,); other arguments are fields of the class."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -63,7 +63,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return the training rows as Voters, for numbers y (n,), which are standardized."""
+        """Return Voters for numbers y (n,), which are standardized; other arguments are fields."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -71,7 +71,7 @@ class Voters:
         return cls(A, category_distance, target, weight, np.zeros(1), float(mean), float(spread))
 
     def at(self, rows):
-        """Return only the training rows at positions `rows`; the prior remains that of all rows."""
+        """Return only the training rows at positions `rows`, with the prior of all rows."""
         return replace(self, A=self.A[rows], target=self.target[rows], weight=self.weight[rows])
 
     @property
@@ -106,7 +106,7 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return smoothed class indicators (m, K): 1 - 1 / (n + 2) for the row's class.
+    """Return smoothed indicators (m, K) of class codes (m,): 1 - 1 / (n + 2) for the row's class.
 
     n is the number of rows of the class; the other classes share the remainder. Indicators of 0 and
     1 would allow infinite log-odds."""
@@ -140,8 +140,11 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    If None, k (number of neighbours) is chosen from three values, n_views (largest number) is 8,
-    and max_views (largest number compared) 2,000 per number of features."""
+    min_dim, max_dim : smallest and largest number of features of a set
+    k : number of neighbours; if None, the best of three values
+    n_views : largest number of sets that are chosen; if None, 8
+    max_views : largest number of sets that are compared; if None, 2,000 per number of features
+    seed : of the random rows on which the sets are chosen"""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -169,7 +172,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 def _axes_to_compare(*samples):
     """Return the axes (numbers or whole factors) that are not constant in a sample of the rows.
 
-    This is the first of the samples in which any axis varies."""
+    Of the `samples`, each (n, q), the first one in which any axis varies is used."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -203,8 +206,10 @@ def _increasing(view):
 def compare(voters, on, bounds, k, max_views, threads):
     """Return the views (feature sets) of axes `on` that are best alone, and how many were compared.
 
-    An axis is a number or a whole factor. If views with one number of axes are too many, only
-    extensions of the best smaller ones are compared. bounds limit the number of axes."""
+    An axis is a number or a whole factor. If there are too many views with d axes, only extensions
+    of the best views with d - 1 axes are compared.
+    voters : training rows; bounds : smallest and largest number of axes per view
+    k : number of neighbours; max_views : largest number of views compared, or None"""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -230,7 +235,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of each view (feature set) alone, (V,)."""
+    """Return the leave-one-out loss of the voters (training rows) by each view alone, (V,)."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -239,10 +244,11 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor of the evidence, and its loss, for each further feature set, (V,).
+    """Return the best factor t and its loss for each of V further feature sets, each (V,).
 
-    The factor t of set j minimizes the loss of prior + t (total + new[j]): total (n, C) is the
-    evidence of the selected feature sets, new (V, n, C) that of each further set."""
+    t minimizes the loss of the scores prior + t (total + new[j]) of the voters (training rows).
+    total (n, C) : evidence of the selected feature sets; new (V, n, C) : evidence of further sets
+    """
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -261,9 +267,9 @@ def factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Return positions of the selected views (feature sets) in order, and the loss after each step.
 
-    The first loss is that of no view. Each step adds the best view; among those within 0.5% of the
-    loss, one with the fewest features. The selection ends if the loss would not fall by more than
-    1% plus 0.1% of the first loss."""
+    The first loss is without views. Each step adds the best view; among views within 0.5% of the
+    loss, one with the fewest features. The selection ends after `most` views, or if the loss would
+    not fall by more than 1% of itself plus 0.1% of the first loss."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -283,9 +289,9 @@ def forward_selection(voters, views, k, most, threads=1):
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
 
-    Fills factor and losses for j in lo to hi - 1 by Newton's method. base (K,) are log priors,
-    total (n, K) is the evidence so far, new (V, n, K) that of further feature sets, goal (n, K)
-    holds target probabilities; weight (n,) sums to one."""
+    Fills factor and losses for j in lo to hi - 1 by Newton's method.
+    base (K,) : log priors; goal (n, K) : target probabilities; weight (n,) : sums to one
+    total (n, K) : evidence so far; new (V, n, K) : evidence of each further feature set"""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

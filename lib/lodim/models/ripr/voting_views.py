@@ -33,7 +33,7 @@ class VotingViews(Ensemble):
 
     @property
     def references(self):
-        """Positions of training rows that vote: positive weight, known response and a feature."""
+        """Positions of training rows that vote: with weight, response and at least one feature."""
         refs = super().references
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
@@ -99,7 +99,8 @@ def evidence_of(e, voters, X=None, threads=1):
     """Return the evidence of each of r feature sets for rows X (m, a), (r, m, C).
 
     For C classes it is the log ratio of votes for a class to the class share; for numbers (C = 1) a
-    difference from the mean. Without X, training rows are used, each left out."""
+    difference from the mean. Without X, training rows are used, each left out.
+    e : ensemble; voters : its training rows that vote"""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references
@@ -153,20 +154,22 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, (m,), from evidence (r, m, C) of feature sets."""
+    """Return the most probable class of each row, (m,), from evidence (r, m, C) of feature sets.
+
+    e : ensemble; voters : its training rows that vote"""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
 def best_class(e, z):
-    """Return the class of the largest score z (m, K), (m,); ties go to the class with more rows."""
+    """Return the class (m,) of the largest score z (m, K); in ties the one with more rows in e."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
 def says(e, voters, evidence, known):
     """Return the prediction of each feature set alone, (m, r): a class code, a number, or NaN.
 
-    known (m, r) says which feature sets have no missing feature in a row. `voters` are the training
-    rows of the ensemble e that vote."""
+    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`
+    known : (m, r) which feature sets have no missing feature in a row"""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:
