@@ -42,7 +42,7 @@ def replacing(path):
 
 
 def _status(target):
-    """Return the status of the file to replace, None if there is none; OSError if not writable."""
+    """Return the os.stat of the file `target`, None if it is new; OSError if it is not writable."""
     try:
         found = target.stat()
     except FileNotFoundError:
@@ -62,7 +62,9 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Return a new temporary file in a folder, open and locked if possible, and its path."""
+    """Create a temporary file in a folder; return it, open and locked if possible, and its path.
+
+    mode : permissions of the file"""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

@@ -24,7 +24,9 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve; NaN if one of the two classes has no rows."""
+    """Return the area under the ROC curve; NaN if one of the two classes has no rows.
+
+    positive, score : (n,) bool, rows of the positive class; (n,) scores, high if likely positive"""
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
     return float(in_order[positive].sum() / total) if total > 0 else np.nan
@@ -33,15 +35,15 @@ def auc(positive, score, weight):
 def macro_auc(code, probability, weight):
     """Return the mean over classes of the AUC of each class against all others.
 
-    code (n,) holds the classes of the rows. Classes without rows are skipped; NaN if only one
-    occurs."""
+    Classes without rows are skipped; NaN if only one occurs.
+    code, probability : (n,) classes of the rows, and (n, K) class probabilities"""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan
 
 
 def wilson(share, n):
-    """Return Wilson's 95% interval of a proportion that was observed in n independent rows."""
+    """Return Wilson's 95% interval of a proportion, given its share in n independent rows."""
     z2 = Z**2 / n
     centre = (share + 0.5 * z2) / (1.0 + z2)
     reach = np.sqrt(share * (1.0 - share) * z2 + 0.25 * z2**2) / (1.0 + z2)
@@ -49,7 +51,7 @@ def wilson(share, n):
 
 
 def reliability(probability, hit, weight, bins):
-    """Return the data of a calibration plot of a class: a dict of arrays with an entry per bin.
+    """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
 
     The keys are predicted (mean probability), observed (share of rows of the class), low and high
     (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability.

@@ -48,7 +48,7 @@ class ExtrapolationWarning(UserWarning):
 
 @contextmanager
 def no_row_warnings() -> Iterator[None]:
-    """Suppress ExtrapolationWarning and DataWarning in a `with` block, as for generated rows."""
+    """Suppress ExtrapolationWarning and DataWarning in a `with` block, for rows made by lodim."""
     with warnings.catch_warnings():
         for category in (ExtrapolationWarning, DataWarning):
             warnings.simplefilter("ignore", category)
@@ -61,7 +61,7 @@ def warn_not_converged(message: str) -> None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the line of user code that called lodim, however deep the call is."""
+    """Issue a warning of class `category` at the line of user code that called lodim."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "lodim":
         frame, level = frame.f_back, level + 1

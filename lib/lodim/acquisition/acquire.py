@@ -69,8 +69,8 @@ def acquire(
         `Policy.run` limits them.
     trade_off : float, optional
         Loss (log-loss or squared error) that one unit of price must save. A smaller value buys
-        more; `Policy.curve` shows the effect. By default half the loss saved per unit of price
-        when all features are bought, estimated from the training rows.
+        more; `Policy.curve` shows the effect. By default half of the mean training loss that all
+        features together save, divided by their total price.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By default inferred from the response.
     weights : column name or array (n,), optional

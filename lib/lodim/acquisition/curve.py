@@ -14,11 +14,11 @@ PREFIXES = 9  # lengths of the fixed and of the random order
 def by_rule(policy, X, y, kinds, trade_offs):
     """Simulate purchases on test rows by several rules; yield the result of each run.
 
-    A rule is one of those of `Policy.curve`, such as "policy" or "random". It is run once per
-    trade-off, or once per number of features to buy. A result has five entries: rule, trade-off
-    (NaN if none), and for each row the price, the loss, and whether the likeliest class is right.
-    kinds : names of the rules
-    X, y : (n, p) standardized features and (n,) response"""
+    A rule, such as "policy" or "random" (see `Policy.curve`), is run once per trade-off, or once
+    per number of features to buy. A result has five entries: rule, trade-off (NaN if none), and
+    for each row the price, the loss, and whether the likeliest class is right.
+    kinds, trade_offs : names of the rules; trade-offs for the rules that use one
+    X, y : (n, p) features and (n,) response, standardized"""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -41,9 +41,9 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield ("frontier", NaN, price, loss, whether the class is right) per model of a costnet fit.
+    """Measure each model of a costnet fit on test rows; yield the results in the form of `by_rule`.
 
-    The last three are arrays with a value per row.
+    policy : Policy for the same response
     rows : (n,) positions of the test rows in the data
     y : (n,) their class codes, or numbers in original units"""
     if fit.levels != policy.levels:
@@ -68,8 +68,10 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return the loss of each prediction, and whether its likeliest class is right (else NaN).
+    """Return the loss of each prediction, and whether its likeliest class is right, (n,) each.
 
+    The second array is NaN for a numeric response.
+    levels : names of the classes, or None for a numeric response
     answers : (n, K) class probabilities, or predicted means in the first column"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))

@@ -1,4 +1,4 @@
-"""What can be bought: the columns of the data, and the price of a set of them."""
+"""Columns of the data that can be bought, and the price of buying several."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,7 +101,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return the unknown columns (k,) whose price falls once a column is bought."""
+        """Return the columns (k,) that get cheaper if a row in a State buys the column `item`."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))
@@ -118,7 +118,9 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return how much of each of R resources each of V purchases uses, (R, V)."""
+    """Return the use (R, V) of R resources by V purchases.
+
+    network : Network of the purchases; resources : dict of dicts as in `acquire`"""
     rows = []
     for name, needs in resources.items():
         if name == "price":

@@ -13,9 +13,9 @@ LOG2 = np.log(2.0)
 def condition(x, known, rest, mixture):
     """Condition a Gaussian mixture of Z components on the values of x (p,) at the columns `known`.
 
-    Return the number of known columns, the log density of their values (Z,), and the conditional
-    mean, cov, cross, y_mean and y_var (see Mixture) for the columns `rest`.
-    mixture : `Mixture.arrays`"""
+    Return a tuple: number of known columns; log density of their values (Z,); and the conditional
+    mean, cov, cross, y_mean and y_var, as in Mixture.
+    rest : the columns at which mean, cov and cross are computed; mixture : `Mixture.arrays`"""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -61,11 +61,11 @@ def condition(x, known, rest, mixture):
 def extend(V, columns, given, mixture, joint, centre, residual):
     """Condition a Gaussian mixture on more columns, in m rows; write to the last three arguments.
 
-    V : (t, m) values of the rows at the `columns` (t,), which are in ascending order
+    V, columns : (t, m) values of the rows, and (t,) their columns in ascending order
     given : result of `condition` for the columns known before, which have equal values in all rows
     mixture : `Mixture.arrays`
-    joint : (Z, m) receives the log of weight times density (times temperature) of each component
-    centre, residual : (Z, m) and (Z,) receive mean and variance of the response in each component
+    joint : (Z, m) output: log weight of each component + its log density, tempered as in Mixture
+    centre, residual : (Z, m) and (Z,) output: mean and variance of the response in each component
     """
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
@@ -100,7 +100,7 @@ def extend(V, columns, given, mixture, joint, centre, residual):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def to_shares(joint):
-    """Replace log(weight times density) of mixture components, (Z, m), by their probabilities."""
+    """Replace log(weight times density) of components, `joint` (Z, m), by their probabilities."""
     most, total = joint[0].copy(), np.zeros(joint.shape[1])
     for z in range(1, len(joint)):
         for k in range(len(most)):
@@ -169,10 +169,10 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (C, m) after buying each of C sets of columns, in each of m rows.
+    """Return the expected loss (C, m) if each of m rows buys each of C sets of columns.
 
-    V : (p, m) values that the rows get in the columns that they buy
-    columns, start : set c consists of the columns[start[c]:start[c + 1]]
+    V : (p, m) features of the rows, of which a purchase reveals those in the set
+    columns, start : set c consists of columns[start[c]:start[c + 1]]
     given : result of `condition` for the columns known before, which have equal values in all rows
     mixture, label : `Mixture.arrays`, and the class of each component (-1 for a number)"""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
@@ -189,7 +189,7 @@ def candidate_losses(V, columns, start, given, mixture, label):
 def squared_distances(x, V, columns):
     """Return the mean squared difference (n,) between x (p,) and each of n rows, V (p, n).
 
-    The mean is over those of `columns` that are not NaN in the row; infinite if all are NaN."""
+    The mean is over the `columns` that are not NaN in the row; infinite if all are NaN."""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

@@ -36,8 +36,8 @@ class Mixture:
     label : class of each component; -1 for a numeric response
     cross : covariances of the features with a numeric response; empty for classes
     y_mean, y_var : mean and variance of a numeric response in each component
-    temperature, repetition : the log density of t features is multiplied by temperature / (1 +
-        repetition (t - 1)). A factor below 1 corrects for dependence that the components lack
+    temperature, repetition : the log density of t known features is multiplied by the factor
+        temperature / (1 + repetition (t - 1)), below 1 for features that share information
     knots, scores : values of each feature and the normal scores that replace them; empty if unused
     """
 
@@ -163,9 +163,9 @@ def group(X, y, weight, n_classes, seed, per_class):
 
 
 def shrink(parts, p, pooling, independence):
-    """Return a Mixture of p features with shrunken covariances, given the moments of clusters.
+    """Return a Mixture of p features with shrunken covariances, given the Parts of its clusters.
 
-    pooling : the covariance pooled over clusters counts as much as this number of rows of a cluster
+    pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
     share = parts.weight / parts.weight.sum()
     count = parts.rows[:, None, None]
@@ -189,7 +189,7 @@ def shrink(parts, p, pooling, independence):
 
 
 def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
-    """Return the Mixture fitted to rows X (n, p), NaN if missing; see `group` and `shrink`."""
+    """Return the Mixture fitted to rows X; `group` and `shrink` describe the arguments."""
     parts = group(X, y, weight, n_classes, seed, per_class)
     return shrink(parts, X.shape[1], pooling, independence)
 
@@ -213,7 +213,7 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the Mixture of the features X with the lowest held-out loss, and its settings.
 
     Held-out rows are predicted from random subsets of the data's columns. The settings are
-    optimized one after the other. The arguments are those of `choose`."""
+    optimized one after the other. `choose` describes the arguments."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))
@@ -289,7 +289,9 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features, given the data column (number) of each feature."""
+    """Return 40 random sets of features; the features of one column of the data stay together.
+
+    column_of : (p,) position of the column that each feature is computed from"""
     G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]

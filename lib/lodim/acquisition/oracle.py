@@ -109,15 +109,15 @@ class Oracle:
         return State(np.where(measured[items.column_item], x, np.nan), measured, paid, state.own)
 
     def predict(self, state):
-        """Return class probabilities (K,), or mean and SD (2,), given the known values of a row."""
+        """Return class probabilities (K,), or mean and SD (2,), for a row in a given State."""
         columns = state.columns
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights, (k,) each, of training rows similar in the known features.
+        """Return positions and weights, (k,) each, of training rows similar to a row in a State.
 
-        They are the nearest rows of each class, whose weights add up to the class's probability.
-        For a numeric response they are the nearest of all rows."""
+        They are the rows of each class that are nearest in the known features. Their weights add up
+        to the class's probability. For a numeric response they are the nearest of all rows."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -184,7 +184,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Compute price and loss of those of C sets of columns (C, G) that were not tried before.
+        """Compute price and loss of sets of columns, (C, G) bool, unless they were tried before.
 
         Return the positions of all C sets in `self.sets`."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
@@ -223,12 +223,13 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return which column of the best set, `chosen`, to buy first.
+        """Return which column of the best set to buy first.
 
-        A column is good if its value tells which columns to buy next. Similar training rows take
-        the place of the row: with the column known, each gets the set that is best for rows with
-        similar values. The column with the lowest mean total is best. Among those within one
-        standard error of it, the one with the largest saving per price is returned."""
+        A column is good if its value tells which columns to buy next. To measure this, each similar
+        training row gets the set of columns that is best for rows with similar values of the
+        column. The column with the lowest mean loss + trade-off * price is best. Of the columns
+        within one standard error of it, return the one that saves most loss per price.
+        chosen : positions of the columns of the best set"""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

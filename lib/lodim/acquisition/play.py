@@ -68,9 +68,10 @@ class Player:
 def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for the rows X (n, p) at a limited mean price; return a list of Played.
 
-    The trade-off is chosen such that purchases for the training rows at positions `own` cost at
-    most `mean_price` on average. The price jumps as the trade-off changes, so two trade-offs are
-    used, each for a random part of the rows.
+    The trade-off is chosen such that the purchases for some training rows cost `mean_price` on
+    average. The mean price is a step function of the trade-off, so the trade-offs on both sides of
+    the step are used, each for a random part of the rows.
+    oracle, own : Oracle with the training rows, and positions of the training rows to use
     limit : (1 + R,) budget per row of price and of R resources, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
@@ -94,7 +95,7 @@ def finished(oracle, items, state):
 def buy_all(oracle, X, items):
     """Return a list with a Played for each row of X (n, p), after buying columns in a given order.
 
-    items : (n, k) positions of the columns that each row buys"""
+    oracle : Oracle that predicts; items : (n, k) positions of the columns that each row buys"""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -104,7 +105,8 @@ def buy_all(oracle, X, items):
 def fixed_order(oracle):
     """Return an order (G,) of the columns, the same for all rows, by stepwise selection.
 
-    Each step adds the column that reduces the loss on training rows most per unit of price."""
+    Each step adds the column that saves most loss per unit of price on the Oracle's training rows.
+    """
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

@@ -22,7 +22,7 @@ LABELS = {
 
 @literal
 def tree(tree, ax=None):
-    """Draw a Tree of purchases from left to right; the width of a line is its share of rows."""
+    """Draw a Tree of purchases from left to right; line widths show shares of rows."""
     places: dict = {}
     n_leaves = _place(tree.root, 0, 0, places)
     depth = max(column for column, _ in places.values())
@@ -37,9 +37,10 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Write the (column, row) of a node, and of all nodes below it, in a plot to `places`.
+    """Place a node, and all nodes below it, in a plot; return the next free row of the plot.
 
-    places : dict from id(node); row : first free row. The next free row is returned"""
+    column, row : column of the plot for the node, and first free row of the plot
+    places : dict id(node) -> (column, row), to which the places are added"""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -112,9 +112,9 @@ class Policy:
         return Oracle(X, self.y, self.weight, n_classes, items, self.mixture, self.seed)
 
     def _with_trade_off(self, trade_off):
-        """Return the policy with this trade-off: the loss that one unit of price must save.
+        """Return the policy with another trade-off: the loss that one unit of price must save.
 
-        None means half the loss saved per unit of price when all features are bought."""
+        trade_off : None means half of the loss that all features save, divided by their price"""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -228,7 +228,7 @@ class Policy:
             Largest mean price per training row; it determines the trade-off. If the price jumps
             there, two trade-offs are used, each for a random part of the rows (seed).
         trade_off : float, optional
-            Loss that one unit of price must save; by default that of the policy.
+            Loss that one unit of price must save; by default the policy's `trade_off`.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class Policy:
         data : frame
             Complete test rows with the response.
         trade_offs : array, optional
-            Values of `trade_off` to try; by default 16 to 0.1 times that of the policy.
+            Values of `trade_off` to try; by default 16 to 0.1 times the policy's own.
         frontier : CostnetFit, optional
             Fit of the same response; each of its models is measured too.
         myopic : bool, default=True
@@ -492,8 +492,8 @@ class Policy:
         Warns
         -----
         DataWarning
-            If the predictions of recent rows are much worse than those of held-out training rows:
-            the data may have drifted.
+            If recent rows are predicted much worse than held-out training rows were: the data may
+            have drifted.
 
         See Also
         --------
@@ -596,14 +596,16 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return a prediction (probabilities, or mean and SD) in the units of the response."""
+        """Return a prediction in units of the response.
+
+        answer : class probabilities, or mean and SD of the standardized response"""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Return the trade-off (default: the policy's) for losses of the standardized response."""
+        """Convert a trade-off to losses of the standardized response; None means the policy's."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

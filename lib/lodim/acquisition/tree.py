@@ -155,10 +155,10 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Split rows by the values of a bought column into branches that continue differently.
+        """Split rows by one of the columns `bought` into branches with different next purchases.
 
-        Return a list of pairs: a text, and positions in `rows`. after : (n,) next purchase of each
-        row"""
+        Return a list of pairs (text, positions in `rows`), with a text such as "age below 50".
+        after : (n,) next purchase of each row"""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -172,12 +172,12 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Return impurity, column, groups, cuts of the best split of `rows` by the column `item`.
+        """Find the best split of `rows` by the column `item`; return impurity, item, groups, cuts.
 
         groups : pairs of a level (or range of numbers) and positions in `rows`, in order
         cuts : indices of the groups at which a new branch starts
         impurity : variance of `target` (n, k) within branches"""
-        groups, cuts = self._groups(rows, item, np.flatnonzero(self.items.column_item == item)), []
+        groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
         while len(cuts) < MOST_BRANCHES - 1:
@@ -189,8 +189,10 @@ class _Growing:
             now, cuts = lower, sorted([*cuts, cut])
         return now, item, groups, cuts
 
-    def _groups(self, rows, item, columns):
-        """Return pairs: a level or range of numbers of a column, and the rows that have it."""
+    def _groups(self, rows, columns):
+        """Group rows by a data column; return pairs (level or number range, positions in `rows`).
+
+        columns : positions of the features that are computed from the data column"""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -225,7 +227,9 @@ class _Growing:
         return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Return the number of each row's level (n,), from standardized indicator features X."""
+        """Return the position (n,) of each row's level in the list of a factor's `n_levels` levels.
+
+        X, columns : the factor's standardized indicator features, and their positions"""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column

@@ -53,7 +53,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    Models refuse unlisted levels. A listed level counts as missing until a row with it is labelled.
+    Models refuse levels that no category declares. A declared level counts as missing until a row
+    with it is labelled. Columns of which the first frame has all levels can stay text.
     response : name of a column to leave unchanged; frames : data frames, or None"""
     known = [frame for frame in frames if frame is not None]
     new = {}
@@ -120,6 +121,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
+    learner : Learner with the pool
     new : whether classes without labelled rows are accepted, as they are before the first fit"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)

@@ -89,8 +89,8 @@ def active(
         If an argument is out of range, the response is not a column of classes, or `target` is
         given without `test`.
     DataError
-        If `labelled`, `pool` or `test` is not a DataFrame, row labels repeat, a labelled row is
-        also in the pool, or a test row has no label.
+        If `labelled`, `pool` or `test` is not a DataFrame, or row labels repeat. If a labelled row
+        is also in the pool, or a test row has no label.
     FormulaError
         If the formula cannot be parsed.
 
@@ -113,13 +113,13 @@ def active(
       20 most uncertain rows are tried if the model must be refitted.
     - "random": random scores.
 
-    The thesis prints arg min, evidently a misprint: the largest scores are suggested. The vignette
-    on active learning compares the scores. In short: use proset or gbmap with "committee", or with
-    "diverse" if labels are noisy.
+    The largest scores are suggested; Fiterau (2014) prints arg min, evidently a misprint for arg
+    max. The vignette on active learning compares the scores. In short: use proset or gbmap with
+    "committee", or with "diverse" if labels are noisy.
 
-    Stopping rule: Cohen's kappa compares the predictions for up to 2,000 rows of the first pool
-    with those of the previous round. Learning stops once the mean kappa over `rounds` rounds is at
-    least `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
+    Stopping rule: Cohen's kappa compares the predictions of successive rounds for up to 2,000 rows
+    of the first pool. Learning stops once the mean kappa over `rounds` rounds is at least
+    `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
 
     References
     ----------
@@ -498,7 +498,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Return a dict with the mean entropy of predictions for the pool; empty without any."""
+        """Return a dict with the mean entropy of the pool's predictions; {} if no row has one."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)

@@ -207,8 +207,8 @@ class LearningCurves:
         -------
         DataFrame
             One row per round and one column per other run: -log10 of the p-value of a paired test,
-            negative if `of` is worse. The test is a t test over repetitions or, with a single
-            repetition, a sign test over test rows that only one of the two runs gets right.
+            negative if `of` is worse. The test is a t test over repetitions. With a single
+            repetition it is a sign test over test rows that only one of the two runs gets right.
             Absolute values above 1.3 mean p < 0.05.
 
         Raises
@@ -322,7 +322,7 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests of differences (repetitions, T) between two runs.
+    """Return p-values (T,) of paired t tests between two runs, with differences (repetitions, T).
 
     They are 1 if all differences are 0, and NaN with one repetition."""
     if len(gain) < 2:
@@ -334,10 +334,10 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Compare the hits of two runs, (T, n_test) bool each, by a sign test after each of T rounds.
+    """Compare two runs by a sign test after each of T rounds; return exact p-values and signs (T,).
 
-    Return exact p-values (T,) and signs (T,). Only rows that one run alone predicts correctly
-    count."""
+    The sign is 1 if the first run is better. Only rows that one run alone predicts right count.
+    mine, others : (T, n_test) bool, whether the first and the second run predict a row right"""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

@@ -21,18 +21,18 @@ def entropies(fit, data):
 
 
 def uncertainty(learner, rng):
-    """Return the entropy (n,) of the class probabilities of rows to label: high if uncertain."""
+    """Return the entropy (n,) of class probabilities in a Learner's pool: high if uncertain."""
     return entropies(learner.fit, learner.pool)
 
 
 def margin(learner, rng):
-    """Return one minus the difference of the two largest class probabilities of a row, (n,)."""
+    """Return 1 - (largest - second largest class probability) of rows in a Learner's pool, (n,)."""
     p = np.sort(learner.fit.predict(learner.pool, "prob").to_numpy(float), axis=1)
     return 1.0 - (p[:, -1] - p[:, -2])
 
 
 def entropy(learner, rng):
-    """Return the negative entropy (n,) of the class probabilities: high for confident rows."""
+    """Return minus the entropy (n,) of class probabilities in a Learner's pool: high if sure."""
     return -entropies(learner.fit, learner.pool)
 
 
@@ -42,7 +42,7 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Return the entropy of the classes that several fits predict, for each row of the pool, (n,).
+    """Return the entropy (n,) of the classes that several fits predict for a Learner's pool.
 
     A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples. A
     row with fewer than two predictions gets the entropy of its class probabilities."""
@@ -58,15 +58,16 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return committee scores (n,); `query` then chooses rows of high score that are far apart."""
+    """Return committee scores (n,) of a Learner's pool, from which `query` selects distant rows."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
-    """Return the expected decrease of the pool's total entropy if a row's label were known, (n,).
+    """Return how much each row's label would reduce the total entropy of a Learner's pool, (n,).
 
-    A fit of ripr computes it. Other models are refitted with each possible label of the 20 most
-    uncertain rows; the remaining rows get NaN."""
+    This is the mean over the row's predicted class probabilities. A fit of ripr computes it. Other
+    models are refitted with each possible label of the 20 most uncertain rows; other rows get NaN.
+    """
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)
@@ -83,7 +84,9 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy (n,) of each row's predicted classes, (n, fits); None if not predicted."""
+    """Return the entropy (n,) of each row's predicted classes.
+
+    votes : (n, fits) classes, None if a fit does not predict the row"""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)
@@ -94,7 +97,7 @@ def vote_entropy(votes):
 
 
 def user_score(function, learner):
-    """Return the scores (n,) that a user's function (fit, rows) gives to the rows of the pool."""
+    """Return the scores (n,) that a user's function (fit, rows) gives to a Learner's pool."""
     name, n = getattr(function, "__name__", "the function"), len(learner.pool)
     value = function(learner.fit, learner.pool.copy())
     try:
@@ -112,9 +115,9 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes (n, fits) that bootstrap fits predict for the pool; None if a fit fails.
+    """Return the classes (n, fits) that bootstrap fits predict for a Learner's pool.
 
-    Bootstrap samples are stratified by class."""
+    Bootstrap samples are stratified by class. The column of a fit that fails is None."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):
@@ -161,7 +164,7 @@ def far_apart(score, X, known, n, rng):
 
 
 def nearest(X, known):
-    """Return the squared distance of each row of X to the nearest row of `known`, (N,)."""
+    """Return the squared distances (N,) from the rows of X to their nearest rows in `known`."""
     blocks = range(0, len(known), BLOCK)
     return np.min([squared(X, known[b : b + BLOCK]).min(axis=1) for b in blocks], axis=0)
 

@@ -111,7 +111,7 @@ def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | s
     """Return a CSV file, or the data set of that name, as a DataFrame.
 
     The name of a file of another type, a folder or a pattern is returned unchanged, for later
-    reading."""
+    reading. sep, decimal : separator of cells and decimal mark in a CSV file"""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -130,7 +130,9 @@ def _paths(name, data):
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
-    """Return a CSV file as a DataFrame; a first column without a name becomes the index."""
+    """Return a CSV file as a DataFrame; a first column without a name becomes the index.
+
+    sep, decimal : separator of cells, and decimal mark"""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():
@@ -163,6 +165,7 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
     """Write predictions to a file, chunk by chunk, with a first column `row` of labels or numbers.
 
+    answers : predictions, a DataFrame per chunk of rows
     escape : put an apostrophe before texts that a spreadsheet would run as formulas"""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
@@ -184,7 +187,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return a table of the settings tried by a cross-validation, with marks at the two best."""
+    """Return a table of a cross-validation: settings, losses, and the rule that chooses each."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:

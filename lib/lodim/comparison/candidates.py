@@ -1,4 +1,4 @@
-"""Candidates of a comparison: models of lodim, functions of the user, and baselines."""
+"""Candidates of a comparison: lodim's models, functions of the user, and baselines."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -117,7 +117,10 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise ArgumentError if a model has no such argument, or gets an array of all rows."""
+    """Check a user's arguments (dict) for a model function.
+
+    Raise ArgumentError if the function has no such argument. Weights, groups etc. must be columns'
+    names: an array would not be split with the rows."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

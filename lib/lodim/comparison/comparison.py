@@ -75,19 +75,20 @@ def compare(
         the response.
     family : str, optional
         Family of the response, by default as of the models: "poisson", "gamma", "tweedie" (with
-        `power`), "quantile" (with `quantile`), "huber" or "ordinal". All models are compared by its
-        deviance, also those of other families; models without it are listed as failed.
+        `power`), "quantile" (with `quantile`), "huber" or "ordinal". The deviance of this family
+        compares all models, even if they fit another one. Models of lodim without this family are
+        listed as failed.
     power, quantile : float, optional
     folds : int or array (n,), default=10
         Number of random folds, balanced by class; or the fold of each row of `data`.
     baselines : bool, default=True
         Whether to add baselines: "null", which predicts the mean or the class shares of the
         training rows; "glm"; and, if scikit-learn is installed, "boosting" (histogram gradient
-        boosting with defaults) and "forest" (500 trees, plus one that predicts the class shares).
-        Both use the columns of lodim's design, with one column per level of a category.
+        boosting with defaults) and "forest" (500 trees; for classes, another tree predicts the
+        class shares). Both use the columns of lodim's design, with one per level of a category.
     groups : column name or array (n,), optional
-        Rows with equal values, such as all rows of one patient, are held out together, also in
-        inner folds of a model. Standard errors then treat groups as the sampling units.
+        Rows with equal values form a group, such as all rows of one patient. A group is held out
+        together, also in inner folds of a model. Standard errors treat groups as sampling units.
     weights : column name or array (n,), optional
         Row weights, used in the fits and in all mean losses.
     seed : int, default=0
@@ -189,7 +190,9 @@ def compare(
 
 
 def _call(formula, models, call, folds, baselines, inputs):
-    """Return a call of compare() as text, as a user would write it, without default arguments."""
+    """Return, as a user would write it, the text of a call of compare(); defaults are left out.
+
+    inputs : RowInputs with weights and groups; call : dict of all arguments not listed here"""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -278,12 +281,14 @@ class Comparison:
             - deviance: mean over held-out rows (for classes -2 log-likelihood)
             - dev_ratio: explained share of the null model's deviance (R2 for numbers)
             - accuracy (for classes), auc (for two classes, over pairs of rows held out together)
-            - difference: of the deviance from that of the best model
+            - difference: deviance minus the best model's deviance
             - deviance_se, difference_se and so on: standard errors
             - conf_low, conf_high: simultaneous 95% intervals for all differences of two models
-            - p_value: of the hypothesis that the model is as good as the best, for all models
-            - features, parts, price: means over folds of the fits' design columns, parts and price
-            - part: what the parts are, such as "learners"
+            - p_value: of the hypothesis that the model is as good as the best; small p-values mean
+              significantly worse, with allowance for the number of models
+            - features, parts, price: number of design columns, number of components of the fit,
+              and price of the features; means over folds
+            - part: name of the components, such as "learners"
             - seconds: time per fold, of fit and predictions
 
         See Also

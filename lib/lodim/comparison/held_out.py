@@ -67,7 +67,7 @@ class Record:
 
 
 def hold_out(candidates, task):
-    """Return a dict label -> Record with the held-out predictions of each compared model."""
+    """Return a dict label -> Record with the held-out predictions of each Candidate for a Task."""
     n_folds = int(task.fold.max()) + 1
     _check_classes(task)
     records = {}
@@ -78,7 +78,7 @@ def hold_out(candidates, task):
 
 
 def fit_all(candidate, task):
-    """Return the fit of a compared model (of lodim, or a user's function) to all rows."""
+    """Return the fit of a Candidate (model of lodim, or user's function) to all rows of a Task."""
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 
@@ -129,12 +129,11 @@ def _why_unanswered(strict, data):
 
 
 def _part(candidate, task, train, test):
-    """Return what a model gives in one fold: predictions, size, whether it converged, checker.
+    """Fit a Candidate in one fold; return predictions, size, whether it converged, and a checker.
 
-    Predictions (m, K) are linear predictors of the held-out rows. The size is a dict, such as of
-    the number of features. The checker is a function of data that raises an error for unknown
-    levels.
-    train, test : positions of training and held-out rows"""
+    Predictions (m, K) are linear predictors of the held-out rows. The size is a dict such as
+    {"features": 7}. The checker is a function of data that raises an error for unknown levels.
+    train, test : positions of training and held-out rows of the Task"""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None
@@ -145,7 +144,7 @@ def _part(candidate, task, train, test):
 
 
 def null_scores(task):
-    """Return linear predictors (n, K) of the null model: mean or class shares of training rows."""
+    """Return linear predictors (n, K) of a Task's null model: mean or shares in training rows."""
     scores = np.empty((task.batch.n, task.n_scores))
     for k in range(int(task.fold.max()) + 1):
         scores[task.fold == k] = _null(task, np.flatnonzero(task.fold != k))
@@ -153,7 +152,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's linear predictor (1, K): mean or class shares of rows `train`."""
+    """Return the null model's linear predictor (1, K): mean or shares in a Task's rows `train`."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))
@@ -161,7 +160,7 @@ def _null(task, train):
 
 
 def _fit(candidate, task, train, quiet=True):
-    """Return a compared model's fit to rows at positions `train`, without warnings if `quiet`."""
+    """Return a Candidate's fit to a Task's rows at positions `train`; `quiet`: without warnings."""
     data, formula = take_rows(task.data, task.batch.rows[train]), task.formula
     if candidate.kind == "call":
         formula, arguments = leave_out(formula, task.design.weights, task.inputs.groups), {}
@@ -179,7 +178,7 @@ def _fit(candidate, task, train, quiet=True):
 
 
 def _arguments(candidate, task, train):
-    """Return formula and arguments to call a model function with the rows at positions `train`."""
+    """Return formula and arguments to fit a Candidate to a Task's rows at positions `train`."""
     known, formula = inspect.signature(candidate.function).parameters, task.formula
     arguments = {"family": task.design.family, **task.parameters}
     arguments |= {"seed": task.seed, "threads": task.threads}
@@ -195,7 +194,7 @@ def _arguments(candidate, task, train):
 
 
 def _answers(fit, task, test):
-    """Return a fit's linear predictors (m, K) of the rows at positions `test`; NaN if missing."""
+    """Return a fit's linear predictors (m, K) for a Task's rows at positions `test`, or NaN."""
     data = take_rows(task.data, task.batch.rows[test])
     numbers = task.levels is None
     with warnings.catch_warnings():
@@ -207,7 +206,7 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Return what a scikit-learn model gives in one fold, in the form of `_part`.
+    """Fit a scikit-learn model in one fold of a Task; return the results in the form of `_part`.
 
     Its features are the columns of lodim's design. train, test : positions of rows"""
     design, batch = Design.learn(
@@ -233,7 +232,7 @@ def _peer(name, task, train, test):
 
 
 def _check_classes(task):
-    """Raise DataError if a fold holds out all rows of a class."""
+    """Raise DataError if a fold of a Task holds out all rows of a class."""
     levels, batch = task.levels, task.batch
     counted = batch.weight > 0
     for k in range(int(task.fold.max()) + 1) if levels else ():

@@ -1,8 +1,8 @@
 """Held-out losses of several models on the same rows: means, standard errors and differences.
 
 Rows (or groups) are the sampling units. Training rows of folds overlap, so the usual variances are
-multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the weight share of fold k (Nadeau and Bengio
-2003)."""
+too small. They are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the weight share of fold k
+(Nadeau and Bengio 2003)."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,9 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics: the sums over rows of `parts` (n, q)."""
+        """Return the covariance (q, q) of q statistics, such as mean losses of q models.
+
+        parts : (n, q) contribution of each row to the errors of the statistics, with sums zero"""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -68,7 +70,8 @@ def auc_of_folds(positive, score, rows):
     """Return the AUC over pairs of rows that are held out together, and each row's part in it (n,).
 
     The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988). Both results are NaN if
-    no fold has rows of both classes. positive : (n,) bool, rows of the second class"""
+    no fold has rows of both classes. positive : (n,) bool, rows of the second class
+    score : (n,) score, high if the second class is likely; rows : Rows with folds and weights"""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -83,9 +86,9 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). The model that is
-    farthest behind another one is removed, and so on. Its p-value comes from simulated mean losses
-    of equally good models, and is at least that of the models removed before.
+    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). In each step, the
+    model that is farthest behind another one is removed. The p-value of the removed model comes
+    from simulated mean losses of equally good models; it cannot be below earlier p-values.
     mean, covariance : (q,), (q, q) of the mean losses
     degrees : degrees of freedom of the t distribution"""
     spread = pair_errors(covariance, mean)
@@ -103,8 +106,8 @@ def confidence_set(mean, covariance, degrees, seed=0):
 def joint_quantile(mean, covariance, degrees, seed=0):
     """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
 
-    All differences are within their intervals with probability 0.95. The arguments are those of
-    `confidence_set`."""
+    All differences are within their intervals with probability 0.95. `confidence_set` describes the
+    arguments."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
@@ -124,9 +127,10 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return the standard errors (q, q) of differences between mean losses `mean` (q,).
+    """Return the standard errors (q, q) of the differences between q mean losses.
 
-    An error that is so small that it may be due to rounding is returned as 0."""
+    An error that is so small that it may be due to rounding is returned as 0.
+    covariance, mean : (q, q), (q,) of the mean losses"""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -138,7 +142,7 @@ def pair_errors(covariance, mean):
 def tied(mean, other):
     """Return whether two mean losses differ by at most 1e-6 of their size.
 
-    Optimizers are no more accurate."""
+    Smaller differences can come from optimizers that stop before the exact optimum."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
@@ -149,7 +153,9 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return 20,000 draws (20000, q) from a t distribution with mean 0 and the given covariance."""
+    """Return 20,000 draws (20000, q) from a t distribution with mean 0.
+
+    covariance, degrees : (q, q) scale matrix, and degrees of freedom"""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -15,9 +15,9 @@ LONGEST = 36  # largest number of characters of a label
 
 @literal
 def differences(comparison, ax=None):
-    """Draw the differences in held-out deviance from the best model (on top), with intervals.
+    """Draw a Comparison: differences in held-out deviance from the best model, with intervals.
 
-    A very large difference is written as a number instead of drawn."""
+    The best model is on top. A very large difference is written as a number instead of drawn."""
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
@@ -53,8 +53,8 @@ def differences(comparison, ax=None):
 def _within_error(center, high):
     """Return which differences to draw, (n,) bool; the others are written as numbers.
 
-    A difference is written if it exceeds twice the largest upper end `high` of all smaller
-    intervals. At least half of the differences are drawn.
+    A difference is written if it exceeds twice the upper ends of the intervals of all smaller
+    differences. At least half of the differences are drawn.
     center, high : (n,) increasing differences, and upper ends of their intervals"""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):

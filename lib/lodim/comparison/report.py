@@ -43,7 +43,7 @@ def _formats(table):
 
 
 def summary(comparison):
-    """Return a report: measures with standard errors, differences, sizes, times and settings."""
+    """Return a Comparison's report: measures with standard errors, differences, sizes, times."""
     frame = comparison._frame.set_index("model").rename_axis(None)
     task = comparison._task
     measures = [name for name in ("deviance", "dev_ratio", "accuracy", "auc") if name in frame]
@@ -82,7 +82,7 @@ def summary(comparison):
 
 
 def conclusions(comparison):
-    """Return sentences: the best model, and each other model's difference with its interval."""
+    """Return a Comparison's results as sentences: the best model, and differences from it."""
     frame = comparison._frame.dropna(subset=["deviance"])
     best, *others = frame.to_dict("records")
     if not others:
@@ -97,8 +97,9 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """Return a sentence on how much the loss of a model exceeds that of the best model.
+    """Return a sentence on how much a model's loss exceeds the best model's loss.
 
+    digits : format of numbers, such as ".3f"
     one, best : dicts with the columns of `Comparison.tidy` for the two models"""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
@@ -120,7 +121,7 @@ def _lines(comparison):
 
 
 def _loss_name(task):
-    """Return the name of the loss that is compared, such as "deviance"."""
+    """Return the name of a Task's loss, such as "deviance"."""
     return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 
@@ -142,7 +143,7 @@ def _failures(comparison):
 
 
 def _remarks(comparison):
-    """Return sentences about rows without predictions, failed convergence and missing packages."""
+    """Return sentences on a Comparison's NaN predictions, failed convergence, missing packages."""
     found = []
     if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
         found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")

@@ -37,7 +37,7 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A simulated feature, the features it is computed from, and the numbers of their signals."""
+    """A simulated feature: name, features from which it is computed, positions of its signals."""
 
     name: str
     parents: tuple[str, ...]
@@ -80,7 +80,8 @@ def monitoring(
     noise : float, default=0.5
         Standard deviation of the normal noise of y; without it y has standard deviation 1.
     coupling : float, default=0.5
-        Share of the variance of a signal's level, trend and so on that every third signal shares.
+        Share of the variance of level, trend and so on that every third signal (1, 4, 7, ...; 2, 5,
+        8, ...; 3, 6, 9, ...) has in common.
     alternatives : bool, default=False
         Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1 with an
         error of 4 mmHg (standard deviation). Features derived from bp need one of the two. The
@@ -89,10 +90,10 @@ def monitoring(
     Returns
     -------
     DataFrame
-        n rows; the features, then y. attrs: `costs` (1 per base feature and per operation),
-        `depends_on` (for each derived feature, the names from which it is computed),
-        `alternatives`, `informative` (names), `coefficients` and `intercept` (of y without noise),
-        `price` (cost of the informative features and all features that they need), `noise`.
+        n rows; the features, then y. The attrs `costs`, `depends_on` and `alternatives` are
+        arguments for `costnet`; each base feature and each operation costs 1. Further attrs:
+        `informative` (names), `coefficients` and `intercept` (of y without noise), `price` (cost of
+        the informative features and all features that they need), `noise`.
 
     Raises
     ------
@@ -151,7 +152,8 @@ def _check(p, signals, graph, response, noise):
 def _plan(p, signals, graph):
     """Return the first p features to simulate, as nodes: all base signals, then derived features.
 
-    Each operation, such as "mean", is applied to all signals before the next one."""
+    Each operation, such as "mean", is applied to all signals before the next one. `monitoring`
+    describes the arguments."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -171,7 +173,7 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """Return the feature that a derived feature is computed from: hr_mean for hr_mean_slope."""
+    """Return the feature that an operation needs: hr_mean for the signal hr and "mean_slope"."""
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
@@ -179,8 +181,8 @@ def _parent(name, operation):
 def _measure(rng, n, signals, coupling, plan):
     """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column.
 
-    coupling : share of the variance of a signal's level, trend and so on that every third signal
-        shares"""
+    coupling : share of the variance of level, trend and so on that signals b, b + 3, b + 6, ...
+        have in common"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -249,6 +251,7 @@ def _slope(time, x, weight):
 def _truth(rng, plan, columns, carriers):
     """Draw the informative features; return a dict of their coefficients, and the true score (n,).
 
+    plan, columns : list of nodes, and dict name -> column
     carriers : positions of the signals on which the response depends"""
     names = []
     for k, size in enumerate(CARRIED):
@@ -280,7 +283,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return the data with blood pressure measured in two ways: without error, or cheap."""
+    """Return the data `df` with blood pressure measured in two ways: without error, or cheaply."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})

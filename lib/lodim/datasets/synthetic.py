@@ -274,7 +274,7 @@ def informative_views(
     separation: float = 0.25,
     label_noise: float = 0.0,
 ) -> pd.DataFrame:
-    """Generate two classes that each row shows in only one of P two-feature views.
+    """Generate two classes that differ in P pairs of features (views), in one view per row.
 
     In the view of a row, the row lies in one of four normal clusters, two per class; all other
     features are uniform on [0, 1].
@@ -295,9 +295,9 @@ def informative_views(
     Returns
     -------
     DataFrame
-        P N + R rows in the order of the views, the R rows last; x1..xM, y is 0 or 1.
-        attrs: `views` (pairs of names, disjoint if 2 P <= M), `centres` (for each view four
-        points, the first two of class 0), `rows` ([start, stop) of each view).
+        P N + R rows in the order of the views, the R rows last. Columns: x1..xM, and y (0 or 1).
+        attrs: `views` (pairs of names, disjoint if 2 P <= M); `centres` (four points per view, the
+        first two of class 0); `rows` ([start, stop) of each view).
 
     See Also
     --------
@@ -349,9 +349,9 @@ def informative_views_r(
     Returns
     -------
     DataFrame
-        n rows; x1 uniform on [1, P + 1), x2..xM uniform on [0, 1]; if j <= x1 < j + 1, y = sin(pi
-        (u + a_j)) + 2 (v - b_j)^2 + noise with (u, v) the features of view j. attrs: `views` (pairs
-        of names), `coefficients` (pairs (a_j, b_j)), `noise`.
+        n rows. x1 is uniform on [1, P + 1), x2..xM are uniform on [0, 1]. The integer part j of x1
+        selects a view, with features u and v: y = sin(pi (u + a_j)) + 2 (v - b_j)^2 + noise.
+        attrs: `views` (pairs of names), `coefficients` (pairs (a_j, b_j)), `noise`.
 
     See Also
     --------
@@ -391,7 +391,9 @@ def _draw_views(rng, P, features):
 
 
 def _draw_centres(rng, separation, trials=1000):
-    """Return four random points in [0.15, 0.85]^2, at least `separation` apart, (4, 2)."""
+    """Return four random points (4, 2) in [0.15, 0.85]^2 that are at least `separation` apart.
+
+    trials : largest number of attempts"""
     for _ in range(trials):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:

@@ -86,8 +86,7 @@ def tiles_of(X, span):
 def table_of_span(table, span, columns):
     """Return the Table of one chunk of rows (Span) of a table.
 
-    columns : dict name -> Column, which already has only the range of rows that contains the chunk
-    """
+    columns : dict name -> Column with only the rows span.start to span.stop - 1 of the data"""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -111,7 +110,9 @@ class Chunks:
         return self.table.positive_weight
 
     def summaries(self, request):
-        """Return a dict column name -> Summary of the column over all rows."""
+        """Return a dict column name -> Summary of the column over all rows.
+
+        request : ColumnRequest with the columns, and what the summaries must contain"""
         work = partial(summarize_part, request=request)
         return merge_summaries(self.map(work, request.names), request)
 
@@ -161,10 +162,11 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels for messages: the file (or other piece) that contains a row, and its number there.
+    """Row labels for messages: the file (or other source) of a row, and the row's number in it.
 
-    runs : list of (position, first, place) per run of consecutive rows of a piece: position of its
-        first row among all rows, number of that row in the piece, name of the piece
+    runs : list of tuples (position, first, place), one per stretch of rows from one source:
+        position of the stretch among all rows, number of its first row in the source, and name of
+        the source
     rows : positions, among all rows, of the rows to label"""
 
     runs: list
@@ -200,7 +202,7 @@ class Cutter:
             self.held.append((start, stop, read))
 
     def take(self, span, names):
-        """Return a chunk's rows as a dict name -> column, and forget the rows up to its end."""
+        """Return the rows of a Span as a dict name -> column, and forget the rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
         return {
@@ -337,7 +339,7 @@ class SourceChunks(Chunks):
             return [work(span, table) for span, table in tables]
 
     def _bare(self, span):
-        """Return the Table of a chunk of rows, with its row labels but without columns."""
+        """Return the Table of a chunk of rows (Span), with its row labels but without columns."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
@@ -418,6 +420,7 @@ def part_task(store, span, table, work, names):
 def _pick(span, table, rows):
     """Return the rows at positions `rows`, if they are in this chunk, as a dict name -> column.
 
+    span, table : position (Span) and Table of the chunk
     rows : increasing positions among all complete rows; None means all rows of the chunk"""
     if rows is None:
         at = np.arange(table.n)
@@ -443,9 +446,9 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return a SourceChunks as chunks for the workers of a Dask client.
+        """Return SourceChunks as chunks for the workers of a Dask client.
 
-        Without a client, or if there is only one chunk, it is returned unchanged."""
+        read : the SourceChunks, returned unchanged if `client` is None or there is one chunk"""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
@@ -461,7 +464,8 @@ class WorkerChunks(SourceChunks):
     def tiles(self, design, given, inputs):
         """Return the features X on the workers (WorkerTiles), the response, and the RowInputs.
 
-        given, inputs : RowInputs of all rows or as column names, and those of the complete rows"""
+        given : RowInputs as the user gave them: column names, or arrays of all rows
+        inputs : RowInputs as arrays of the complete rows"""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

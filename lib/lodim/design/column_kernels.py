@@ -67,9 +67,10 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Return sum of weights, weighted mean, sum of squared deviations, minimum and maximum of x.
+    """Return five moments of x: sum of weights, mean, squared deviations, minimum and maximum.
 
-    Blocks of 512 rows are merged by Chan, Golub & LeVeque (1979), accurate even for large means.
+    The squared deviations from the weighted mean are summed. Blocks of 512 rows are merged as in
+    Chan, Golub & LeVeque (1979), which is accurate even for large means.
     rows : positions to use, empty for all; weights : of the used rows, empty if all are one"""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
@@ -100,9 +101,9 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Return the moments (..., 5) of all rows, given those of consecutive parts of the rows.
+    """Return the moments (..., 5) of all rows, given the moments of consecutive parts of the rows.
 
-    Moments are sum of weights, mean, sum of squared deviations, minimum and maximum."""
+    The five moments are as in `moments`."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -121,9 +122,10 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,) to multiply by instead of dividing; 0 where `pack` must divide.
+    """Return 1 / scale (p,), by which `pack` multiplies; 0 tells it to divide by the scale instead.
 
-    Multiplying is twice as fast, but exact enough only for features in single precision."""
+    Multiplying is twice as fast, but exact enough only for features in single precision. For dtype
+    float64, and if 1 / scale is not finite, the result is 0."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -133,8 +135,9 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale of the given rows to column k of X, stored as (n_tiles, p, 64).
+    """Write (x - mean) / scale of the given rows to column k of X, stored in `tiles`.
 
+    tiles : (n_tiles, p, 64)
     rows : positions, empty for all; inverse : 1 / scale to multiply by, or 0 to divide
     size : (64,) receives the largest |x - mean|, for each position in a block of 64 rows"""
     for j in range(TILE):

@@ -26,7 +26,7 @@ THURSDAY = 3  # weekday of 1970-01-01; Monday is 0
 
 
 def to_days(moments):
-    """Return days since 1970-01-01 of datetime64 values, (n,) float64; NaN for missing values."""
+    """Convert datetime64 values `moments` to days since 1970-01-01, float64; NaN if missing."""
     missing = np.isnat(moments)
     moments = np.where(missing, np.datetime64(0, "D"), moments).astype("datetime64[us]")
     day = moments.astype("datetime64[D]")
@@ -174,7 +174,7 @@ def _sorted_column(name, codes, levels):
 
 
 def _object_column(array, name):
-    """Return a Column from Python objects that are all numbers, all bools, all dates or texts."""
+    """Return a Column from Python objects: only numbers, only bools, only dates, or only texts."""
     kind = pd.api.types.infer_dtype(array, skipna=True)
     if kind == "empty":
         return Column(name, "empty", np.full(len(array), np.nan))
@@ -203,7 +203,9 @@ def _on_the_clock(moment):
 
 
 def _check_numbers(present, name):
-    """Raise DataError unless all values are numbers; the message shows a value that is not."""
+    """Raise DataError unless all non-missing values, `present`, are numbers.
+
+    The message shows a value that is not a number."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:
@@ -377,7 +379,9 @@ def recode(column, levels, rows, cure=""):
 
 
 def raise_unknown_level(name, level, levels, cure=""):
-    """Raise DataError that names an unknown level of a column and the known levels."""
+    """Raise DataError that names an unknown level of a column and the known levels.
+
+    cure : advice to append to the message"""
     raise DataError(
         f"column {name!r} has the level {level!r}, which is not a level of the training rows: "
         f"{first_few([*levels])}{cure}"

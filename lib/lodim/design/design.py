@@ -344,7 +344,7 @@ class Design:
 class _Read:
     """Training data as read by `_read`, before the features are learned.
 
-    keys : terms, as tuples of (column name, None) or (None, code)
+    keys : terms, as tuples of (column name, None) or (None, text of a call such as bs(x))
     left_out : columns that a dot in the formula leaves out
     given : RowInputs (weights etc.) as given; y : response of the complete rows
     rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary"""
@@ -362,7 +362,11 @@ class _Read:
 
 
 def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response and summarize the columns; return them as a _Read."""
+    """Read the rows, code the response and summarize the columns; return them as a _Read.
+
+    given : RowInputs (weights etc.) as the user gave them
+    which : index of the response, if the formula has several
+    reading : Reading, settings for how rows are read"""
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)
@@ -398,7 +402,9 @@ def _read(formula, data, given, family, which, missing, reading):
 def _tiles(design, features, flat, read, scratch):
     """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    flat : (p,) bool, constant features; scratch : folder of a file for X, or None for memory"""
+    features, read : Features, whose values are written to X, and _Read with the training data
+    flat : (p,) bool, constant features, which stay zero in X
+    scratch : folder of a file for X, or None for memory"""
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
@@ -457,6 +463,6 @@ def _formula(response, terms):
 
 
 def _text(part):
-    """Return a response, or a factor of a term, as formula text with names quoted if needed."""
+    """Return formula text for `part`, a response or a factor, with names quoted if needed."""
     code = isinstance(part, factors.Expression) or getattr(part, "called", False)
     return part.name if code else quote(part.name)

@@ -36,7 +36,7 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State of the evaluation of one expression of a formula.
+    """State during the evaluation of one expression in a formula.
 
     states : what its splines, centres and scales have learned, in order
     learning : whether they learn now; position : number of them evaluated so far"""
@@ -65,6 +65,7 @@ def tree(code):
 def learn(code, table):
     """Return the number of columns of an expression, and what its splines, centres etc. learned.
 
+    code : text of the expression
     table : Table of the rows to learn from"""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
@@ -72,7 +73,7 @@ def learn(code, table):
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless an expression fits the states that were saved with it.
+    """Raise ValueError unless the expression `code` fits the states that were saved with it.
 
     The expression must use all states and have `width` columns. states : what its splines, centres
     and scales learned from the training rows"""
@@ -121,7 +122,7 @@ def evaluate(code, node, table, states=()):
 
 
 def _matrix(node, scope):
-    """Return the values of a syntax tree, (n, width) float64; raise unless all are finite."""
+    """Return the values (n, width) of a syntax tree in a _Scope; raise unless all are finite."""
     try:
         with np.errstate(all="ignore"):
             value = _float(_value(node, scope), node, scope)
@@ -160,7 +161,7 @@ def _at(source, position):
 
 
 def _value(node, scope):
-    """Return the value of a syntax tree: an array with one entry per row, or a constant."""
+    """Return the value of a syntax tree in a _Scope: an array (n,) or (n, k), or a constant."""
     name = column_name(node)
     if name is not None:
         return _operand(scope.table.complete(name), scope.table.rows)
@@ -182,7 +183,7 @@ def _value(node, scope):
 
 
 def _operand(source, rows):
-    """Return rows of a column for an expression: float64, bool, or array of levels."""
+    """Return rows of a Column for an expression: float64, bool, or array of levels."""
     if source.kind == "date":
         raise DataError(f"column {source.name!r} has dates: {columns.date_advice(source.name)}")
     if source.kind != "level":
@@ -194,7 +195,9 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """Return a value of an expression as float64; raise DataError if it is text."""
+    """Convert the value of the syntax tree `node` to float64; raise DataError if it is text.
+
+    scope : _Scope, for the message"""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -204,7 +207,9 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return the value of a syntax tree as float64, (n,) or a number; not several columns."""
+    """Return the value of a syntax tree in a _Scope as float64, (n,) or one number.
+
+    Several columns raise FormulaError."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -215,7 +220,7 @@ def _single(node, scope):
 
 
 def _truth(node, scope):
-    """Return the value of a syntax tree as bool, (n,) or one value; else FormulaError."""
+    """Return the value of a syntax tree in a _Scope as bool, (n,) or single; else FormulaError."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
         raise FormulaError(
@@ -226,7 +231,7 @@ def _truth(node, scope):
 
 
 def _compare(node, scope):
-    """Return the value of a chain of comparisons such as a < b < c, (n,) bool."""
+    """Return the value (n,) bool of chained comparisons such as a < b < c, in a _Scope."""
     result, left = True, np.asarray(_value(node.left, scope))
     for op, before, after in zip(
         node.ops, [node.left, *node.comparators], node.comparators, strict=False
@@ -249,7 +254,7 @@ def _compare(node, scope):
 
 
 def _call(node, scope):
-    """Return the value of a call such as np.log(x), given as syntax tree."""
+    """Return the value of a call such as np.log(x), given as syntax tree, in a _Scope."""
     name = function_name(node.func)
     if name == "I":
         return _value(node.args[0], scope)
@@ -268,7 +273,9 @@ def _call(node, scope):
 
 
 def _days(name, scope):
-    """Return days since 1970-01-01 of a column of dates or of date texts, (n,) float64."""
+    """Return a column of dates, or of date texts, as days since 1970-01-01, (n,) float64.
+
+    scope : _Scope with the rows"""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
         codes = take(source.codes, rows)
@@ -289,7 +296,7 @@ def _days(name, scope):
 
 
 def _data(node, scope):
-    """Return the data argument of a call such as bs(x), (n,) or (n, k) finite float64."""
+    """Return the data argument of a call such as bs(x) in a _Scope, (n,) or (n, k), all finite."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim == 0 or len(value) != scope.table.n:
         raise FormulaError(f"{scope.code}: {ast.unparse(node)} must have one value for each row")
@@ -331,7 +338,9 @@ def _transform(name, data, settings, words, scope):
 
 
 def _warn_extrapolated(state, x, scope):
-    """Warn if a B-spline is evaluated outside the range of its training values."""
+    """Warn if a B-spline is evaluated outside the range of its training values.
+
+    state : what the spline learned; x : (n,) values; scope : _Scope, for the message"""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         warn(

@@ -1,4 +1,4 @@
-"""Factors, the parts of a term: a column of numbers, its levels, or an expression of columns.
+"""Factors, the parts of a term: a column of numbers, a column of levels, or an expression.
 
 A factor stores what it learns from training rows (levels, knots, means), so that it makes columns
 with the same meaning from new data."""
@@ -47,12 +47,12 @@ class Numeric:
 class Levels:
     """Part of a term (a factor) that codes levels as columns of numbers.
 
-    The levels are those of a column, of C() or of a condition in I(). Two levels make one 0/1
+    The levels come from a column, from C() or from a condition in I(). Two levels make one 0/1
     column. More levels make one column each, so that a penalty treats them alike; with reference
     levels, the first level has no column.
 
-    name, called : name of the column; or, if `called`, a call such as C(x, Sum)
-    labels : names of the columns that it makes, such as levels
+    name, called : name of the column; or, if `called` is true, text of a call such as C(x, Sum)
+    labels : names of the feature columns that the factor makes, often the levels
     matrix : contrasts, row i with the column values of level i; None for 0/1 columns
     unseen : declared categories without training rows; in new rows they count as missing
     missing : label of a last column, which marks missing values; or None
@@ -69,7 +69,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor, given its levels, for data without missing values."""
+        """Return a Levels factor for data without missing values; the arguments are its fields."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -91,7 +91,9 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """Return a pair from a file: a function such as "bs", and a dict of what it learned."""
+    """Check a value from a file: a pair of a function such as "bs", and a dict of what it learned.
+
+    Return the pair. where, sizes : not used; every reader of `forms` has these arguments"""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -120,7 +122,9 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the names of the columns that a key, (column name, None) or (None, code), reads."""
+    """Return the names of the data columns that a factor needs.
+
+    key : (column name, None), or (None, text of a call such as bs(x))"""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
@@ -156,7 +160,9 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the Levels of a column from its Summary; n : number of rows with a value."""
+    """Return the Levels of a column from its Summary.
+
+    n : number of rows with a value; polynomials : coding of an ordered category, see `_in_order`"""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -170,7 +176,7 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether a column seems to identify rows: most rows have a level of their own.
+    """Return whether a column, by its Summary, identifies rows: most have a level of their own.
 
     Declared categories and columns of up to 20 levels never do.
     """
@@ -181,7 +187,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """Return a phrase for warnings: a column seems to hold row names, with its counts."""
+    """Return a phrase for warnings, from a column's Summary: the column seems to name rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
@@ -190,7 +196,7 @@ def row_names(summary):
 
 
 def learn_expression(code, table):
-    """Return the Expression factor of a call such as bs(x), with knots learned from rows."""
+    """Return the Expression factor of `code`, such as "bs(x)", with knots learned from rows."""
     if not remembers(code):
         return Expression(code, 1, ())
     known = rows_to_learn(table, columns_of((None, code)))[0]
@@ -198,12 +204,12 @@ def learn_expression(code, table):
 
 
 def remembers(code):
-    """Return whether a call, as text, has a spline, centre or scale, which learn from rows."""
+    """Return whether the text `code` of a call uses a function that learns from rows: bs() etc."""
     return any(name in patsy_terms.TRANSFORMS for name in language.functions(tree(code)))
 
 
 def is_category(code):
-    """Return whether a call, as text, makes levels: C(), or I() of a condition."""
+    """Return whether the text `code` of a call makes levels: C(), or I() of a condition."""
     node = tree(code)
     return function_name(node.func) == "C" or language.is_condition(node)
 
@@ -219,12 +225,12 @@ def holds_bools(column):
 
 
 def column_in(code):
-    """Return the name of x if the text of a call is C(x) or I(x) of a column, else None."""
+    """Return the column name x if the text `code` is C(x) or I(x), else None."""
     return column_name(tree(code).args[0])
 
 
 def is_counted(code):
-    """Return whether a call, as text, is C() of an expression, whose levels are computed."""
+    """Return whether the text `code` is C() of an expression, whose levels are computed."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 
@@ -248,7 +254,7 @@ def labels(factor):
 
 
 def title(factor):
-    """Return the name of a factor (part of a term), as used in the name of the term."""
+    """Return a factor's name, as used in the names of terms."""
     return f"{factor.name}[missing]" if isinstance(factor, Missing) else factor.name
 
 
@@ -281,7 +287,7 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """Return the values of a factor (part of a term) in all rows of a table.
+    """Return a factor's values in all rows of a table.
 
     They are numbers (n,), codes of levels (n,), or numbers (n, width) of an expression.
     """
@@ -343,7 +349,7 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Return the Levels of an ordered category with columns that respect the order.
+    """Return the Levels factor of an ordered category with columns that respect the order.
 
     The columns are orthogonal polynomials if `polynomials`, else one per threshold (>= level)."""
     levels = factor.levels
@@ -362,7 +368,7 @@ def _shown(levels):
 
 
 def raw_numbers(factor, table):
-    """Return all rows of the column of a Numeric factor, as numbers with the dtype of the data."""
+    """Return a Numeric factor's column in all rows, as numbers with the dtype of the data."""
     source = table.complete(factor.name)
     if source.kind == "date":
         raise DataError(
@@ -406,7 +412,10 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that also codes missing values and unused categories in new rows."""
+    """Return a Levels factor that remembers which declared categories have no training row.
+
+    If `missing` is "indicator", it also codes missing values: by a column of their own, or by the
+    shares of the levels if no training value is missing. summary : Summary of the column"""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -444,7 +453,9 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return the values (n,) of an expression, with the syntax tree `node`, as a Column."""
+    """Return an expression's values (n,) as a Column: of levels for a condition, else of numbers.
+
+    code, node : text and syntax tree of the expression"""
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)

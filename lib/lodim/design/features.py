@@ -45,7 +45,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Cache of the values of factors (parts of terms) in all rows; calling it returns the values.
+    """Cache of factors' values in all rows; a call with a factor returns its values.
 
     again : whether all terms will be evaluated a second time; small results are then kept"""
 
@@ -66,7 +66,8 @@ class Prepared:
 def _sources(term, table, prepared):
     """Yield (values, rows) per feature of a term: an array, and the positions of its rows to use.
 
-    The array is the user's own column if possible. Empty positions mean all rows."""
+    The array is the user's own column if possible. Empty positions mean all rows.
+    prepared : Prepared, the cache of the factors' values"""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -80,7 +81,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield an array, and positions of its rows to use, per feature of a term without NaN."""
+    """Yield (values, rows) as `_sources` does, for a term whose columns miss no value."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -135,7 +136,8 @@ def learn_moments(terms, table, prepared=None, *, known, limits):
 
     They are sum of weights, mean, sum of squared deviations, minimum and maximum.
     known : (p,) bool, features to skip, for which the result is 0
-    limits : dict feature position -> (lower, upper, middle); values outside become the middle"""
+    limits : dict feature position -> (lower, upper, middle); values outside become the middle
+    prepared : Prepared, the cache of the factors' values, or None"""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -169,7 +171,8 @@ def learn_tails(terms, table, prepared=None, *, at, size):
     """Return the smallest and largest values of features, as a dict feature position -> Tails.
 
     at : positions of the features; size : number of smallest, and of largest, values
-    Rows of weight zero are ignored."""
+    Rows of weight zero are ignored. prepared : Prepared, the cache of the factors' values, or None
+    """
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):
@@ -191,7 +194,8 @@ def scaling(found, names, standardize):
     """Return mean, scale, size (p,) of features, and which are constant, (p,) bool.
 
     found : (p, 5) moments: sum of weights, mean, sum of squared deviations, minimum, maximum
-    size : standard deviation of the standardized feature, or 1 if it is constant"""
+    names, standardize : (p,) for messages; whether scale is the standard deviation, else it is 1
+    size : standard deviation divided by scale, or 1 if the feature is constant"""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -209,7 +213,8 @@ def scaling(found, names, standardize):
 def check_distance(distance, scale, term, dtype):
     """Raise DataError if a value is too far from the mean for computations.
 
-    distance : largest |value - mean| of a feature; scale : its standard deviation (or 1)"""
+    distance : largest |value - mean| of a feature; scale : its standard deviation (or 1)
+    term : the feature's term, for the message"""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -279,7 +284,9 @@ class Features:
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5) of features: from `found` where `known` (p,), else computed."""
+        """Return the moments (p, 5) of features: from `found` if `known`, else computed.
+
+        known, limits : as in `learn_moments`"""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -311,7 +318,7 @@ class Features:
         return [self.terms[t] for t in np.unique(self._term_of[at])]
 
     def write(self, X, mean, scale, flat, limits):
-        """Standardize the features of all rows and write them to X, as `write_features` does."""
+        """Standardize the features of all rows and write them to X; see `write_features`."""
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
@@ -334,7 +341,10 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a column of numbers whose moments are in its summary."""
+    """Return whether a term is a column of numbers whose Summary has the feature's moments.
+
+    It lacks them if missing values will be replaced (`missing` is "indicator").
+    summaries : dict column name -> Summary"""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -342,7 +352,7 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term is a product of columns of numbers and possibly levels."""
+    """Return whether a term is a product of columns of numbers and perhaps levels, such as x:g."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 
@@ -352,7 +362,10 @@ def _needed(terms):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in a chunk of rows (a Table), and return work(terms, table)."""
+    """Replace missing values in a chunk of rows (a Table), and return work(terms, table).
+
+    fills : tuple of Fill (replacements of missing values); missing : as in `Design`
+    The first argument, the Span of the chunk, is not used."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 

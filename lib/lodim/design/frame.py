@@ -169,7 +169,7 @@ def to_arrow(data):
 
 
 def join_frames(parts, kind):
-    """Return the rows of several frames in one frame of the package `kind`, such as "polars"."""
+    """Join the frames `parts` by rows to a frame of the package `kind`, such as "polars"."""
     if all(isinstance(part, pd.DataFrame) for part in parts):
         return pd.concat(parts, ignore_index=True)
     import narwhals as nw
@@ -202,8 +202,8 @@ def _nulls(nw, frame):
 def as_given(method: F) -> F:
     """Decorate a method that returns pandas objects, to return those of the user's package instead.
 
-    The package is that of the argument `data`, or else of the training data. lodim itself calls the
-    method through `in_pandas`, which skips the conversion."""
+    The package is taken from the argument `data`, or else from the training data. lodim itself
+    calls the method through `in_pandas`, which skips the conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -316,7 +316,9 @@ def _narwhals_frame(data):
 
 
 def _narwhals_series(nw, column):
-    """Return a narwhals column as a pandas Series; numbers without nulls are not copied."""
+    """Return a column of narwhals, the module `nw`, as a pandas Series.
+
+    Numbers without nulls are not copied."""
     dtype, name = column.dtype, column.name
     if column.null_count() == len(column):
         return pd.Series([None] * len(column), dtype=object)
@@ -400,7 +402,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
 
-    Declared categories pass, and usually up to 20 distinct numbers or 10 dates.
+    A declared category is accepted, and usually a column of up to 20 distinct numbers or 10 dates.
     levels : of the column; n : number of rows with a value; answer : whether it is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -421,7 +423,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels, usually over 10%, are other than numbers (or dates)."""
+    """Return whether too many levels, usually over 10%, are `others`: not numbers (or dates)."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 
@@ -466,5 +468,7 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code that makes a column (the response, if `answer`) a category, for messages."""
+    """Return code that makes a column a category, to be shown in messages.
+
+    answer : whether the column is the response"""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

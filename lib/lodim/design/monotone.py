@@ -18,7 +18,7 @@ def check_ways(monotone):
 
 
 def ways(monotone):
-    """Return a list with 1 (increasing), -1 (decreasing) or None (invalid) for each column."""
+    """Return 1 (increasing), -1 (decreasing) or None (invalid) per column of a dict, as a list."""
     return [WAYS.get(way) if isinstance(way, str) else None for way in monotone.values()]
 
 
@@ -48,7 +48,7 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term reads the values of a column, and not only which are missing."""
+    """Return whether a term uses the values of a column, not only where they are missing."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 

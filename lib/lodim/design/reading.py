@@ -1,4 +1,4 @@
-"""Reading of complete rows: of a frame in memory, of a source in one pass, or of a sample."""
+"""Reading of complete rows from a frame in memory, from a source in one pass, or by a sample."""
 
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -44,8 +44,8 @@ class Reading:
 
     sample : number of rows drawn at random with `seed`; None means all rows
     scratch : folder of a file that holds X; default: memory, or a temporary file for large files
-    client : Dask client whose workers read the data and hold X; False means none. By default that
-        of this process, if data are a Dask frame"""
+    client : Dask client whose workers read the data and hold X; False means none. By default, Dask
+        frames use the client of this process"""
 
     sample: int | None = None
     seed: int = 0
@@ -53,7 +53,9 @@ class Reading:
     client: Any = None
 
     def client_for(self, source):
-        """Return the Dask client whose workers read the data; None to read them in this process."""
+        """Return the Dask client whose workers read the data; None to read them in this process.
+
+        source : the data; None if they are a frame in memory"""
         if self.client is False:
             return None
         if self.client is None:
@@ -75,12 +77,14 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows, and the row inputs to call it with.
+        """Return a function that reads the complete rows, and the RowInputs to call it with.
 
-        It maps RowInputs (weights, offset etc.) to Rows, and is called twice if weights depend on
-        the response. With a sample, only the sampled rows are read.
+        The function turns RowInputs (weights, offset etc.) into Rows. It is called twice if weights
+        depend on the response. With a sample, only the sampled rows are read.
 
-        request : columns to summarize (ColumnRequest); answers : columns of the response"""
+        data, source : the data; source is None if they are a frame in memory
+        request : columns to summarize (ColumnRequest); answers : columns of the response
+        inputs, missing : RowInputs of all rows; treatment of missing features, see `Design`"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -116,7 +120,7 @@ class Rows:
 def read_frame_rows(frame, request, answers, inputs, missing):
     """Read the complete rows of a Frame in memory; return them as Rows.
 
-    request : columns to summarize (ColumnRequest); answers : columns of the response"""
+    `Reading.reader` describes the arguments."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -133,7 +137,8 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 class Scan:
     """Missing values, response and row inputs of a chunk of rows, found when it is first read.
 
-    runs : list of (position in the chunk, row number in the file, file) per run of rows
+    runs : list of tuples (position in the chunk, row number in the file, file), one per stretch of
+        rows from one file
     flags : Flags, which mark missing values
     beside : dict of Columns: the response, and row inputs (weights and the like) given by name"""
 
@@ -164,7 +169,9 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of rows; return a Scan (missing values etc.) and a dict of its columns."""
+    """Read a chunk of rows; return its Scan, which marks missing values, and a dict of its columns.
+
+    `Reading.reader` describes the other arguments."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -180,7 +187,7 @@ def scan(chunk, request, answers, inputs, missing):
 def read_source_rows(source, request, answers, inputs, missing):
     """Read the complete rows of data not in memory, in one pass; return them as Rows.
 
-    request : columns to summarize (ColumnRequest); answers : columns of the response"""
+    `Reading.reader` describes the arguments."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -203,7 +210,7 @@ class _FirstPass:
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
     def scan(self, source, names):
-        """Yield the missing values (a Scan) and the columns (a dict) of each chunk of rows."""
+        """Yield a Scan (missing values) and a dict of the columns for each chunk of a source."""
         start = 0
         for piece in source.pieces:
             for chunk in piece.read(names):
@@ -215,7 +222,9 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk (its Scan and columns); summarize each 65,536 complete rows."""
+        """Add a chunk of rows; summarize the columns once there are 65,536 new complete rows.
+
+        found, read : Scan and dict of the columns of the chunk"""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
@@ -227,7 +236,7 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows as a Column; ones if none are given."""
+        """Return the weights of the next n rows, with columns `read`, as a Column; default ones."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -250,7 +259,9 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows of the data (complete rows, read again in each pass)."""
+        """Return the Rows of the data: complete rows, read again from `source` in each pass.
+
+        inputs : RowInputs of all rows"""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

@@ -186,7 +186,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return codes of the distinct values of a column or array, (n,) float64; NaN if missing."""
+    """Return codes (n,) for the distinct values of a column or array called `what`, or NaN."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -202,7 +202,7 @@ def _codes(frame, values, what):
 
 
 def _check_groups(frame, groups, codes):
-    """Raise DataError if a row has no group, because the row could belong to any group."""
+    """Raise DataError if a row has no group (code NaN), because it could belong to any group."""
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
@@ -223,7 +223,7 @@ def _check_size(values, what):
 
 
 def _input_array(frame, value, what):
-    """Return values per row (such as weights) as an array; check length and row labels."""
+    """Return values per row, called `what`, as an array; check length and row labels."""
     array = _as_numbers(value, what)
     n = len(frame.index)
     if what == "offset" and array.ndim == 0:
@@ -239,14 +239,14 @@ def _input_array(frame, value, what):
 
 
 def _as_array(value, what):
-    """Return values per row as an array; a column name or a number is returned unchanged."""
+    """Return values per row, called `what`, as an array; a column name or number stays as it is."""
     if np.ndim(value) == 0:
         return value
     return np.asarray(value) if what in ("clusters", "groups") else _as_numbers(value, what)
 
 
 def _as_numbers(value, what):
-    """Return values per row as a float64 array."""
+    """Return values per row, called `what` in messages, as a float64 array."""
     try:
         if isinstance(value, pd.Series | pd.DataFrame):
             return value.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -277,6 +277,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     response, weight and offset, and all features if `missing` is "drop".
 
     features, answers : columns of the right and the left side of the formula
+    inputs, missing : RowInputs as arrays; treatment of missing features, see `Design`
     learning : whether to raise DataError if no row is complete
     known : dict column -> (training levels, new levels that count as missing)"""
     n, read = len(frame.index), {}
@@ -297,7 +298,7 @@ class Flags:
     """Which rows have missing values.
 
     gaps : (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
-    bad : (n,) bool, rows that miss a response, weight or the like, without which they are dropped
+    bad : (n,) bool, rows to drop, because response, weight, offset or another input is missing
     columns, inputs : dicts with the number of rows that miss each column, and each row input"""
 
     gaps: np.ndarray
@@ -309,7 +310,8 @@ class Flags:
 def flag_missing(read, answers, inputs, missing, index):
     """Find the rows with missing values; return them as Flags.
 
-    read : dict of columns; answers : columns of the response
+    read, answers : dict of columns; names of the response's columns
+    inputs : RowInputs as arrays; index : row labels
     missing : 'drop', 'indicator' or 'keep', which also keeps rows without a response"""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
@@ -331,7 +333,7 @@ def complete_rows(flags, weights, missing, learning):
     """Return positions of complete rows, number of dropped rows, number that miss only features.
 
     Rows of weight zero are not counted. If `learning`, DataError is raised if no row is complete.
-    """
+    flags : Flags of the missing values; missing : treatment of missing features, see `Design`"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -399,7 +401,10 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a binomial response has proportions, with numbers of trials as weights."""
+    """Return whether a binomial response has proportions; DataError if it lacks numbers of trials.
+
+    source, rows : Column of the response, and positions of its complete rows
+    table : Table, whose weights are the numbers of trials"""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -492,7 +497,7 @@ def _values(source, rows, family):
 
 
 def _infer_family(source, rows):
-    """Return the family that the values of the response suggest, such as "binomial"."""
+    """Return the family, such as "binomial", that the values of a response (Column) suggest."""
     if source.kind == "level":
         return "binomial" if len(columns.used_levels(source, rows)) <= 2 else "multinomial"
     values = columns.take(source.values, rows)
@@ -510,7 +515,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice on how a condition makes two classes of numbers; empty for other levels."""
+    """Return advice to make two classes from numbers by a condition; "" if a level is no number."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -536,8 +541,8 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows, or the most frequent level. A level is used only
-        inside of functions; elsewhere, missing is a level of its own
+    value : weighted mean of the training rows; for a category, the most frequent level, which is
+        used only inside functions: elsewhere in a formula, missing is a level of its own
     n_missing : number of training rows with positive weight in which the column is missing"""
 
     name: str = forms.text()
@@ -599,7 +604,8 @@ def _fill(column, value):
 def indicators(terms, fills):
     """Return a term for each column with missing values, which is 1 in rows where it is missing.
 
-    A column whose missing values are coded as a level needs no such term."""
+    A column whose missing values are coded as a level needs no such term.
+    fills : tuple of Fill, with the number of missing values per column"""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

@@ -111,7 +111,7 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return sum of weights, mean, sum of squared deviations, minimum, maximum of a column, (5,).
+    """Return the five moments of a column in a table, (5,); see `column_kernels.moments`.
 
     known : (n,) bool, rows that have a value; None means all"""
     values, rows, weights = as_real(column.values), table.rows, table.weights
@@ -158,7 +158,8 @@ def _count(table, column, known):
 def summarize_values(table, name, values, n):
     """Return the Summary of computed numbers, in which each distinct number is a level.
 
-    values : of the table's rows, which miss no value; n : number of all rows"""
+    values : (m,) numbers in the table's rows, none missing
+    n : number of rows, with those left out of the table because values are missing"""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -226,7 +227,7 @@ def _merge_levels(column, parts):
 
 
 def check_count(column, n_levels):
-    """Raise DataError if a column has too many levels, since each would be a feature."""
+    """Raise DataError if a column has too many levels, `n_levels`, as each would be a feature."""
     if n_levels > MOST_LEVELS:
         raise DataError(
             f"column {column.name!r} has over {MOST_LEVELS:,} levels, so it seems to be row "
@@ -270,7 +271,9 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds beyond which numbers are outliers: 10 times the range below and above it."""
+        """Bounds (low, high) beyond which numbers are outliers.
+
+        They lie below `least` and above `greatest` by 10 times the range between these two."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -278,7 +281,7 @@ class Limits:
 
 
 def most_wild(n):
-    """Return the largest number of rows, out of n, that may be extreme outliers of a feature."""
+    """Return how many of n rows, at most, may be extreme outliers of a feature."""
     return min(max(FEW_ROWS, int(SHARE * n)), MOST_ROWS, int(SMALL * n))
 
 
@@ -371,9 +374,9 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Return x[rows] with outliers replaced by `middle`, and an empty array, which means all rows.
+    """Replace outliers in x[rows] by `middle`; return a pair (values, positions of rows to use).
 
-    Without limits, x and rows are returned.
+    The pair is the new values and an empty array, which means all; without limits, (x, rows).
     limits : (lower, upper, middle) or None; numbers outside of lower and upper are outliers"""
     if limits is None:
         return x, rows

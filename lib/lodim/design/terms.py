@@ -90,7 +90,10 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict: key (None, code) of a C(expression) -> Summary of its distinct values."""
+    """Return a dict with a Summary of the distinct values of each C(expression).
+
+    keys : terms, as tuples of keys; a C(expression) has the key (None, its text), also in the dict
+    parts, fills : chunks of the rows; tuple of Fill (replacements of missing values)"""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -101,7 +104,10 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list with a Summary of each C(expression), for one chunk of rows (a Table)."""
+    """Return a list with a Summary of each C(expression), for one chunk of rows (a Table).
+
+    codes, fills : texts of the expressions; tuple of Fill (replacements of missing values)
+    The first argument, the Span of the chunk, is not used."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -113,7 +119,8 @@ def _count_computed(_, table, codes, fills):
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used."""
+    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used.
+    summaries : dict column name -> Summary; `_computed_levels` describes the other arguments"""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -128,7 +135,8 @@ def _rows_to_learn(keys, parts, summaries, fills):
 def _sample(parts, ends):
     """Return positions of rows of positive weight (a sample if they are many), and whether sampled.
 
-    A sample includes the rows `ends`, which have the smallest or largest value of a column."""
+    A sample includes the rows `ends`, which have the smallest or largest value of a column.
+    parts : chunks of the rows"""
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
@@ -156,9 +164,9 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 def _against_reference(keys):
     """Return, for each term, the factors that R codes without a column for the first level.
 
-    R omits this level if the product of the term's other factors (or the intercept, if there are
-    none) is already in the model (Chambers & Hastie 1992, page 38). The result is a dict term ->
-    set of keys; a term is a tuple of keys."""
+    R omits this level if the product of the term's other factors is already in the model (Chambers
+    & Hastie 1992, page 38). The product of no factors is the intercept. The result is a dict term
+    -> set of keys; a term is a tuple of keys."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -193,7 +201,9 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of the features, the names of the terms, and the term of each feature."""
+    """Return the names of features and of terms, and the position (p,) of each feature's term.
+
+    sizes : number of features per term"""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
@@ -216,7 +226,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return, per feature of a term, the column number of each factor, as a list of tuples.
+    """Return a list with a tuple for each feature of a term: one column number per factor.
 
     A feature is the product of one column of each factor. The first number changes fastest.
     """

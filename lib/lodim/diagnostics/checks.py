@@ -33,8 +33,8 @@ def convergence(subject):
 def separation(subject):
     """Find infinite coefficients in the fit of a subject (fit and rows); return a list of Finding.
 
-    A coefficient is infinite if it separates the classes. The result is a text if this cannot
-    occur."""
+    A coefficient is infinite if it separates the classes. For fits other than glm of classes, the
+    result is a text: why the check was skipped."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -63,7 +63,7 @@ def dropped_rows(subject):
 
 
 def constant(subject):
-    """Find features that are constant in the training rows; return a list of Finding."""
+    """Find a Subject's features that are constant in the training rows; return Findings."""
     names = subject.fit.design.constant
     if not names:
         return []
@@ -74,9 +74,10 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Find penalties of a subject's fit at the end of their grid; return a list of Finding.
+    """Find penalties in a Subject's fit that are the smallest tried; return a list of Finding.
 
-    The lowest held-out loss is then at the smallest penalty tried."""
+    The lowest held-out loss is at the end of the grid, so smaller penalties may be better. Without
+    cross-validation the result is a text: why the check was skipped."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
@@ -170,7 +171,7 @@ def run(fit, data, offset, ignore):
 
 
 def _ignored(ignore):
-    """Return the codes of checks to skip, in the usual order; ArgumentError if one is unknown."""
+    """Return the codes of checks to ignore, in the usual order; ArgumentError if one is unknown."""
     given = (ignore,) if isinstance(ignore, str) else ignore
     if not isinstance(given, list | tuple | set | frozenset):
         raise ArgumentError(f"ignore must be codes of checks, not {ignore!r:.80}")
@@ -210,7 +211,9 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with new weights, (N,) of all rows of data, without rows of missing weight."""
+    """Return a batch with new weights; rows without a weight are dropped.
+
+    weights : (N,) for all rows of the data, or None to return the batch unchanged"""
     if weights is None:
         return batch
     own = weights[batch.rows]

@@ -1,4 +1,6 @@
-"""Checks of features. Each takes a Subject (fit and rows) and returns findings, or why not."""
+"""Checks of features.
+
+Each takes a Subject (fit and rows) and returns a list of Finding, or a text if it was skipped."""
 
 import itertools
 import math
@@ -194,7 +196,7 @@ def collinearity(subject):
 
 
 def empty_cells(subject):
-    """Find combinations of crossed levels with at most one row; return a list of Finding."""
+    """Find a Subject's combinations of crossed levels with at most one row; return Findings."""
     design, found = subject.design, []
     frame, rows = read_frame(subject.data), subject.rows.rows
     crossed = [[factors.column_with_levels(part) for part in term] for term in design.terms]
@@ -257,7 +259,7 @@ def _columns_of_levels(design):
 
 
 def extrapolation(subject):
-    """Find new rows outside the training range or with unknown levels; return a list of Finding."""
+    """Find a Subject's new rows outside the training range or with unknown levels as Findings."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = standardized(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
@@ -291,7 +293,7 @@ def _is_binary(design, X):
 
 
 def drift(subject):
-    """Find features with another mean in new rows than in training; return a list of Finding."""
+    """Find features whose mean in a Subject's new rows differs from training; return Findings."""
     moved = moved_means(subject.fit, subject.read)
     if isinstance(moved, str) or not moved:
         return moved or []
@@ -318,7 +320,7 @@ def moved_means(fit, batch):
 
 
 def shifts_in_words(moved):
-    """Return a phrase that lists the first few features with the shifts of their means."""
+    """Return a phrase with the first few features in `moved`, a dict name -> shift of the mean."""
     return some_names([f"{name} by {significant(shift, 2)}" for name, shift in moved.items()])
 
 
@@ -355,9 +357,9 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    The expected number of equal pairs is n^2 / 2 times the product of the chances that two rows
-    agree in a column, for the three columns of X with the smallest chances.
-    rows, X : (n, q) features and response, and (n, p) features"""
+    By chance, n^2 / 2 times P pairs of equal rows are expected. P is the product of three
+    probabilities, for the three columns of X in which two rows agree least often.
+    rows : (n, q) features and response; X : (n, p) features alone"""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -403,7 +405,8 @@ def tells_number(x, y):
 def tells_classes(x, code, n_classes):
     """Return how well x (n,) separates the classes: the smallest AUC over all pairs of classes.
 
-    It is 0 if a pair has so few rows that chance could separate it in one of 1,000 columns.
+    It is 0 if a pair of classes has so few rows that one of 1,000 random columns would separate
+    the pair with a probability above 0.001.
     code : (n,) class of each row"""
     least = 1.0
     for a in range(n_classes):
@@ -436,9 +439,9 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Return the means (p,) of the columns of new rows X (m, p), and which differ from zero.
 
-    X is standardized by training rows. A mean differs if it is at least 0.25 and significant by a t
-    test. The larger of the standard deviations in both sets of rows is used, because few rows of a
-    skewed feature underestimate it."""
+    X is standardized by `n_training` training rows. A mean differs if it is at least 0.25 and
+    significant by a t test. The test uses the larger standard deviation of both sets of rows,
+    because few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
@@ -448,6 +451,6 @@ def moved(X, n_training):
 def beyond(X, n_training):
     """Return which values of new rows X (m, p) must be outside the range of the training rows.
 
-    X is standardized by the training rows. None of n numbers is more than sqrt(n - 1) standard
-    deviations from their mean (Samuelson 1968)."""
+    X is standardized by `n_training` training rows. None of n numbers is more than sqrt(n - 1)
+    standard deviations from their mean (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

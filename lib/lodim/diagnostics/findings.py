@@ -1,4 +1,4 @@
-"""Findings of the checks of a fit, and the lists of checks that were made or skipped."""
+"""Findings from the checks of a fit, and the lists of checks that were made or skipped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -54,9 +54,9 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance that a fit explains in checked rows, and an SE; or None.
+    """Return the share of null deviance explained in a Subject's rows, and an SE; or None.
 
-    The standard error is that of the difference from `before`, the share in the training rows. The
+    The standard error holds for the difference from `before`, the share in the training rows. The
     error of `before` is taken as proportional to (1 - before) / sqrt(number of rows)."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
@@ -166,7 +166,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text on which predictions are most wrong on average; empty if none.
+    """Describe the predictions that are most wrong on average: a list of one text, or empty.
 
     y, score : responses and linear predictors"""
     mean = fit.family.mean(score)
@@ -180,7 +180,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text, for each class with wrong probabilities, on where they are most wrong.
+    """Describe where probabilities are most wrong: a list of texts, for the classes affected.
 
     y, score : class codes and linear predictors"""
     mean = fit.family.mean(score)
@@ -212,9 +212,9 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 def recalibration(residual, predictor, n_training, variance=None):
     """Return the score test of whether an intercept and a slope would improve predictions.
 
-    The results are a chi-square statistic with two degrees of freedom, about the gain in deviance,
-    and its p-value. The smaller of two statistics is returned, based on `variance` and on squared
-    residuals; the latter are robust to outliers (Davidson and MacKinnon 1993, Sect. 13.7).
+    The results are a chi-square statistic with two degrees of freedom and its p-value. The
+    statistic estimates by how much the deviance would decrease. It is the smaller of two: one uses
+    `variance`, one squared residuals, robustly (Davidson and MacKinnon 1993, Sect. 13.7).
     residual : (n,) response minus predicted mean; predictor : (n,) mean, or logit of the
         probability
     variance : (n,) of the responses, or None; n_training : number of training rows"""

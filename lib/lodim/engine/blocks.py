@@ -84,12 +84,12 @@ def _missing(error):
 
 
 def on_host(tiles):
-    """Return whether features are in this process's memory, not on a GPU or Dask workers."""
+    """Return whether the features `tiles` are in this process's memory, not on a GPU or workers."""
     return isinstance(tiles, np.ndarray)
 
 
 def count_blocks(tiles):
-    """Return the number of blocks of 4,096 rows in features X, (n_tiles, p, 64)."""
+    """Return the number of blocks of 4,096 rows in the features `tiles`, (n_tiles, p, 64)."""
     return -(-tiles.shape[0] // TILES_PER_BLOCK)
 
 
@@ -141,7 +141,7 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Call kernel(first, end, *args) for those of the blocks lo to hi - 1 that are in `runs`."""
+    """Call kernel(first, end, *args) for each stretch of `runs` within the blocks lo to hi - 1."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
@@ -158,7 +158,7 @@ def runs_of(used):
 def each(work, items, numbers, threads=None):
     """Return [work(item) for each item], in threads if the work is large and releases the GIL.
 
-    numbers : number of values that all calls together process, which decides about threads"""
+    numbers : how many values all calls process together; the work is large if they are many"""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -281,7 +281,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each 65,536 rows, of which each argument gets its tiles.
+    """Call work(X, *arrays) with the tiles of each 65,536 rows; yield the results.
 
     X, arrays : (n_tiles, ..., 64) values in tiles of 64 rows"""
     if not on_host(X):

@@ -58,7 +58,7 @@ def _say_compiling():
 
 
 def njit(*signatures, **options):
-    """Compile like numba's njit; if the cache folder cannot be written, use a temporary one."""
+    """Compile like numba.njit, with its arguments; replace a cache folder that is read-only."""
 
     options |= {"no_cfunc_wrapper": True}  # without the unused C entry point, compilation is faster
 
@@ -82,7 +82,7 @@ def inlined(**options):
     """Compile a function that only kernels call: always inlined, without a Python entry point.
 
     This halves the compile time of a small function. Python must not call the function: numba would
-    jump to an invalid address.
+    jump to an invalid address. options : as in `njit`
     """
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 

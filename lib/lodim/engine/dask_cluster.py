@@ -90,9 +90,9 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """A range of rows that one Dask worker holds, n_rows in all: its chunks lo to hi - 1.
+    """A range of rows that one Dask worker holds: the chunks lo to hi - 1, of 65,536 rows each.
 
-    A chunk has 65,536 rows."""
+    n_rows : number of rows; the last chunk of the data may be smaller"""
 
     lo: int
     hi: int
@@ -142,9 +142,9 @@ class Cluster:
         """Start a call of `work` for each group of rows, on the workers; return the futures.
 
         A Group is the rows that one worker holds. The call is work(group, *arrays, *sent).
-        held : list of WorkerTiles (arrays on workers), which become the `arrays` of the group's
-            rows
-        sent : other arguments; a `PerTask` has one value per group"""
+        held : list of WorkerTiles; `arrays` are the parts of them that hold the group's rows
+        sent : other arguments; a `PerTask` has one value per group
+        name : name of the call in Dask; default: the name of `work`"""
         name = name or work.__name__
         tasks = []
         for i, group in enumerate(self.groups):
@@ -258,7 +258,9 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return a dict worker address -> number of threads; DeviceError without any for 30 seconds."""
+    """Return a dict worker address -> number of threads.
+
+    If no worker comes within 30 seconds, raise DeviceError."""
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:

@@ -49,7 +49,8 @@ def _by_response(u, share, y, n_classes, most):
     """Return numbers (n,) that distinguish rows by their features and response y (n,).
 
     u : (n, p) standardized features; share : (n,) weights with sum one
-    most : mean squared length of rows; much smaller differences count as rounding errors"""
+    most : weighted mean of the rows' sums of squares; tiny spreads relative to it (or to its
+        square or cube) count as rounding errors"""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
@@ -127,7 +128,7 @@ def drawn(key, count, seed):
 
 
 def lengths(X, n, threads=1):
-    """Return the sum of squared features of each of n rows, (n,); X : in tiles of 64 rows."""
+    """Return the sums of squared features in n rows, (n,); X : features in tiles of 64 rows."""
     out = np.zeros((len(X), TILE))
     over_rows(squared_lengths, X, out, threads=threads)
     return out.reshape(-1)[:n]
@@ -142,7 +143,7 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions (count,) of a systematic sample of the rows of positive weight.
+    """Return positions (count,) of rows in a systematic sample, among rows of positive weight.
 
     Rows are sorted by their sums of squared features, so that their order in the data does not
     matter. Every k-th row is taken, from a random first one on. X : features in tiles of 64 rows"""

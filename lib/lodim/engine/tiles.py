@@ -62,7 +62,7 @@ def pad(v, n_tiles, dtype=np.float64):
 
 
 def varies(tiles):
-    """Return which columns of X, (n_tiles, p, 64), have a number other than 0, (p,) bool."""
+    """Return which columns of `tiles`, (n_tiles, p, 64), have a number other than 0, (p,) bool."""
     if not isinstance(tiles, np.ndarray):
         return tiles.varies()
     out, first = np.zeros(tiles.shape[1], bool), 0

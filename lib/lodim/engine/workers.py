@@ -42,7 +42,7 @@ class WorkerTiles:
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        shape : axes of the result after n_tiles; by default those of these tiles
+        shape : axes of the result after n_tiles; by default as in these tiles
         `function` must be pure, since Dask may repeat it."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -65,7 +65,7 @@ class WorkerTiles:
     def over_rows(self, kernel, *args):
         """Run a kernel (compiled loop) on the workers; add its values per row to the last argument.
 
-        This is an array (n_tiles, ..., 64) in the memory of this process."""
+        The last argument is an array (n_tiles, ..., 64) in the memory of this process."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
@@ -82,7 +82,7 @@ class WorkerTiles:
         """Call function(rows, X, *args) on workers for each 65,536 rows; return a list of results.
 
         rows : position of these rows among all rows, a slice; X : their features in tiles
-        args : of which WorkerTiles are cut to these rows"""
+        args : other arguments; WorkerTiles among them are cut to these rows"""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
@@ -171,8 +171,8 @@ class WorkerTiles:
     def _split(self, function, args):
         """Split the arguments of a call into arrays that workers hold, and others to send to them.
 
-        Return two tuples: this array and the WorkerTiles in `args`; and the function, the positions
-        of the WorkerTiles, and `args` with None in their places."""
+        Return two tuples. The first has this array and the WorkerTiles in `args`. The second has
+        the function, the positions of the WorkerTiles, and `args` with None in their places."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
@@ -229,7 +229,9 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return a dict "y", "weights" or "offset" -> shape of its entry per row: () or (K,)."""
+    """Return a dict name -> shape of the values per row, () or (K,), for y, weights and offset.
+
+    rows : dict name -> array in tiles; the Group is not used"""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -270,10 +272,10 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return a kernel's sums over each 65,536 of the rows of a worker, (n_spans, *shape).
+    """Return a kernel's sums (n_spans, *shape) over each 65,536 rows that a worker holds.
 
-    rest : (*arrays, kernel name, positions of the arrays in its arguments, other arguments, shape)
-    """
+    rest : arrays of these rows; then the kernel's name, positions of the arrays among its
+        arguments, its other arguments, and shape. The Group is not used"""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -298,7 +300,8 @@ def _by_span(group, X, *rest):
 def _rowwise(rows, X, *rest):
     """Return work(X, *arrays) for 65,536 rows, with the arrays as values per row, (n, ...).
 
-    rest : (*arrays in tiles, work, given); None takes the place of an array if `given` is false"""
+    rest : arrays in tiles; then work, and a list of bool with one entry per argument of `work`
+        after X: false means that the argument is None and has no array"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

@@ -1,4 +1,4 @@
-"""A fit in a form that can be written as code: columns, refused rows, and predictions."""
+"""A fit in a form that can be written as code: columns, predictions, and rows that raise errors."""
 
 from dataclasses import dataclass
 
@@ -40,9 +40,9 @@ def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
     kind : name of the model; new_levels : as in `predict`
-    scores : the model's function of symbolic features and offset. It returns expressions of the
-        linear predictors (without a response: pairs of label and expression), and conditions of
-        rows that it does not predict"""
+    scores : the model's function of symbolic features and offset. It returns the linear predictors
+        as expressions, and conditions for rows without a prediction. For a model without a
+        response, the first result has pairs (label, expression)"""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -60,7 +60,7 @@ def build(kind, design, family, new_levels, scores):
 
 
 def _offset(inputs):
-    """Return the expression of the offset: a column of the data, or zero without an offset."""
+    """Return the offset of Inputs as an expression: a column of the data, or zero."""
     design = inputs.design
     if not design.offset_given:
         return ZERO
@@ -107,7 +107,7 @@ def _difference(one, other):
 
 
 def _texts(equation):
-    """Yield all column names and levels that the written code will contain."""
+    """Yield all column names and levels that the code of an Equation will contain."""
     for node in in_order([*equation.columns, *equation.conditions, *equation.answers.values()]):
         if isinstance(node, Column):
             yield node.name
@@ -123,7 +123,9 @@ def check_text(text):
 
 
 def check_named(equation, where):
-    """Raise ArgumentError unless all columns have a name, as SQL queries and ONNX graphs need."""
+    """Raise ArgumentError unless all columns of an Equation have a name.
+
+    where : place that needs names, such as "ONNX", for the message"""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 

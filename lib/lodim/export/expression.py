@@ -137,7 +137,7 @@ def weighted(bias, weights, args, label=""):
 
 
 def product(nodes):
-    """Return the expression of the product of expressions, multiplied from left to right."""
+    """Return the product of the expressions `nodes`, multiplied from left to right."""
     first, *rest = nodes
     for node in rest:
         first = call("mul", first, node)
@@ -172,8 +172,8 @@ def lookup(source, levels, values, default):
 def piecewise(x, breaks, coefs):
     """Return q piecewise polynomials of the expression x, as expressions.
 
-    They have degree d between successive breaks (m + 1,); the first and last continue outside.
-    coefs : (m, d + 1, q), lowest power first, for a variable from -1 to 1 between two breaks"""
+    breaks : (m + 1,) increasing; the first and the last polynomial also hold beyond the breaks
+    coefs : (m, d + 1, q), lowest power first, for x scaled to [-1, 1] between two breaks"""
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
     conditions = tuple(call("lt", x, b) for b in high[:-1])
@@ -221,6 +221,6 @@ def in_order(roots):
     return order
 
 
-def is_whole(value):
-    """Return whether a level can be written exactly: text, bool, or a number equal to a float."""
+def is_exact(value):
+    """Return whether code can contain a level exactly: text, bool, or number equal to a float."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

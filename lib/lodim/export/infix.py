@@ -24,10 +24,11 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of symbolic expressions as text; one that is used twice or has a label gets a name.
+    """Writer of symbolic expressions as text.
 
-    A subclass provides `functions`: a dict from names of functions to (text with {} for the
-    arguments, precedence of the text, least precedence of arguments without brackets)."""
+    An expression that occurs twice or has a label gets a name. A subclass provides `functions`, a
+    dict name of a function -> tuple: text with {} for the arguments; precedence of the text; least
+    precedence of arguments that need no brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -186,7 +187,7 @@ class Program(Infix):
 
 
 def _added(pieces):
-    """Return pairs (sign, text), joined as the text of one sum."""
+    """Return the text of a sum, given its terms `pieces` as pairs (sign, text)."""
     (sign, first), *rest = pieces
     head = f"-{first}" if sign == "-" else first
     return head + "".join(f" {sign} {text}" for sign, text in rest)

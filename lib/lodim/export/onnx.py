@@ -25,7 +25,7 @@ SINGLE |= {"sinh": "Sinh", "cosh": "Cosh"}
 
 
 def write(equation):
-    """Return the onnx.ModelProto that computes a fit's predictions."""
+    """Return the onnx.ModelProto that computes the predictions of an Equation."""
     try:
         import onnx
     except ImportError:
@@ -69,7 +69,7 @@ class _Graph:
                 return name
 
     def add(self, operator, *inputs, domain="", **attributes):
-        """Add an operator to the graph, and return the name of its output."""
+        """Add an ONNX operator with inputs (names) and attributes; return its output's name."""
         out = self.unused(operator.lower())
         node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
         self.nodes.append(node)
@@ -129,13 +129,13 @@ class _Graph:
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
 
     def truth(self, node):
-        """Return the bool tensor of a condition, or of a column of doubles 0 and 1."""
+        """Return a condition, or a column of doubles 0 and 1, as a bool tensor."""
         if isinstance(node, Call):
             return self.value(node)
         return self.add("Equal", self.value(node), self.array([[1.0]]))
 
     def beside(self, nodes):
-        """Join expressions as the columns of one tensor (n, k)."""
+        """Join the k expressions `nodes` as columns of one tensor (n, k)."""
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])

@@ -82,7 +82,7 @@ WIDTH = 96  # largest length of a line
 
 
 def write(equation):
-    """Return the text of a Python module that computes a fit's predictions."""
+    """Return the text of a Python module that computes the predictions of an Equation."""
     return _Python(equation).module()
 
 

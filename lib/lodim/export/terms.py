@@ -25,7 +25,7 @@ from lodim.export.expression import (
     constant,
     either,
     indicator,
-    is_whole,
+    is_exact,
     labelled,
     lookup,
     piecewise,
@@ -84,7 +84,7 @@ class Inputs:
             name = factors.column_with_levels(part)
             if name is None:
                 continue
-            if not all(map(is_whole, part.levels)):
+            if not all(map(is_exact, part.levels)):
                 raise ArgumentError(f"column {name!r} has a level that cannot be written exactly")
             levels = found.get(name, (part.levels, ()))[0]
             found[name] = tuple(v for v in levels if v in part.levels), ()
@@ -227,7 +227,7 @@ class Inputs:
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
-        if not all(map(is_whole, part.levels)):
+        if not all(map(is_exact, part.levels)):
             raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
         (node,) = _Translation(self).columns(tree(part.name).args[0])
         new = call("not", call("among", node, *part.levels))
