@@ -105,9 +105,10 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan (rows to predict, reduction) of a feature's partial dependence.
+    """Return the Plan (rows to predict, and how to average them) of a feature's partial dependence.
 
-    It is the mean prediction if all rows at the positions `drawn` had the same value."""
+    At each value of the feature, it is the mean prediction if all rows at the positions `drawn`
+    had this value."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:
@@ -126,9 +127,9 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan (rows to predict, reduction) of average slopes, or differences of levels.
+    """Return the Plan of a numeric feature's mean slope, or of differences between levels.
 
-    Levels are compared with the most frequent level."""
+    A feature with levels is changed from the most frequent level to each of the others."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

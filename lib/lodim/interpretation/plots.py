@@ -25,7 +25,9 @@ TURNED = 24  # total number of characters above which names of levels are rotate
 
 @literal
 def panels(effects, ax=None, *, top):
-    """Draw one panel for each of the `top` terms with the widest curves, with equal y axes."""
+    """Draw the curves of Effects, one panel per term, with equal y axes.
+
+    top : largest number of panels; the terms with the widest curves are drawn"""
     every = list(dict.fromkeys(effects.ranges()["term"]))
     terms = every[:top]
     across = min(COLUMNS, len(terms))
@@ -56,7 +58,9 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Draw the `top` largest average slopes or importances as points, with intervals if known."""
+    """Draw the `top` largest average slopes or importances of Effects as points.
+
+    Intervals are drawn if they are known. term : a single term to draw, or None"""
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"
@@ -122,7 +126,8 @@ def _draw(effects, ax, term, *, explain, label):
 def _lines(ax, parts, rug, labels):
     """Draw a numeric feature's effect as a curve per group and class, with confidence bands.
 
-    parts : frames with the points of each curve; rug : quantiles of the feature"""
+    parts : frames with the points of each curve; labels : names of the curves
+    rug : quantiles of the feature"""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -134,7 +139,10 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw the effect of each level as a point per group and class, sized by its share of rows."""
+    """Draw the effect of each level of a feature as a point, which is larger for frequent levels.
+
+    parts : frames with the estimates per level, one per group and class, named by `labels`
+    shares : dict level -> share of rows"""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])

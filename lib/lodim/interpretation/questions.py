@@ -1,4 +1,4 @@
-"""Computation of the effects of terms for a fit and for the replicates of a bootstrap."""
+"""Effects of terms, computed for a fit and for the replicates of a bootstrap."""
 
 from dataclasses import dataclass
 
@@ -109,7 +109,9 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> effect, for terms that need only derivatives of predictions."""
+        """Return a dict term -> effect, for terms that need only derivatives of predictions.
+
+        features : dict name -> Feature, a column as numbers"""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}
@@ -167,9 +169,9 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position of numeric columns that occur in only one term.
+    """Return a dict name -> feature position, of numeric columns that occur in only one term.
 
-    The derivative of a prediction in such a feature is the derivative in the column."""
+    The term is the column itself, so derivatives in the feature are derivatives in the column."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}

@@ -119,7 +119,7 @@ def _column(feature, values):
 
 
 def _plain(column, n):
-    """Return the values of a Column in the type of a column of data, such as a Categorical."""
+    """Return a Column as a column of data, such as a Categorical; n : number of rows."""
     if column.kind == "level":
         return _coded(column.codes, column.levels, column.ordered)
     if column.kind == "date":
@@ -128,7 +128,9 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels, given by their codes (-1 if missing), as a column of data with n values."""
+    """Return levels, given by their codes (-1 if missing), as a column of data with n values.
+
+    ordered : whether the levels have an order"""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
@@ -137,7 +139,9 @@ def _coded(codes, levels, ordered):
 
 
 def features_of(terms, features):
-    """Return the requested terms as a list of names and pairs of names."""
+    """Return the argument `terms` of `effects` as a list of names and pairs of names.
+
+    features : dict of all features by name"""
     if terms is None:
         return list(features)
     is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)

@@ -99,15 +99,15 @@ def _boxes(fit):
 
 
 def _bought(fit, copies):
-    """Return the number of the cheapest model with an item, or 0, and if predict()'s model has it.
+    """Return (number of the cheapest model with an item, whether predict()'s model has it).
 
-    copies : nodes of the dependency graph that stand for the item"""
+    The number is 0 if no model has it. copies : nodes of the graph that stand for the item"""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the box of a set of interchangeable sources, updated for an item that needs one.
+    """Return the Box of a series, updated for an item that needs one of its sources.
 
     step, chosen : as in the Box of the item"""
     steps = [s for s in (box.step, step) if s]
@@ -115,7 +115,7 @@ def _joined(box, step, chosen):
 
 
 def _first(boxes, most):
-    """Return at most `most` boxes: those of predict()'s model, then those bought at low prices."""
+    """Return at most `most` boxes: first items of predict()'s model, then items of cheap models."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
@@ -158,7 +158,9 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def _edge(ax, x0, y0, x1, y1, on):
-    """Draw a smooth line between two boxes; a thick one if `on` (both are in predict()'s model)."""
+    """Draw a smooth line from (x0, y0) to (x1, y1), between two boxes.
+
+    on : whether both are in predict()'s model; then the line is thick"""
     t = np.linspace(0.0, 1.0, 30)
     style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
@@ -185,7 +187,9 @@ def places(parents, order):
 
 
 def layers(parents):
-    """Return the layer of each node of a graph, (n,): one more than the largest of its parents."""
+    """Return the layer (n,) of each node of a graph.
+
+    It is 0 without parents, otherwise one more than the largest layer of the parents."""
     layer = np.zeros(len(parents), np.int64)
     for v, nodes in enumerate(parents):
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)
@@ -195,7 +199,8 @@ def layers(parents):
 def heights(parents, order):
     """Return heights of n nodes, (n,): a leaf has its own row, a parent is between its children.
 
-    Each node is attached to one parent, the first that is drawn, so that few lines cross."""
+    Each node is attached to one parent, the first that is drawn, so that few lines cross.
+    order : nodes with smaller values come first"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

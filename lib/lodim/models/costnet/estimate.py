@@ -101,7 +101,7 @@ def _lambdas(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the CostFrontier: at each price the best model of all search rules.
+    """Return the CostFrontier: at each price, the best model that any of the search rules finds.
 
     path : models of the group penalty; draws : number of sets of random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
@@ -197,7 +197,8 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
     """Return the Search that all rules share: candidate columns, prices, refits and criterion.
 
     network : graph of prices and dependencies; criterion : name, such as "bic"
-    path : PenaltyPath; if there are many columns, those that it uses are kept first"""
+    budget : largest price of a model; monotone : required signs of the coefficients, or None
+    path : PenaltyPath. With many columns only some are candidates, first those that `path` uses."""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()
@@ -209,7 +210,9 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Return linear predictors (n, K) of the rows of a batch by model k of a path or frontier."""
+    """Return the linear predictors (n, K) of one model for the rows of `eval_batch`.
+
+    models : path or frontier; k : position of the model"""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

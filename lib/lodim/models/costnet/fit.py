@@ -303,8 +303,8 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            If none or both are given, if the fit has no frontier, if the budget is larger than the
-            searched range, or if the model of lambda_ costs more than this range.
+            If none or both are given, or the fit has no frontier. Also if the budget, or the price
+            of the model of lambda_, is larger than the searched range.
 
         See Also
         --------
@@ -385,7 +385,7 @@ class CostnetFit(Fit):
         Columns: cost; df, the number of columns with a coefficient (a category has one per level;
         with several classes a column counts once); deviance; dev_ratio; dev_ratio_held_out in
         cross-validation (NaN if unknown); rule that found the model; lambda_ for the rule "group"
-        (NaN for others, whose penalties are not those of `path`); relax, the share of the refit;
+        (NaN for others, which have other penalties than `path`); relax, the share of the refit;
         new and dropped, purchases added and removed since the row above; chosen, the model that
         predict() uses.
 
@@ -477,7 +477,9 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return the call's arguments, without those that lambda_ or lambdas makes ineffective."""
+        """Return the call's arguments, without those that lambda_ or lambdas makes ineffective.
+
+        changes : arguments with new values"""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

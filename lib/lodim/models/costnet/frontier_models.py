@@ -45,6 +45,7 @@ class Purchases:
     def from_path(cls, path, network, dependents):
         """Return the Purchases (items with a price) that the models of a penalized path need.
 
+        network : graph of prices and dependencies
         dependents : "all" or "direct", as in `costnet`"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
@@ -112,6 +113,7 @@ class ListedModel:
     def from_position(cls, position, estimates, paid):
         """Return the model at (True, index on the frontier) or (False, index on the path).
 
+        position : such a pair; estimates : Estimates, with frontier and path
         paid : Purchases of the models of the path"""
         listed, k = position
         if listed:
@@ -124,14 +126,16 @@ class ListedModel:
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
-        """Return intercept (K,) and coefficients (p, K) in units of the data."""
+        """Return intercept (K,) and coefficients (p, K) in units of the data.
+
+        mean, scale : (p,) values by which the features were centred and scaled"""
         coef = self.coef / scale[:, None]
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
         """Return the linear predictors (n, K) of n rows, without an offset.
 
-        X : features in blocks of 64 rows; kept : the columns among all p that X has"""
+        X : features in blocks of 64 rows; kept : positions of its columns among all p columns"""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -268,7 +272,7 @@ def terms(fit, model=None):
 
 
 def tidy(fit):
-    """Return a table of the coefficients of every model of the frontier (best models by price)."""
+    """Return a table of the coefficients of all models on the frontier (best models by price)."""
     models = shown_models(fit)
     parts = [terms(fit, m) for m in models]
     frame = pd.concat(parts, ignore_index=True)

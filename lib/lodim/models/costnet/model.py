@@ -27,7 +27,9 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the smallest lambda_ at which all coefficients with a price are zero."""
+    """Return the largest lambda_ worth trying: from there on, all priced coefficients are zero.
+
+    s : settings of the fit"""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -62,9 +64,10 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the settings that cv() compares: budgets (prices of models), or the given lambda_.
+        """Return the settings that cv() compares, and the fit to all rows that gives them.
 
-        Also returns (estimates, log) for all rows, or None."""
+        The settings are budgets, the prices of the models of the fit (estimates, log). If lambda_
+        was given, the settings are only this lambda_, and the fit is None."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -74,7 +77,9 @@ class Costnet(Model):
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the CostnetFit of estimates, with the model of its budget or lambda_ selected."""
+        """Return the CostnetFit of estimates, with the model of its budget or lambda_ selected.
+
+        selection : table of tried settings, or None; `log` and `for_path` are not used"""
         # A budget chosen after the search did not limit the search.
         limited = problem.settings.budget is not None
         if not limited and problem.settings.lambda_ is None:
@@ -126,6 +131,7 @@ def _prices(frontier):
 def _choose(problem, frontier, selection):
     """Return the problem with the budget that held-out losses choose, and a table of all budgets.
 
+    frontier : CostFrontier with held-out losses
     The table has mean held-out losses and standard errors. If `selection` is given, it is kept."""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
@@ -141,7 +147,9 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return (True, index on the frontier) or (False, index on the path) of the settings' model."""
+    """Return (True, index on the frontier) or (False, index on the path) of the settings' model.
+
+    estimates : Estimates, which have the frontier and the path"""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -151,7 +159,8 @@ def _position(estimates, settings):
 def _total_price(network):
     """Return the price of everything a model can need.
 
-    In each set of alternatives the most expensive source counts."""
+    In each set of alternatives the most expensive source counts.
+    network : graph of prices and dependencies"""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)
@@ -215,8 +224,8 @@ def costnet(
 ) -> CostnetFit:
     """Select features by cost over a dependency graph: the best linear model at every price.
 
-    The model is f(x) = offset + b0 + x'w. Its cost is the sum of the prices c_v of the used
-    features and of everything they need (all ancestors in the graph of `depends_on`), each paid
+    The model is f(x) = offset + b0 + x'w. Its cost is a sum of prices c_v: of the used features,
+    and of everything that they need (all ancestors in the graph of `depends_on`). Each is paid
     once. The fit is a frontier: at each cost, the model of lowest held-out loss that several search
     rules find.
 
@@ -253,8 +262,9 @@ def costnet(
         needs one of the two. A model uses the source that is best for its price.
     budget : float, optional
         Largest cost of a model; inf is no limit. By default all models are searched, and
-        cross-validation chooses the budget for `predict`: with `costs` that of the cheapest model
-        within one standard error of the lowest held-out loss, otherwise of the lowest loss.
+        cross-validation chooses the budget for `predict`. With `costs` it is the price of the
+        cheapest model within one standard error of the lowest held-out loss, otherwise the price of
+        the model with the lowest loss.
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response. With a log
         link: "poisson" for counts (with an offset of log exposure: rates), "gamma" for positive
@@ -285,8 +295,8 @@ def costnet(
         another criterion. Models of "greedy" are always refitted.
     rules : str or sequence, default=("group", "lasso", "greedy")
         Search rules, whose models are compared at equal price. "group": columns used along the path
-        above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (for a free one that
-        of the cheapest other). "greedy": forward selection by the decrease of the deviance and per
+        above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (the lowest other
+        price if j is free). "greedy": forward selection by the decrease of the deviance and per
         unit of cost, with exchanges and removals at each cost.
     dependents : {"all", "direct"}, default="all"
         G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
@@ -340,8 +350,8 @@ def costnet(
 
     Notes
     -----
-    The frontier is selected by looking at the response: its deviances are optimistic, held-out ones
-    slightly, and its coefficients have no valid p-values. `cv` repeats the whole procedure in each
+    The frontier is selected by its fit to the response. Its deviances are therefore optimistic (the
+    held-out ones slightly), and p-values would not be valid. `cv` repeats the whole procedure in each
     fold. If classes are separated, predictions are useful but the size of coefficients is not.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.

@@ -36,7 +36,7 @@ LONGEST = 32  # most characters of a name
 
 
 def listing(fit):
-    """Return lines and table of the short print of a fit, in the style of glmnet."""
+    """Return the lines and the table that a printed fit shows, in the style of glmnet."""
     lines = [
         f"Family: {fit.family.label} ({fit.family.link} link){phrases.levels(fit)}",
         f"{phrases.rows(fit)}, {_priced_things(fit)}",
@@ -59,7 +59,9 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, frontier (best models by price), purchases, estimates."""
+    """Return the summary Report: header, frontier (best models by price), purchases, estimates.
+
+    full : whether long tables show all rows"""
     return Report(
         title="Costnet Results",
         header=_header(fit),
@@ -161,7 +163,7 @@ def _changes(new, dropped, room):
 
 
 def _several(names, room):
-    """Return names that fit into `room` characters; if there are too many, the last are counted."""
+    """Return names as text of at most `room` characters, if necessary as "age, sex and 3 more"."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more
@@ -172,7 +174,7 @@ def _several(names, room):
 
 
 def short(name, most):
-    """Return a name without its middle if it is long."""
+    """Return a name in at most `most` characters, without its middle if it is longer."""
     name = "".join(c if c.isprintable() else " " for c in name)
     if len(name) <= most:
         return name
@@ -203,7 +205,7 @@ def _purchases(fit):
 
 
 def _coefficients(fit, full):
-    """Return the table of coefficients, the largest first."""
+    """Return the table of coefficients, the largest first; all of them if `full`."""
     frame = frontier_models.terms(fit)
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
@@ -291,7 +293,7 @@ def _shown(frame):
 
 
 def _numbered(frame):
-    """Return labels of the rows of the table of models by price, with * for the chosen model."""
+    """Return row labels for the table of models by price, with * at the chosen model."""
     if len(frame) == 1:
         return ["1"]
     return [f"{k} *" if on else str(k) for k, on in zip(frame.index, frame["chosen"], strict=True)]

@@ -31,7 +31,7 @@ class TrainingRows:
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
         """Return the rows with features X and `given` = (response, weight, offset).
 
-        fields : attributes that a subclass adds"""
+        spread : number by which the response is divided; fields : attributes of a subclass"""
         return cls(
             X=X,
             given=given,
@@ -74,9 +74,10 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, minus its gradient (K, C), second moments, and the dual's curvature.
+        """Return the loss, its negative gradient (K, C), second moments, and a sum for gaps.
 
-        They are the parts of `passes.derivatives`, at linear predictors f changed by `step`."""
+        They are the parts of `passes.derivatives`, at linear predictors f changed by `step`.
+        The sum is for duality gaps."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
@@ -91,7 +92,7 @@ class TrainingRows:
         return float(found[0]), gradient, G, float(found[1])
 
     def scores_after(self, f, columns, step):
-        """Return the scores after a change `step` (K, C) of the coefficients of C columns."""
+        """Return linear predictors f after a change `step` (K, C) of coefficients of C columns."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
 
 
@@ -99,14 +100,14 @@ def hold_absent(slopes, absent):
     """Set slopes or a step (K, ...) of classes without rows to zero, in place.
 
     absent : (K,) bool, classes without rows, whose coefficients would diverge. If there are any,
-        the mean over the other classes is subtracted from these."""
+        the slopes of the other classes are centred to mean zero."""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
 
 
 def rows_beside(batch, n_scores):
-    """Return response (n,), weight (n,) of sum one, and offset (n, K) of a batch of rows.
+    """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch.
 
     If the features are on workers of a cluster, the workers compute these arrays from their data.
     """

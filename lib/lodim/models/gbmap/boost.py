@@ -1,4 +1,6 @@
-"""Boosting: fit weak learners one by one, each to what the earlier ones left unexplained."""
+"""Boosting: fit weak learners one by one, each to what the earlier ones left unexplained.
+
+In functions, `state` is a BoostState: the training rows, and their linear predictors so far."""
 
 import math
 from dataclasses import replace
@@ -131,9 +133,9 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join the (learners, log) pairs of several boosting steps into one pair.
+    """Join the (learners, log) pairs `parts` of several boosting steps into one pair.
 
-    Softplus learners with w = 0, which add nothing, are dropped, except those of the first step."""
+    Softplus learners with w = 0, which add nothing, are dropped, except in the first step."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -165,7 +167,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return starting points of class k's learner, their signs b, and the loss without it.
 
-        waves : random numbers that combine rows into directions w; n_starts : number per sign"""
+        waves : random numbers of `draw_waves`, for directions w; n_starts : number per sign"""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
@@ -175,7 +177,9 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     """Fit boosting step number `stage` by Newton's method, for few rows and columns.
 
     Unlike L-BFGS, Newton's method finds the same minimum despite rounding errors in its starting
-    point. Returns the step's learners and the optimizer's results."""
+    point. Returns the step's learners and the optimizer's results.
+
+    small_data : _SmallData of the fit; warm_start : WeakLearners of another fit, or None"""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -206,8 +210,9 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    other_signs : list with, per class, the best learner of the last step with the sign b that was
-        not chosen, as a further starting point; this step replaces it. X : the original features"""
+    warm_start : WeakLearners of another fit, or None; X : the original features
+    other_signs : list of a further starting point per class: from the last step, the best learner
+        with the sign b that was not chosen. This step replaces the entries."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -222,7 +227,8 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit the learner of class k (0 for a number) in boosting step number `stage`.
 
     Returns the learner, the optimizer's results, and (theta, sign) of the best learner with the
-    sign b that was not chosen. The next step gets it as `other_sign`, a further starting point."""
+    sign b that was not chosen. The next step gets it as `other_sign`, a further starting point.
+    warm_start : WeakLearners of another fit, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -249,7 +255,7 @@ def _learners(state, theta, sign, target, stage):
 def _neighbours(warm_start, stage, k, state):
     """Return theta (r, d) and signs b (r,) of r learners of another fit, as starting points.
 
-    These are the learners of `warm_start` in the same step and class k; r = 0 if there are none."""
+    These are the learners of `warm_start` for the same step `stage` and class k, if any."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -259,7 +265,9 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Return max_iter, tol and ftol of the optimizer as a dict, before the loss is known."""
+    """Return the optimizer's limits max_iter, tol and ftol as a dict.
+
+    `_enough` changes them when the loss is known."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -283,6 +291,7 @@ def _minimize(objective, penalty, state, k, start, stop):
     Returns theta (1, d), its sign, a log entry, and (theta, sign) of the learner that is not
     chosen. If no learner lowers the loss, theta adds nothing.
 
+    objective : callable(signs) -> loss of learners with these signs
     start : starting points, one per sign; stop : limits of the optimizer, changed in place"""
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
@@ -317,8 +326,9 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _enough(state, k, start, stop):
     """Return a dict of stopping tolerances for the optimizer.
 
-    With few rows, ftol is relative to the loss. With many rows, `resolution` is a gain that is
-    small compared with the sampling error of the loss."""
+    With few rows it has ftol, relative to the loss. With many rows it has `resolution`, a gain that
+    is small compared with the sampling error of the loss.
+    start : starting points and their losses; stop : limits that `_stop` returned"""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -332,7 +342,7 @@ def _enough(state, k, start, stop):
 def _curved(objective, penalty, state, k, sign):
     """Return the loss on sampled rows (or all, if few) whose Hessian preconditions L-BFGS.
 
-    None if L-BFGS is not preconditioned. `sign` holds the signs b of the learners."""
+    None if L-BFGS is not preconditioned. objective : callable(signs b of the learners) -> loss"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -344,6 +354,7 @@ def _curved(objective, penalty, state, k, sign):
 def _refine(objective, sampled, theta, stop, state):
     """Minimize the loss of new learners over all rows by L-BFGS, starting from theta.
 
+    objective : the loss; stop : limits of the optimizer
     sampled : loss on sampled rows, whose Hessian preconditions L-BFGS, or None. With few rows the
         Hessian is computed again after some evaluations."""
     exact = state.exact
@@ -367,10 +378,10 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Return a learner fitted to few rows without rounding errors, so that later ones are stable.
+    """Return the learner `end`; in fits to few rows, its rounding errors are removed.
 
-    end : minimum found; curved : loss with its Hessian, for Newton steps that find the last digits.
-    Under loose tolerances theta is rounded instead."""
+    Later learners then do not depend on them. Newton steps find the last digits; under loose
+    tolerances theta is rounded instead. curved : loss with its Hessian, for these steps"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -415,10 +426,12 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    A path of penalties starts there. A boost lowers the loss by at most sum_k s_k |w_k|, with the
-    bound s_k of `_steepest` for each of p features. With an L1 share all w are zero if lambda is at
-    least max_k s_k p / l1_ratio. With a ridge the loss falls by at most p sum_k s_k^2 / (4 lambda);
-    lambda_max makes this 1% of the null loss in m boosts."""
+    A path of penalties starts there. With the bounds s_j of `_steepest`, a boost with weights w_j
+    of p features lowers the loss by at most sum_j s_j |w_j|.
+
+    With an L1 share, all w_j are therefore zero if lambda is at least max_j s_j p / l1_ratio.
+    With a ridge, a boost lowers the loss by at most p sum_j s_j^2 / (4 lambda). Then lambda_max
+    makes this 1% of the null loss in m boosts."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

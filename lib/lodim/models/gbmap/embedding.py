@@ -34,7 +34,8 @@ class Reference:
     def from_batch(cls, learners, batch, numeric, settings):
         """Return a random sample of at most settings.reference_rows rows with positive weight.
 
-        `numeric` says that the response is a number, which is stored minus its offset."""
+        learners : WeakLearners of the fit
+        numeric : whether the response is a number, which is stored minus its offset"""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -61,9 +62,11 @@ class Reference:
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
 
-    "difference" is |f(x) - neighbours' mean response| if `numeric`; for classes the neighbours'
-    mean linear predictor, and the largest difference over classes. "distance" is the mean distance
-    to the neighbours."""
+    "difference" is |f(x) - mean response of the neighbours| if `numeric`. For classes, it is the
+    largest difference between the linear predictors of x and their means over the neighbours.
+    "distance" is the mean distance to the neighbours.
+
+    learners : WeakLearners of the fit; reference : the stored training rows"""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -93,7 +96,9 @@ def path_distances(Z, W, learners, tolerance):
 
 @njit(cache=True, inline="always")
 def _activate(z, beta, activation):
-    """Return the activation g(z) and its derivative g'(z)."""
+    """Return the activation g(z) and its derivative g'(z).
+
+    g is the softplus of sharpness `beta`, or the identity."""
     if activation != SOFTPLUS:
         return z, 1.0
     e = exp_negative(-abs(beta * z))
@@ -103,10 +108,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f between positions s and t of a segment, and bounds of df/dt there.
+    """Return the change of f from position s to t on a segment, and bounds of df/dt between them.
 
-    f = sum_j sign_j g(z_j), with the activation g. The segment of z leads from z0 (position 0) to
-    z1 (position 1). Each g' is monotone along it, so its values at s and t are bounds."""
+    f = sum_j sign_j g(z_j), with g as in `_activate`. The segment of z leads from z0 (position 0)
+    to z1 (position 1). Each g' is monotone along it, so its values at s and t are bounds."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
@@ -124,7 +129,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
     z0 and z1 are the rows' values of intercept_j + w_j'x. If bounds of df/dt show that f is
     monotone on a part, |change| is exact (Lemma 3 of Patron et al. 2024); other parts are halved
-    until the error is within `tolerance`."""
+    until the error is within `tolerance`. sign, beta, activation : as in `_change`"""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0
@@ -152,7 +157,8 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
     """Add to out (n, r) the total variation of f between rows Z (n, M) and W (r, M).
 
-    Z and W are the rows' values of intercept_j + w_j'x for M learners j."""
+    Z and W are the rows' values of intercept_j + w_j'x for M learners j. Other arguments are those
+    of `_path_length`."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

@@ -35,8 +35,8 @@ class GbmapFit(Fit):
         Weak learners, for standardized features.
     log : dict of arrays (M,)
         Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
-        newton (False for L-BFGS). Fits to many rows add resolution: a boost stops if ten further
-        steps are expected to gain less.
+        newton (False for L-BFGS). Fits to many rows add resolution: a boost stops if the expected
+        gain of ten further steps is smaller than this.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -160,7 +160,7 @@ class GbmapFit(Fit):
         -----
         ExtrapolationWarning
             If a predicted number is outside the training range by more than a quarter of the
-            range, and by more than the drift threshold, if known: f extrapolates linearly.
+            range, and by more than `drift_threshold()`, if known. f extrapolates linearly there.
 
         See Also
         --------
@@ -246,9 +246,8 @@ class GbmapFit(Fit):
         """Return a table with one row per weak learner a + b g(w'x).
 
         Columns: boost, level (class, if several), a, b, norm |w|, active (share of rows with
-        w'x > 0), n_iter,
-        converged, deviance and dev_ratio (both after this boost, before a joint fit). a and |w| are
-        in units of the link, |w| for features in standard deviations.
+        w'x > 0), n_iter, converged, deviance and dev_ratio. Deviances are after this boost, before
+        a joint fit. a and |w| are in units of the link, |w| for features in standard deviations.
 
         See Also
         --------
@@ -278,11 +277,11 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), x~ = (1, x), one per row.
+        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), with x~ = (1, x).
 
-        The frame is (M, 1 + p), in units of the link per unit of each feature; `(Intercept)` is the
-        weight of the constant. For a numeric response, beta in g is divided by its standard
-        deviation.
+        The frame has a row per learner, in units of the link per unit of each feature;
+        `(Intercept)` is the weight of the constant. If the response is numeric, beta in g is
+        divided by the standard deviation of the response minus its offset.
 
         See Also
         --------
@@ -352,7 +351,8 @@ class GbmapFit(Fit):
             "effects" (top=15): mean slope of each feature.
             "embedding" (data=None): two principal components of the learners' values.
             "local" (data, row=0, top=15): slopes of the features at one row.
-            "drift" (data, threshold=None, limit=None): drift indicator against loss.
+            "drift" (data, threshold=None, limit=None): drift indicator against loss. Losses above
+            `limit` count as bad predictions; `threshold` is the indicator that is marked.
             "calibration" (data, level=None, bins=10, offset=None): observed share of a class
             against its predicted probability.
         ax : Axes, optional
@@ -488,8 +488,8 @@ class GbmapFit(Fit):
         Returns
         -------
         DataFrame
-            One row per region: active learners, n and share of rows, and the linear coefficients
-            sum_j b_j w_j (for beta -> infinity), in units of the link per unit of each feature.
+            One row per region: active learners, n and share of rows, linear coefficients. These
+            are sum_j b_j w_j (for beta -> infinity), in units of the link per unit of a feature.
 
         See Also
         --------

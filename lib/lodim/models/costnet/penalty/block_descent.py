@@ -1,7 +1,8 @@
 """Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
 
-H (K, K, A, A) is the Hessian for coefficients w (K, A) of K linear predictors, `c` minus the
-gradient. Group g has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+H (K, K, A, A) is the Hessian for coefficients w (K, A) of K linear predictors, and c (K, A) is the
+negative gradient. Group g has the coefficients member[start[g]:start[g + 1]] and the weight
+cost[g]."""
 
 import numpy as np
 
@@ -26,8 +27,10 @@ STEPS = 60  # proximal steps on a block per visit
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Return the Newton step (K s,) of the s coefficients `at`, for w (K, A).
 
-    The objective is a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||, over
-    the groups [g0, g1) that are not zero. position : place of each coefficient in `at`, or -1"""
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||,
+    over the groups [g0, g1) that are not zero.
+
+    start, member, cost : as in Layout; position : place of each coefficient in `at`, or -1"""
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
@@ -72,7 +75,7 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
 def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Make Newton steps on the nonzero coefficients w, in place, until a step gains at most eps.
 
-    The objective is a quadratic (Hessian H, minus gradient `c`) plus lam sum_g cost_g ||w_g||. A
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||. A
     group or coefficient that would cross zero becomes zero, since the penalty is not smooth there.
 
     span : (first, last + 1) of the coefficients and of the groups; d : work array
@@ -85,7 +88,9 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
+    """Make one of the `newton_steps`; return its gain, and whether a group became zero.
+
+    Arguments are those of `newton_steps`."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -134,7 +139,9 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
-    """End steps d of w[:, lo:hi] at zero if they would give the wrong sign; changes d in place."""
+    """Shorten steps d of w[:, lo:hi], in place, so that no coefficient gets the wrong sign.
+
+    A step that would cross zero ends at zero. sign : (A,) required signs, or 0"""
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:
@@ -179,10 +186,11 @@ def _move(H, c, w, lo, hi, d):
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on block b of the coefficients w, in place.
 
-    Return its squared length, and whether the same coefficients are zero as before. The objective
-    is that of `minimize`. A block is a set of groups that share coefficients.
+    Return the squared length of the step, and whether the same coefficients are zero as before.
+    A block is a set of groups that share coefficients.
 
-    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays"""
+    nested : (B,) bool, as in Layout; L : upper bound of the Hessian's eigenvalues in the block
+    u, d : work arrays; eps : gain of a step that is negligible; others : as in `minimize`"""
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -210,10 +218,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    The objective is that of `minimize`. A block is a set of groups that share coefficients; other
-    blocks stay fixed.
+    A block is a set of groups that share coefficients; other blocks stay fixed.
 
-    L : upper bound of the Hessian's eigenvalues in the block; spaces : three work arrays"""
+    L : upper bound of the Hessian's eigenvalues in the block; spaces : three work arrays
+    eps : gain of a step that is negligible; others : as in `minimize`"""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -247,7 +255,7 @@ def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize w'Hw / 2 - c0'w + lam Omega(w) over w (K, A), in place; return the sweeps made.
 
     Omega is the group penalty of `layout`. A sweep minimizes over each block of w in turn. The
-    iteration stops when the duality gap is below `target`.
+    iteration stops when the duality gap is below `target`, or after `max_sweeps`.
 
     c : c0 - Hw at the start; dual : dual vectors of the groups; both are updated
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""

@@ -30,7 +30,9 @@ class Groups:
         The group of a node has the columns of the node and of all `dependents` ("all", or "direct":
         only its children, Fiterau 2014, Eq. 5.1). Groups with equal members are merged and their
         costs added. If no node has a price, each node with columns gets price 1, because a penalty
-        is needed. A free column with a required sign costs as much as the cheapest group."""
+        is needed. A free column with a required sign costs as much as the cheapest group.
+
+        network : the graph; p : number of columns; monotone : (p,) required signs, or None"""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -58,7 +60,9 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, network=None, monotone=None):
-        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty."""
+        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty.
+
+        network : graph that gives the node of each column; monotone : (p,) required signs"""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
@@ -69,7 +73,9 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from a dict: set of coefficients -> cost. Other arguments are fields."""
+        """Return Groups from `cost_of`, a dict: frozenset of coefficients -> cost of this group.
+
+        feature, node, sign : fields of Groups"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -81,7 +87,7 @@ class Groups:
         return len(self.cost)
 
     def same_as(self, other):
-        """Return whether the penalty equals that of other Groups."""
+        """Return whether two Groups give the same penalty."""
         names = ("feature", "cost", "start", "member")
         return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
@@ -111,7 +117,9 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets overlap a smaller, earlier set without containing it, (G,) bool."""
+    """Return which sets overlap a smaller, earlier set without containing it, (G,) bool.
+
+    sets : sets of coefficients; q : number of coefficients"""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -187,7 +195,9 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """Most expensive group of each coefficient, (A,) int64, which bounds the dual norm."""
+        """For each coefficient, its group with the highest cost, (A,) int64.
+
+        An upper bound of the dual norm counts each coefficient only in this group."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)

@@ -42,10 +42,11 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     - half the weighted mean deviance, which is the loss
     - the sum over rows of squared slope over curvature of the loss, for duality gaps
     - minus the gradient (K, C) in the coefficients of the columns
-    - second moments (J, J, C, C) of the columns, weighted by J^2 curvatures of the loss per row
+    - second moments (J, J, C, C) of the columns, weighted by the loss's curvatures
 
-    `curvatures` is J^2: K^2, 1 for the mean curvature per row, or 0. The linear predictors f, in
-    blocks of 64 rows, are first changed by `step` (K, C) of the coefficients, if given."""
+    curvatures : number J^2 of curvatures per row: K^2, or 1 for their mean, or 0 for no moments
+    f : linear predictors in blocks of 64 rows, which are first changed by `step` (K, C) of the
+        coefficients, if given"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

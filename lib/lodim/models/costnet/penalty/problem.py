@@ -43,19 +43,19 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the squared loss at the offset, minus its gradient, and columns' second moments.
+        """Return the squared loss at the offset, its negative gradient, and the columns' moments.
 
-        The gradient is in two parts, of penalized and of unpenalized coefficients. In the moments,
-        the unpenalized coefficients come first."""
+        The gradient is in two parts, of penalized and of unpenalized coefficients. In the second
+        moments, the unpenalized coefficients come first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, minus its gradient, and the dual's curvature.
+        """Return the loss at linear predictors f, its negative gradient, and a sum for gaps.
 
         The gradient is in two parts, (K, A) of penalized and (K, F) of unpenalized coefficients.
-        The dual's curvature is needed for duality gaps."""
+        The sum, for duality gaps, is over rows: squared slope over curvature of the loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -98,7 +98,7 @@ class PathSolution:
 
     @classmethod
     def from_steps(cls, steps):
-        """Return the PathSolution of a list with (w, b, loss, gap, n_iter) for each penalty."""
+        """Return the PathSolution of a list `steps` with (w, b, loss, gap, n_iter) per penalty."""
         w, b, *numbers = zip(*steps, strict=True)
         return cls(np.stack(w), np.stack(b), *map(np.array, numbers))
 
@@ -124,7 +124,7 @@ class PenaltyPath:
 
     @classmethod
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
-        """Return the path in units of the response, from a solver's PathSolution.
+        """Return the path in units of the response, from the PathSolution `solution`.
 
         lambdas (L,) : penalties in units of the response
         scaled, ridges (L,) : factors of sum_g cost_g ||w_g|| and of |w|^2 / 2 that the solver used
@@ -228,7 +228,7 @@ def _pseudo_inverse(M, J):
     """Return the pseudo-inverse of a semidefinite M, and the smallest eigenvalue that it uses.
 
     M (J F, J F) is for J linear predictors and F columns. The eigenvalue is relative to the
-    largest; those of nearly zero, from constant or repeated columns, are not used."""
+    largest. Eigenvalues of nearly zero, from constant or repeated columns, are not used."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

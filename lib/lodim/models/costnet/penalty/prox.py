@@ -19,7 +19,7 @@ FIRST = ZERO  # first coefficient or group
 def keep_signs(u, sign, lo, hi):
     """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
 
-    After this step, the proximal map without required signs gives the map with them."""
+    With required signs `sign`, the proximal map is this step and then the map without signs."""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -141,11 +141,12 @@ def penalty(w, lam, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, layout, u, tol):
-    """Return s and d, with which the duality gap is at most s + d Omega(minimum).
+    """Return s and d such that the duality gap at w is at most s + d Omega(v), with v the minimum.
 
-    Omega is the group penalty of `layout`, c minus the gradient of the loss, and s = lam Omega(w) -
-    c'w. At the minimum, c is a sum of dual vectors, one per group. Here, the best such sum is
-    subtracted from c; the rest is written to u, and d is a bound of its dual norm, up to `tol`."""
+    Omega is the group penalty of `layout`, c the negative gradient of the loss at w, and
+    s = lam Omega(w) - c'w. If w is the minimum, c is a sum of dual vectors, one per group. A sum
+    that is close to c is subtracted from it. The rest is written to u; d is an upper bound of its
+    dual norm, with precision `tol`."""
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
     slack = penalty(w, lam, FIRST, cost.size, start, member, cost)

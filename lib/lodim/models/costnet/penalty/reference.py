@@ -48,7 +48,8 @@ class ConicSolver(NewtonSolver):
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; target is the
+        duality gap that is asked for."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -94,7 +95,8 @@ def _loss(problem, n, w, b):
 def _power_loss(power, constant, y, score):
     """Return the loss of rows with log means `score` as a CVXPY expression.
 
-    The variance is proportional to mean^power (Poisson, gamma, Tweedie)."""
+    The variance is proportional to mean^power (Poisson, gamma, Tweedie).
+    constant : loss of a perfect fit, which is subtracted"""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score
@@ -118,7 +120,7 @@ def _compressed(problem):
 def _penalty(layout, w):
     """Return the group penalty sum_g cost_g ||w_g|| as a CVXPY expression.
 
-    Groups of equal size share one norm, which is faster."""
+    Groups of equal size share one norm, which is faster. layout : Layout of the groups"""
     import cvxpy as cp
 
     total, size = 0.0, np.diff(layout.start)

@@ -48,7 +48,7 @@ class QuadraticModel:
     def from_moments(cls, G, problem, keep, layout):
         """Return the model of the coefficients `keep` (A,), whose groups are in `layout`.
 
-        G : second moments of the unpenalized columns, and of those of the model"""
+        G : second moments of the columns, the unpenalized ones first, then the model's"""
         reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
@@ -67,11 +67,11 @@ class QuadraticModel:
 
 
 class MomentSolver:
-    """Solver of paths of a quadratic loss that needs only the second moments of all columns.
+    """Solver of the path of a quadratic loss, which needs only second moments of all columns.
 
     lambda_max : smallest penalty at which all priced coefficients are zero
     null : objective of the unpenalized coefficients alone
-    least : smallest eigenvalue of the moments of their columns, relative to the largest"""
+    least : smallest eigenvalue of the unpenalized columns' moments, relative to the largest"""
 
     def __init__(self, problem):
         loss, c, self._free_slope, G = problem.at_offset()
@@ -194,7 +194,9 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (K, A) and unpenalized b (K, F); return their duality gap."""
+        """Move to coefficients w (K, A) and unpenalized b (K, F); return their duality gap.
+
+        lam, ridge, target : as in `path`. If lam is 0, the result is the Newton decrement."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -235,7 +237,8 @@ class NewtonSolver:
     def _line_search(self, dw, db, lam, ridge):
         """Move along a step, halved until the objective decreases; return whether it decreased.
 
-        dw (K, A) and db (K, F) change the penalized and the unpenalized coefficients."""
+        dw (K, A) and db (K, F) change the penalized and the unpenalized coefficients.
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -256,10 +259,11 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return a model's duality gap, and the part of the gradient (K, A) that causes it.
+        """Return the current duality gap, and the part of the gradient (K, A) that causes it.
 
         The dual point is the rows' slopes, scaled down until the penalty's dual constraints hold.
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; `target`, the gap
+        at which the iteration stops, sets the precision."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -284,7 +288,8 @@ class NewtonSolver:
     def _solve(self, lam, ridge, target, max_iter):
         """Solve for one penalty; return the duality gap and the number of iterations.
 
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
+        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; target is the gap
+        at which the iteration stops."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -311,14 +316,16 @@ class NewtonSolver:
     def _strong_set(self, lam, ridge, target):
         """Return the coefficients that may be nonzero at the next penalty, (A,) bool.
 
-        By the strong rule (Tibshirani et al. 2012)."""
+        By the strong rule (Tibshirani et al. 2012). lam, ridge, target : as in `_gap`"""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
-        """Recompute the quadratic model if it lacks a wanted coefficient; return whether it did."""
+        """Recompute the quadratic model if it lacks a wanted coefficient; return whether it did.
+
+        wanted : (A,) bool; ridge : factor of |w|^2 / 2"""
         model = self._model
         if model is None or (wanted & ~model.keep).any():
             return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
@@ -326,7 +333,9 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of the coefficients `keep` (A,) at the state; return True."""
+        """Compute the quadratic model of the coefficients `keep` (A,) at the state; return True.
+
+        ridge : factor of |w|^2 / 2"""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -339,7 +348,7 @@ class NewtonSolver:
         """Return the steps to the minimum of the quadratic model plus penalty, and their gain.
 
         The steps are of penalized (K, A) and unpenalized (K, F) coefficients. The gain is an upper
-        bound of the decrease that the model predicts."""
+        bound of the decrease that the model predicts. lam, ridge, target : as in `_gap`"""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -388,9 +397,10 @@ def penalty_path(
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
     lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
     tol : allowed duality gap, relative to the null model's objective
-    max_iter : most quadratic models per penalty; with moments, five sweeps count as one model
-    make_solver : callable(problem, n) -> solver; by default MomentSolver for a quadratic loss of
-        few columns, otherwise NewtonSolver"""
+    max_iter : largest number of quadratic models of a NewtonSolver per penalty; a MomentSolver
+        makes at most five times as many sweeps
+    make_solver : callable(problem, number of rows) -> solver; by default MomentSolver for a
+        quadratic loss of few columns, otherwise NewtonSolver"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         start = _own_solver(problem)
@@ -416,7 +426,9 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda for which all coefficients with a price are zero."""
+    """Return the smallest lambda for which all coefficients with a price are zero.
+
+    l1_ratio : as in `penalty_path`"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread

@@ -32,6 +32,7 @@ class SearchSpace:
     def from_network(cls, network, budget=np.inf, keep=None):
         """Return the candidates: nodes that have columns and are within the budget.
 
+        network : dependency graph with prices
         keep : (V,) bool, nodes of the graph that may be candidates; all by default"""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
@@ -95,9 +96,9 @@ class SearchSpace:
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return the source that r selections `used` (r, m) need of S sets of alternatives, (r, S).
+        """Return an array (r, S): the source that a selection needs from a set of alternatives.
 
-        It is -1 if a selection needs none."""
+        It is -1 if the selection needs none. used : (r, m) bool, r selections of candidates"""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -111,7 +112,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the dependency graph with a node of price zero for each column that has no node.
+    """Return the graph `network` with a node of price zero for each column that has no node.
 
     The search can then treat all p columns in the same way."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
@@ -130,6 +131,7 @@ def with_free_columns(network, p):
 def _single_prices(network, incidence, bases):
     """Return the price of each candidate alone, with everything it needs, (m,).
 
+    network : dependency graph with prices
     incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) their nodes"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
@@ -138,7 +140,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each node needs of each of S sets of alternatives, (m, S), or -1."""
+    """Return an array (m, S): the source that a node needs from a set of alternatives, or -1.
+
+    network : dependency graph; nodes : (m,) positions in it"""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

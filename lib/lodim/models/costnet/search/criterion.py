@@ -1,8 +1,8 @@
 """Criteria by which models of a search are compared: deviance plus a charge per coefficient.
 
 Without a charge, the best model fits noise; with a high charge, it misses weak features. On the
-data set `monitoring`, the charge "hq" or a higher one gives, at each price, a model that is at
-least as good as the lasso's (benchmarks/costnet_rules.py)."""
+data set `monitoring`, models with the charge "hq" or a higher one are at least as good as the
+lasso's models of the same price (benchmarks/costnet_rules.py)."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,9 @@ class Criterion:
     It is n log(deviance) for numbers, n deviance for classes, plus charge times df for df
     coefficients. Above `max_df` coefficients it is infinite.
 
-    The charge for n rows and p columns is 0 ("deviance"), 2 ("aic"), 2 log log n ("hq", Hannan and
-    Quinn 1979), log n ("bic") or the larger of log n and 2 log p ("ebic", Chen and Chen 2008)."""
+    The charge for n rows and p columns is 0 for "deviance" and 2 for "aic".
+    It is 2 log log n for "hq" (Hannan and Quinn 1979) and log n for "bic".
+    For "ebic" (Chen and Chen 2008) it is the larger of log n and 2 log p."""
 
     n: float
     max_df: int
@@ -37,7 +38,8 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for the rows `data` and p columns.
 
-        "cv" gives the criterion of the searches whose models cross-validation compares."""
+        "cv" gives the criterion of the searches whose models cross-validation compares.
+        null_deviance : deviance of the model without columns"""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.

@@ -1,4 +1,6 @@
-"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it."""
+"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it.
+
+In functions, `search` is the Search that found the models, and `space` its m candidates."""
 
 from dataclasses import fields, replace
 
@@ -40,6 +42,7 @@ class CostFrontier:
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
         """Return the frontier of selected models, which are in the order of their prices.
 
+        search : Search that found the models; network : graph of prices and dependencies
         candidate_models : list of CandidateModel, each better than all before it
         held_out, error : (M, D) held-out deviances for D sets of folds; (M,) standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
@@ -114,7 +117,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 def _blended(search, candidate, relax):
     """Return a CandidateModel of a penalized path with refitted and penalized estimates mixed.
 
-    The unpenalized refit has weight `relax`. Deviance and criterion are those of the mixture."""
+    The unpenalized refit has weight `relax`. Deviance and criterion belong to the mixture."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -127,8 +130,9 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    Coefficients are means of those of the unpenalized refit, with the candidate's weight `relax`,
-    and those of the penalized model (gamma = 1 - relax in glmnet)."""
+    Coefficients are a weighted mean of two models: the unpenalized refit, with the candidate's
+    weight `relax`, and the penalized model, with weight 1 - relax (glmnet's gamma).
+    refits : Refits, which give the former"""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -138,7 +142,9 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (r, K) of a CandidateModel of r columns."""
+    """Return intercept (K,) and coefficients (r, K) of a CandidateModel of r columns.
+
+    refits : Refits, which give the unpenalized coefficients"""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -165,14 +171,16 @@ def simplicity(space, used):
 
 
 def _is_simpler(space, state, other):
-    """Return whether a model is as good as another of its price, and smaller or first by name."""
+    """Return whether model `state` is as good as `other`, and smaller or first by name.
+
+    Both have the same price."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
 
 
 def _simplest(search, state):
-    """Return the simplest model of equal price and criterion that a few moves can reach.
+    """Return the simplest model of equal price and criterion that a few moves from `state` reach.
 
     A move drops some columns and adds others."""
     space, best = search.space, state
@@ -195,7 +203,7 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections that one move from a model can reach, with about the same criterion.
+    """Yield selections that one move from `state` can reach, with about the same criterion.
 
     A move drops some columns and adds others, within the price; the criterion is predicted. Changes
     of a source among alternatives are also yielded."""

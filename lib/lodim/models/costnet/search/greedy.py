@@ -1,4 +1,6 @@
-"""Forward selection: a greedy search for the best models at each price."""
+"""Forward selection: a greedy search for the best models at each price.
+
+In functions, `search` is the Search: candidates with prices, refitted models and a criterion."""
 
 import heapq
 from itertools import count
@@ -23,7 +25,7 @@ TRIED = 2  # selections of a level that are refitted
 def forward_selection(search):
     """Return the candidate models that are found by adding one candidate after the other.
 
-    A queue holds selections of candidates. Each step takes those of the lowest price and refits the
+    A queue holds selections of candidates. Each step takes the cheapest selections and refits the
     two most promising, up to 200 times. If the better model beats all cheaper ones, it is improved
     by moves within its price, and its extensions by one candidate enter the queue."""
     states, tie = [], count()
@@ -62,7 +64,7 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield (price, predicted criterion, selection) for candidates whose addition improves a model.
+    """Yield (price, predicted criterion, selection) for candidates whose addition improves `state`.
 
     A candidate is added with all that it needs; at most two additions per price are yielded."""
     moves = possible_moves(search, state, search.budget, drop=False)
@@ -80,7 +82,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) for changes of a source that improve a model.
+    """Yield (price, criterion, selection) for changes of a source that improve model `state`.
 
     A source is one of several alternatives. More expensive sources are tried only here."""
     for s in range(search.space.source.shape[1]):

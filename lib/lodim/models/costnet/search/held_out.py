@@ -89,8 +89,8 @@ def _state(search, used, relax):
 def recipes_of(results, relax=None):
     """Return a RefitRecipe for the null model and each model within the budget that was found.
 
-    Models of a penalized path are included once per share `relax` of the unpenalized refit; None
-    means the shares 0, 0.5 and 1."""
+    results : RuleResults of all rows. Models of a penalized path are included once per share
+    `relax` of the unpenalized refit; None means the shares 0, 0.5 and 1."""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -118,7 +118,7 @@ class HeldOut:
 
     @classmethod
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
-        """Return the held-out losses of models, for each of which a RefitRecipe is given.
+        """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
         fold_results, tests : for each fold, the models found without it (RuleResults) and its rows
         n_draws : number of sets of folds; the folds of a set follow each other"""
@@ -146,7 +146,7 @@ class HeldOut:
 
     @property
     def mean(self):
-        """Mean deviance of each of V models, over rows (weighted) and sets of folds, (V,)."""
+        """Mean deviance of each of V models, (V,), over weighted rows and sets of folds."""
         return self.rows @ self.weight
 
     def error(self, v):
@@ -182,7 +182,7 @@ def select_held_out(search, recipes, held_out):
     """Return the positions of the best recipes (models) by price, from cheap to expensive.
 
     Each has a lower held-out loss than all cheaper ones. If recipes of one price differ by almost
-    nothing, the first is taken."""
+    nothing, the first is taken. held_out : held-out losses of the recipes"""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
     out: list[int] = []

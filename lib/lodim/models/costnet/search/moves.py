@@ -1,4 +1,6 @@
-"""Moves of a local search: a model drops and adds candidates (columns), within a budget."""
+"""Moves of a local search: a model drops and adds candidates (columns), within a budget.
+
+In functions, `search` is a Search, `space` its m candidates, and `state` a model (SearchState)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +77,7 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True):
-    """Return all Moves (sets of candidates to drop and to add) from a model within a budget.
+    """Return all Moves (sets of candidates to drop and to add) from `state` within a budget.
 
     One candidate, or all that need one node, may be dropped. One candidate, alone or with all that
     it needs, may be added. The criterion after a move is exact for a numeric response, otherwise
@@ -116,7 +118,9 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the model after the best move (drop and add columns), or None if none improves."""
+    """Return the model after the best move from `state`, or None if none improves it.
+
+    A move drops and adds columns. budget : largest price of the new model"""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
@@ -166,9 +170,9 @@ def _add_sets(space, used):
 
 
 def _column_lists(space, sets):
-    """Return where the columns of each set of candidates start in a list of columns, and the list.
+    """Return the columns of r sets of candidates, as (starts (r + 1,), list of columns).
 
-    sets : (r, m) bool, r sets of candidates; the starts are (r + 1,)"""
+    Set s has the columns list[starts[s]:starts[s + 1]]. sets : (r, m) bool, the candidates"""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -178,9 +182,9 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the model with a better, or equal and cheaper, source of one series; or None.
+    """Return `state` with a better, or equal and cheaper, source of one series; or None.
 
-    A series is a set of alternative sources."""
+    A series is a set of alternative sources. budget : largest price of the new model"""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):

@@ -1,4 +1,6 @@
-"""Refits: unpenalized models of given sets of columns."""
+"""Refits: unpenalized models of given sets of columns.
+
+In functions, `refits` is the store of models of some rows (Refits), and `on` are r columns."""
 
 from dataclasses import dataclass
 
@@ -54,7 +56,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Store of unpenalized models of the rows `data`; each set of columns is fitted once."""
+    """Store of unpenalized models for the rows `data`; each set of columns is fitted once."""
 
     data: SearchData
     null: Refit  # without columns
@@ -154,7 +156,9 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return minus the slopes (r,) of half the mean deviance in coefficients of columns `on`."""
+    """Return the negative gradient (r,) of half the mean deviance in coefficients of columns `on`.
+
+    intercept, coef : estimates at which the gradient is computed"""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
@@ -225,7 +229,9 @@ def _start(refits, on, cold):
 
 
 def _derivatives_at(data, on, theta, ridge):
-    """Return half the mean deviance plus a ridge penalty, minus its gradient, and its Hessian.
+    """Return a penalized loss, its negative gradient, and its Hessian.
+
+    The loss is half the mean deviance, plus half of theta' ridge theta for each linear predictor.
 
     theta : (1 + r, K) intercepts and coefficients of r columns `on`; ridge : (1 + r, 1 + r) matrix
     """

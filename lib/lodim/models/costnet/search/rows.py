@@ -75,7 +75,7 @@ class SearchData(TrainingRows):
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0):
-        """Return half the mean deviance, minus its gradient (K, 1 + r), and its second moments.
+        """Return half the mean deviance, its negative gradient (K, 1 + r), and second moments.
 
         theta : (1 + r, K) intercepts and coefficients of r columns `on`
         curvatures : as in `TrainingRows.derivatives`"""
@@ -83,15 +83,18 @@ class SearchData(TrainingRows):
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 
     def deviance(self, intercept, on, coef):
-        """Return the weighted mean deviance of a model with coefficients (r, K) of columns `on`."""
+        """Return the weighted mean deviance of a model.
+
+        intercept : (K,); coef : (r, K) coefficients of columns `on`"""
         return 2.0 * self.at_model(np.vstack([intercept, coef]), on)[0]
 
 
 def screened_nodes(batch, family, network, path):
-    """Return which nodes of the dependency graph a search considers, (V,) bool; None for all.
+    """Return which nodes of the graph `network` a search considers, (V,) bool; None for all.
 
-    If there are more than 500 columns (1,000 for least squares), nodes are kept with all that they
-    need: first those of the penalized path, then those of the largest score statistic."""
+    If there are more than 500 columns (1,000 for least squares), only some nodes are kept, with all
+    that they need: first nodes that the penalized path uses, then nodes with the largest score
+    statistic."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None

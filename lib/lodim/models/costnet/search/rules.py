@@ -1,4 +1,6 @@
-"""Search rules: how models are proposed, among which the best ones by price are selected."""
+"""Search rules: how models are proposed, among which the best ones by price are selected.
+
+In functions, `search` is the Search that refits models, and `space` its m candidates."""
 
 from dataclasses import replace
 from itertools import islice, product
@@ -18,7 +20,7 @@ def lasso_groups(network, p, monotone=None):
     """Return the penalty sum_j c_j |w_j| of the weighted lasso for p columns, as Groups.
 
     c_j is the price of column j with all that it needs; free columns get the lowest other price, or
-    1."""
+    1. network : graph of prices and dependencies; monotone : (p,) required signs, or None"""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -34,7 +36,7 @@ def lasso_groups(network, p, monotone=None):
 def path_supports(search, path, rule):
     """Return a refitted CandidateModel for each set of columns that models of a path use.
 
-    It has the smallest lambda with this set. rule : name of the search rule"""
+    If several models have the same set, its lambda_ is the smallest. rule : name of the rule"""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -58,7 +60,7 @@ def path_selections(space, path):
 
 
 def selections_along(space, path):
-    """Return which of m candidates each of L models of a path uses, (L, m) bool.
+    """Return the candidates that each of L models of a path uses, (L, m) bool.
 
     A candidate is used if any of its columns has a coefficient that is not negligible. Copies of a
     candidate for alternative sources have the same columns, so all of them count as used."""
@@ -81,7 +83,7 @@ def choices_of_sources(space, used):
 
 
 def served_by(space, choice):
-    """Return which of m candidates need no source other than those of a choice, (m,) bool.
+    """Return which of m candidates need only sources that a choice contains, (m,) bool.
 
     choice : (S,) one source from each of S sets of alternatives"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
@@ -133,7 +135,9 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates have equal price and needs, and nothing needs either."""
+    """Return whether two candidates have equal price and needs, and nothing needs either.
+
+    first, other : their positions"""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

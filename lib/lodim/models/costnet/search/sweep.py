@@ -59,21 +59,24 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _against(sign, j, v, k):
-    """Return whether the slope v[k, 0] is opposite to the required sign of column j, if any."""
+    """Return whether a column's coefficient would get the wrong sign.
+
+    sign[j] : required sign of column j, or 0; v[k, 0] : slope of the fit in this column"""
     return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
 @njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
-    """Return the decrease of the deviance and the change of the rank for exchanges of columns.
+    """Return by how much exchanges of columns decrease the deviance and change the rank.
 
     An exchange drops one of n_out sets of columns from a linear model and adds one of n_in sets.
     Both results are (n_out, n_in). A column whose coefficient would get the wrong sign is not
     added.
 
     gram, target : products of columns, and with the response, after `enter` of the model's columns
-    variance : diagonal of gram before all sweeps; within : (q,) bool, columns of the model
-    out_start, out_at : set s to drop is out_at[out_start[s]:out_start[s + 1]]; in_... likewise
+    variance : diagonal of gram before `enter`; within : (q,) bool, columns of the model
+    out_start, out_at : sets to drop; set s is out_at[out_start[s]:out_start[s + 1]]
+    in_start, in_at : sets to add, in the same form
     allowed : (n_out, n_in) bool, other exchanges gain -inf; sign : (q,) required signs, or 0"""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
@@ -111,10 +114,12 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Return the gain v' M^-1 v of an exchange of columns, and its change of the rank.
+    """Return the gain v' M^-1 v of an exchange of columns, and the change of the rank.
 
     M (size, size) and v (size, K) are products of the columns `at`, and with the response. The
-    first `going` of them are dropped, the others are added."""
+    first `going` of them are dropped, the others are added.
+
+    variance : as in `gains`; sign : (q,) required signs, or 0"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]

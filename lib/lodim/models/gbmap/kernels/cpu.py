@@ -2,8 +2,8 @@
 
 X is stored in tiles: blocks of 64 rows, column by column. A kernel sums its tiles per block of
 TILES_PER_BLOCK tiles, in float64; `lodim.engine.blocks` runs blocks in threads and adds them in
-order. Functions of one tile are always inlined, since functions that are compiled alone could round
-differently from those loaded from the cache."""
+order. Functions of one tile are always inlined. Otherwise results could be rounded differently
+when a function is compiled than when it is loaded from the cache."""
 
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ REASSOCIATE = {"reassoc", "contract", "nsz"}
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_rows(like):
-    """Return new work arrays for 64 rows, with the dtype of an array."""
+    """Return new work arrays for 64 rows, with the dtype of the array `like`."""
     z, score, slope = (
         np.empty(TILE, like.dtype),
         np.empty(TILE, like.dtype),
