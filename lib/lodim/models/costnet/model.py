@@ -351,8 +351,8 @@ def costnet(
     Notes
     -----
     The frontier is selected by its fit to the response. Its deviances are therefore optimistic (the
-    held-out ones slightly), and p-values would not be valid. `cv` repeats the whole procedure in each
-    fold. If classes are separated, predictions are useful but the size of coefficients is not.
+    held-out ones slightly), and p-values would not be valid. `cv` repeats the whole procedure in
+    each fold. If classes are separated, predictions are useful but the size of coefficients is not.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 

@@ -221,8 +221,8 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance (q,) of two levels on each axis of A (n, q); 0 for numbers.
 
-        If features are scaled, pairs of rows (with `weight`) have the mean squared difference 2 on a
-        factor, as on a standardized number. Otherwise the squared distance is one."""
+        If features are scaled, pairs of rows (with `weight`) have the mean squared difference 2 on
+        a factor, as on a standardized number. Otherwise the squared distance is one."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])

@@ -127,8 +127,8 @@ class PenaltyPath:
         """Return the path in units of the response, from the PathSolution `solution`.
 
         lambdas (L,) : penalties in units of the response
-        scaled, ridges (L,) : factors of sum_g cost_g ||w_g|| and of |w|^2 / 2 that the solver used
-        null : objective of the unpenalized coefficients alone; a gap of `tol` times it is allowed
+        scaled, ridges (L,) : weights of the group penalty and of |w|^2 / 2 that the solver used
+        null : objective with unpenalized coefficients only; the allowed duality gap is `tol` * null
         """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         w, b = solution.w, solution.b
