@@ -99,8 +99,8 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 def _constructor(function, without, own):
     """Return an __init__ that lists its arguments, as scikit-learn requires.
 
-    These are the keyword arguments of a model function except `without`, and those of the dict
-    `own` with their defaults."""
+    These are the keyword arguments of a model function except `without`, and the arguments in the
+    dict `own`, with their defaults."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -166,7 +166,7 @@ class _Estimator(BaseEstimator):
         cls.__doc__ = inspect.cleandoc(cls.__doc__) + text.format(**parts)
 
     def _learn(self, X, y, family, sample_weight, groups):
-        """Fit the model to X (array or frame) and y (or None)."""
+        """Fit the model to X (array or frame) and y (or None), with row weights `sample_weight`."""
         response = None
         data = self._frame(X, reset=True)
         if y is not None:
@@ -194,7 +194,8 @@ class _Estimator(BaseEstimator):
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
         """Return the fit of the model; with cv= (`folds`), the best one of `lodim.cv`.
 
-        X, y and groups are those of fit(); `data` has both as one frame.
+        X, y and groups are arguments of fit(); `data` is a frame of X and y. `arguments` are those
+        of the model function.
         """
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
@@ -362,7 +363,7 @@ class _Transformer(TransformerMixin):
     _coordinates: str
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the coordinates of the rows: the embedding of gbmap, the view of melm.
+        """Return the rows' coordinates: in the embedding for gbmap, in the view for melm.
 
         The result is an array (n, number of coordinates), or a frame if requested by `set_output`.
         """

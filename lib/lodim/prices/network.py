@@ -71,11 +71,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network of some nodes, with one copy of a node per source that it can use.
+    """Return the Network with one copy of each node per source that it can use.
 
-    `sources` lists the nodes (positions) of each series, of which any one is enough. `uses` lists
-    the series that each node needs. Each copy has its own coefficients (Jacob, Obozinski and Vert
-    2009). A node must not need two sources of one series."""
+    names, cost, parents, columns : values per node, as in Network; set_cost : as in Network
+    sources : per series the nodes (positions) in it, of which any one is enough
+    uses : per node the series that it needs; a node must not need two sources of one series
+    Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -91,10 +92,10 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """Return the copies of all nodes, (node, parents), and a dict from node to its first copy.
+    """Return copies of all nodes as pairs (node, parents), and a dict from node to its first copy.
 
-    A series is a set of alternative sources, of which a model buys one. A node has one copy per
-    combination of sources of the series that it needs. Parents are positions of earlier copies.
+    A series is a set of alternative sources, of which a model buys one. If a node needs some
+    series, it has one copy per combination of sources. Parents are positions of earlier copies.
     uses : series that each node needs; source_of : dict source -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
@@ -122,8 +123,8 @@ def _combined_sources(v, parents, source_of, serving):
     """Return the sources that a copy of node v uses, a dict series -> source; None if they clash.
 
     They clash if two are of the same series (set of alternatives).
-    parents : positions of the copies that it needs; serving : this dict for each earlier copy
-    source_of : dict source -> its series"""
+    parents : positions of the copies that it needs; source_of : dict source -> its series
+    serving : result of this function for each earlier copy"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -136,8 +137,8 @@ def _choices(v, parents, uses, sources, copies):
     """Yield (dict series -> source, parents) for each possible copy of node v.
 
     A series is a set of alternative sources; parents are positions of earlier copies.
-    uses : series that each node needs; copies : pairs (dict, position) of each earlier node's
-        copies"""
+    uses : series that each node needs
+    copies : for each earlier node a list of its copies, as (dict series -> source, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

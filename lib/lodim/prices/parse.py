@@ -37,7 +37,7 @@ def costs(value):
 
 
 def depends_on(value):
-    """Return dependencies as ((child, (parent, ...)), ...), where a child needs its parents."""
+    """Return dependencies as pairs: a child, and the tuple of parents that it needs."""
     out = {}
     for child, parents in _edges(value):
         known = out.setdefault(str(child), {})
@@ -49,7 +49,7 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """Return the user's sets of alternatives as ((series, (source, ...)), ...).
+    """Return the user's sets of alternatives as pairs (series, tuple of sources).
 
     A series is the name of a set; it stands for any one of its members, the sources."""
     if value is None:

@@ -168,7 +168,7 @@ def wild(design):
 
 
 def limits_in_words(limits):
-    """Return a phrase with the farthest outlier of a feature and the range of its other values."""
+    """Return a phrase with a feature's farthest outlier and the range of its other values."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 
@@ -199,7 +199,9 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on how cross-validation chose settings; [] if it did not."""
+    """Return a list with a note on the settings chosen by cross-validation; [] without any.
+
+    detail : text after the number of settings"""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

@@ -204,7 +204,7 @@ def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -
 
 
 def paragraphs(call: str, parts: Sequence[Sequence[str]]) -> str:
-    """Return a printed text without a table: the call, then paragraphs of several lines each."""
+    """Return a printed text without a table: the call, then `parts`, paragraphs of lines."""
     text = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7)]
     for part in parts:
         text += [""]
@@ -283,7 +283,7 @@ def _elide(grid, keep):
 
 
 def _two_columns(header):
-    """Return (label, value) pairs in two columns: rows (label, value, label, value)."""
+    """Return the pairs of a header in two columns: rows (label, value, label, value)."""
     pairs = [(_label(label), str(value)) for label, value in header]
     half = (len(pairs) + 1) // 2
     right = [*pairs[half:], ("", "")]
@@ -315,7 +315,7 @@ def _table_text(title, grid, notes, width):
 
 
 def _blocks(grid: _Grid, width: int) -> Iterator[_Grid]:
-    """Yield groups of columns of a grid of texts that fit the width, each with the row labels."""
+    """Yield parts of a grid of texts that fit the width: some columns each, and the row labels."""
     grid = _shortened(grid)
     widths, labels = _widths(grid), list(range(grid.labels))
     taken, used = list(labels), sum(widths[k] + 2 for k in labels)

@@ -47,9 +47,9 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point nearest to the mean of all points, and mean penalties.
+    """Return the position of the grid point nearest to the weighted mean, and mean penalties.
 
-    Means are weighted. The dict of mean penalties only has those that lie between two grid values.
+    The second result is a dict of those penalties whose weighted mean lies between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
     weight : (n_points,), of each point; penalties : names of the settings that are penalties
     parts : mean penalties are rounded to this number of steps between two grid values, in log"""
@@ -71,7 +71,7 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts that advise to extend the grid of settings whose best value is at its end.
+    """Return texts that advise to extend the grid of a setting whose best value is an extreme one.
 
     `names` are the settings; their best values are in row `at` of `frame`, which has a row per grid
     point. No text advises values that the model does not accept."""

@@ -57,18 +57,18 @@ def cv(
         DataFrame has one row per combination (point), simplest first. Penalties that a fit needs
         and the grid lacks get their default values; a missing number of stages (`m` of gbmap) is
         chosen for each point. Default: `n_lambda` decreasing values of the model's first penalty
-        (one, if it is given); for costnet the prices of its models, as budgets; for ripr also None
-        (NaN in the frame), with which the model chooses its views.
+        (one, if it is given). For costnet the default budgets are the prices of its models. ripr
+        also tries None (NaN in the frame): it then chooses its views.
     folds : int or array (n,), default=10
         Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
         a row of positive weight is not held out.
     groups : column name or array (n,), optional
         Rows with equal values, such as all rows of one patient, are held out together, also in
-        inner folds of the model. Default: `clusters` of glm.
+        inner folds of the model. For glm the default is `clusters`.
     loss : {"deviance", "class", "mae"}, default="deviance"
         Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
-        deviance of one row is limited to that at probability 1e-5, as in glmnet, or of an error as
-        large as the range of the response. (An argument `loss` of the model, such as proset,
+        deviance of one row is limited to its value at probability 1e-5, as in glmnet, or for an
+        error as large as the response's range. (An argument `loss` of the model, such as proset,
         belongs in the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}, default="min"
         Settings with which `best` is refitted: those with the lowest mean loss, or the simplest
@@ -210,7 +210,9 @@ def _best_rows(frame):
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the settings of a grid point, marked as chosen by CV."""
+    """Return the problem with the `settings` of a grid point, marked as chosen by CV.
+
+    grid : dict of the settings that vary; frame : table of all grid points"""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -290,9 +292,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value of a setting in row `index` of the grid; in `best` if it does not vary.
+        """Return the value, in row `index` of the grid, of the first of `names` that varies.
 
-        The setting is the first of `names` that varies."""
+        If none of them varies, return the value of the first one in the fit `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -373,7 +375,7 @@ def _check_grid(grid, problem):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if the call gives one value of a setting that the default grid varies."""
+    """Raise ArgumentError if the call gives one value of a setting, but the default grid others."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):
@@ -384,7 +386,9 @@ def _check_not_given(grid, arguments):
 
 
 def _check_penalties(given, points, problem):
-    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
+    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made.
+
+    given : settings in the user's grid; points : all grid points"""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         raise ArgumentError(

@@ -50,7 +50,7 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the fold of every row, (n,), from those of rows with weight; -1 for all other rows."""
+    """Return the fold of every row, (n,), from `fold` of rows with weight; -1 for other rows."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
@@ -126,7 +126,7 @@ def _check_folds(batch, folds):
 def check_units(batch, names):
     """Raise DataError if fewer than two rows or groups have positive weight: none can be held out.
 
-    names : text for the message, the settings to give instead"""
+    names : text for the message: settings that need no held-out rows if they are given"""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(
@@ -135,7 +135,7 @@ def check_units(batch, names):
 
 
 def count_units(batch):
-    """Return the number of groups (or clusters; rows without groups) of positive weight."""
+    """Return the number of groups or clusters with positive weight; without groups, of rows."""
     if batch.units is None:
         return batch.n_positive
     return len(np.unique(batch.units[batch.positive_weight]))
@@ -160,7 +160,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 def _main_class(batch, code, of_class):
     """Return the number of the most frequent class of each group; zeros for a numeric response.
 
-    Classes are numbered in the order of `of_class` (see _whole_units), which ignores their names.
+    Classes are numbered in increasing order of `of_class` (see _whole_units).
     code (n,) : group of each row"""
     C = len(of_class)
     if not C or batch.y is None:

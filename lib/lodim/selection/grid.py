@@ -75,7 +75,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    A setting that is None in the grid, and that the call does not give, stays as it is."""
+    A None in the grid point changes nothing if the call does not give this setting either."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -104,7 +104,8 @@ def losses_at(problem, splits, settings, name, jobs, **options):
     and standard error in a fold.
 
     splits : list of (training, held-out) batches of rows
-    name : of the loss, such as "deviance"; jobs : number of threads"""
+    name : of the loss, such as "deviance"; jobs : number of threads
+    options : further arguments of `grid_losses`"""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -114,10 +115,12 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a table with mean loss and standard error per grid point, and the points' settings.
+    """Return a table with mean loss and standard error per grid point, and the final settings.
 
+    points, settings : each grid point as a dict, and as complete Settings
     losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    stage : number of stages of each point (such as learners) to use if its settings have none"""
+    stage : per point the number of stages (such as learners) to use if the settings leave it open
+    draws : number of sets of random folds"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -50,12 +50,13 @@ def path(
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
         Arguments of the model. If its number of stages is left open (`m` of gbmap is omitted, or
-        `n_batches=None` for proset), it is `control["path_stages"]`, by default 10 or 1.
+        `n_batches=None` for proset), it is `control["path_stages"]`, by default 10 for gbmap and 1
+        for proset.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
-        Smallest penalty divided by the largest, which gives (nearly) the null model. For
-        `lambda_w` of proset the default is 1e-9.
+        Smallest penalty divided by the largest. At the largest penalty the fit is (nearly) the
+        null model. For `lambda_w` of proset the default is 1e-9.
     lambdas : array, optional
         Penalties to use instead of the default sequence.
     penalty : str, optional
@@ -128,9 +129,10 @@ def _check_others(problem, varied):
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return a list of the problem's settings, one for each value of `penalty`, largest first.
+    """Return a list of the problem's settings, one for each value in `lambdas` of `penalty`.
 
-    Values that are given twice are used once. Raises ArgumentError if a value is not valid.
+    The largest value is first; values that are given twice are used once. Raises ArgumentError if a
+    value is not valid.
     """
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
@@ -333,7 +335,7 @@ class Path(Generic[FitT_co]):
         return self.at(lambda_).predict(data, **arguments)
 
     def plot(self, ax: Any = None, *, top: int = 10) -> Any:
-        """Draw estimates against log lambda, with the degrees of freedom above if they differ.
+        """Draw estimates against log lambda; a top axis shows degrees of freedom that differ.
 
         Parameters
         ----------

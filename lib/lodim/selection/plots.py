@@ -66,7 +66,7 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses against a setting, with one line per combination of the others.
+    """Draw a CV's held-out losses against a setting, with one line per combination of the others.
 
     place : position of each row of `frame` on the x axis; numeric : whether these are numbers"""
     series = list(frame.groupby(others, sort=False))
@@ -89,7 +89,7 @@ def _least_gap(x):
 
 
 def _model_choice(ax, cv, name):
-    """Draw a line at the loss of each grid point in which the model itself chose the setting."""
+    """Draw a level line at each loss for which the model itself chose the setting `name`."""
     styles = {cv.index_1se: ":", cv.index_min: "--"}
     frame = cv.frame[cv.frame[name].isna()]
     for row, mean, se in zip(frame.index, frame["mean"], frame["se"], strict=True):

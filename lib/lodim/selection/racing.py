@@ -16,12 +16,12 @@ FAR_BEHIND = 4.0  # ... and at which a run whose loss rises stops at once
 
 
 def misclassified(family, y, weight, score):
-    """Return 1 for rows whose most probable class is not the observed one, else 0, (n,)."""
+    """Return 1 for rows whose most probable class by `score` is not the observed one, else 0."""
     return (family.ranking(score).argmax(axis=1) != y).astype(float)
 
 
 def absolute(family, y, weight, score):
-    """Return the absolute residual of each row, (n,)."""
+    """Return the absolute residual of each row, (n,), for linear predictors `score` (n, K)."""
     return np.abs(family.residual(y, score))
 
 
@@ -36,7 +36,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     and standard error in a fold. Points that differ only in their number of stages, or in their
     budget, share one fit per fold.
 
-    splits : list of (training, held-out) batches, one set of random folds after another
+    splits : list of (training, held-out) batches, for `draws` sets of random folds in turn
     runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
     model = problem.model
     served = {}
@@ -103,9 +103,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the setting for whose values one fit is enough, such as the number of stages, or None.
+    """Return the name of a setting whose values can all be obtained from one fit, or None.
 
-    A fit with m stages includes the fits with fewer stages."""
+    An example is the number of stages: a fit with m stages includes the fits with fewer stages."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -123,10 +123,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of one fit for all `values` of a setting, and the fit's number of stages.
+    """Return settings of one fit that covers all `values` of a setting, and its number of stages.
 
-    The setting is that of `_shared_by`; key : the other settings. The number of stages is None if
-    the losses choose it."""
+    `_shared_by` names the setting; key : the other settings. The number of stages is None if the
+    losses choose it."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -260,7 +260,7 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    It is that of a single set of folds, since all `draws` sets hold out the same rows.
+    Several sets of folds (`draws`) do not lower it, since all of them hold out the same rows.
     row (draws * K, 3) : mean loss, weight and standard error of each fold"""
     K = len(row) // draws
     if K == 1:

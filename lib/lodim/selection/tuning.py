@@ -19,7 +19,7 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of `draws` sets of random folds of a problem's rows.
+    """Return (training, held-out) batches of a problem's rows, for `draws` sets of random folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     model = problem.model
@@ -31,11 +31,11 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 
 
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of `draws` sets of random folds of a batch.
+    """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows of positive weight
     are used.
-    levels : classes of the response, or None"""
+    levels : classes of the response, or None; standardize : whether to standardize features"""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     return [

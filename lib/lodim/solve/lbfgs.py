@@ -49,7 +49,7 @@ class Stops(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of q minimizations, each of a function of d parameters: one row each in every array."""
+    """State of q minimizations, each of a function of d parameters."""
 
     trial: np.ndarray  # (q, d) parameters that are tried
     theta: np.ndarray  # (q, d) last accepted parameters
@@ -140,9 +140,9 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
     """Store the step from theta to `trial` if the function has positive curvature along it.
 
-    S, Y (memory, d) are steps and changes of the gradient; the step replaces the oldest. `at` and
-    `gradient` are the gradients at `trial` and theta. Return the number of steps, and the newest's
-    row."""
+    S, Y (memory, d) : stored steps and changes of the gradient; the new step replaces the oldest
+    at, gradient : gradient at `trial`, and at theta
+    pairs, newest : number of stored steps, and row of the newest; returned after the update"""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -155,9 +155,10 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Set trial = theta + step direction, with zeros for parameters that would leave their orthant.
+    """Set trial = theta + step * direction, but zero for parameters that would change their sign.
 
-    The orthant of a parameter is the sign of theta, or of the descent direction if theta is zero.
+    This is for parameters with an L1 weight, l1 > 0. If theta is zero, its sign is the sign of the
+    descent direction, -slope.
     """
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
@@ -172,7 +173,8 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _leave(c, at, l1, search):
     """Accept the trial point of minimization c; choose the next direction and trial point.
 
-    `at` (q, d) is the gradient at the trial points, `l1` (d,) are weights of absolute values.
+    `at` (q, d) is the gradient at the trial points, `l1` (d,) are weights of absolute values, and
+    `search` is the state of all minimizations.
     Return the largest slope, and the remaining gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
@@ -214,9 +216,10 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps: as large as that of the last ten.
+    """Predict the gain of the next ten steps: as large as the gain of the last ten.
 
-    If gains decrease quickly, it is the sum of a geometric series. falls[i % 10] : gain of step i
+    If gains decrease quickly, it is the sum of a geometric series.
+    falls[i % 10] : gain of step i; n_iter : number of steps
     """
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
@@ -300,7 +303,7 @@ def lbfgs(
     ftol : two steps in a row lower the value by at most ftol times its size. If the objective is
         scaled (Hessian near the identity): the quadratic model predicts at most this gain
     resolution : the next ten steps are predicted to gain at most this much
-    best_only : after its predicted gain, the problem would not have the lowest value of all
+    best_only : even after its predicted gain, another problem would have a lower value
 
     spacing : if positive, trial points are rounded to its multiples, so that rounding errors do not
         lead to another minimum"""
@@ -324,7 +327,7 @@ def lbfgs(
 
 
 def minimum(search, n_eval):
-    """Return the Minimum (parameters, values, convergence) from the state of finished searches."""
+    """Return the Minimum from the state of searches that have ended, after n_eval evaluations."""
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
 
@@ -344,9 +347,9 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy Steps of only the parameters at positions `at` into this object.
+        """Copy `part`, Steps of only the parameters at positions `at`, into this object.
 
-        In steps that this object did not have, the other parameters do not move."""
+        In steps that are new here, the other parameters do not move."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -365,7 +368,8 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
     """Set out = -H slope, an L-BFGS direction whose initial H has a scale for each parameter.
 
     A scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the unit
-    of the parameter. It differs from a common scale by at most the factor 10."""
+    of the parameter. It differs from a common scale by at most the factor 10.
+    alpha : work array"""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -395,9 +399,11 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS; both are zero for parameters held by a bound.
 
-    The direction uses previous steps S and gradient changes Y (`pairs` rows, up to row `newest`) if
-    they have positive curvature in the free parameters. Return the largest slope, and whether there
-    is such a step. free_S, free_Y and alpha are work arrays."""
+    Return the largest slope, and whether the direction uses any previous step. It uses those with
+    positive curvature in the free parameters.
+    theta, lower : parameters and their lower bounds
+    S, Y : previous steps and gradient changes; `pairs` rows are filled, the last one is `newest`
+    free_S, free_Y, alpha : work arrays"""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):
@@ -437,8 +443,9 @@ def bounded(
     at zero an L1 penalty is smooth, and zeros are exact. Return a Minimum with q = 1.
 
     function : returns value and gradient (d,) at theta (d,)
-    tol, ftol, patience : it stops if the largest projected gradient is at most tol, or if each of
-        the last `patience` steps lowered the value by at most ftol times its size
+    tol : it stops if the largest projected gradient is at most tol
+    ftol, patience : it stops if each of the last `patience` steps lowered the value by at most ftol
+        times its size
     precision : relative error of a value; a step may raise the value by this much
     start : value and gradient at theta, if known
     steps : earlier steps that approximate the Hessian; new steps are added"""

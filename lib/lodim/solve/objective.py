@@ -12,13 +12,13 @@ DAMPING = 0.01  # share of the largest curvature, added to all
 
 
 class Objective(Protocol):
-    """Interface of q smooth functions of d parameters that are evaluated in one pass over the data.
+    """Interface of q smooth functions of d parameters that share each pass over the data.
 
-    Called with theta (q, d) and the indices `active` of some functions, it returns value (q,) and
-    gradient (q, d), valid for these. `scaled` means that the Hessian is near the identity, so that
-    the gradient predicts the remaining gain.
+    A call with theta (q, d) and the indices `active` of some functions returns value (q,) and
+    gradient (q, d); only the active rows are valid. `scaled` means that the Hessian is near the
+    identity, so that the gradient predicts the remaining gain.
 
-    For few rows an objective may have a compiled solver, which saves Python's time per evaluation:
+    An objective may have a compiled minimizer for few rows, which saves time:
     `compiled_loop(theta, max_iter, tol, ftol, memory)` returns the fields of a Minimum."""
 
     l1: np.ndarray  # (d,) weights of absolute values that the solver adds
@@ -98,7 +98,7 @@ class Preconditioned:
 class Rescaled:
     """Objective in parameters u = theta / unit, so that one step length suits all of them.
 
-    The weights l1 of absolute values are converted too. Units (d,) that are powers of two cause no
+    The weights l1 of absolute values are multiplied by `unit` (d,). Powers of two cause no
     rounding."""
 
     scaled = False

@@ -14,7 +14,7 @@ from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
-    """Return a dict column -> levels of a categorical column over all files.
+    """Return a dict column -> levels over all `pieces` of data, for categories in the `schema`.
 
     Declared categories keep their order, other levels the order of appearance. Levels that a file
     stores as values, as Parquet does for numbers, are sorted.
@@ -121,7 +121,7 @@ def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def place_of(name: str, batch: str, first: int, last: int) -> str:
-    """Return a file and its batches for messages, such as "a.parquet, row group 2"."""
+    """Return a file and its batches `first` to `last` as text, such as "a.parquet, row group 2"."""
     numbers = f"s {first + 1} to {last + 1}" if last > first else f" {first + 1}"
     return f"{short_name(name)}, {batch}{numbers}"
 
@@ -158,7 +158,7 @@ def read_parquet(files: Sequence[FileState]) -> Source:
 
 
 def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return the schema of a Parquet file and the number of rows of each row group."""
+    """Return a Parquet file's schema, and the number of rows of each row group."""
     with reading(file, PARQUET), open_parquet(file) as opened:
         footer = opened.metadata
         counts = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
@@ -210,7 +210,7 @@ def read_arrow(files: Sequence[FileState]) -> Source:
 
 
 def _arrow_outline(file: FileState) -> tuple[Any, list[int]]:
-    """Return the schema of an Arrow file and the number of rows of each record batch."""
+    """Return an Arrow file's schema, and the number of rows of each record batch."""
     with reading(file, ARROW):
         with _opened(file) as opened:
             schema = opened.schema
@@ -227,7 +227,7 @@ class FragmentPiece(Piece):
     """A fragment of a pyarrow dataset (usually one file), or some of its row groups.
 
     n : number of rows; None if unknown; filter : expression that selects rows, or None
-    levels : dict categorical column -> dictionary Array, for columns that `schema` stores as values
+    levels : dict column -> DictionaryArray with its levels, for categories stored as plain values
     """
 
     place: str
@@ -294,9 +294,9 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield pieces of a dataset's fragment (usually a file), each of about 65,536 rows for Parquet.
+    """Yield the pieces of a dataset's fragment: about 65,536 rows each for Parquet, else just one.
 
-    rows : expression that selects rows, or None
+    place : name for messages; schema : of the dataset; rows : expression that selects rows, or None
     """
     file = None
     if path := getattr(fragment, "path", None):
@@ -315,7 +315,9 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of the columns that are categorical in the metadata of all Parquet files."""
+    """Return a schema of columns that the metadata of every file declare as the same category.
+
+    The schema is empty unless all fragments (files) are Parquet."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
@@ -329,7 +331,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces of a dataset with the levels of categorical columns over all pieces."""
+    """Return the pieces of a dataset with levels over all pieces for the schema `categories`."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)

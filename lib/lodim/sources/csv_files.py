@@ -99,7 +99,7 @@ class Rows(Piece):
             raise DataError(f"{self.place} has {position} rows, but had {self.n} before")
 
     def _text(self) -> dict[str, Any]:
-        """Return arguments for pandas' CSV reader that give the text of the rows."""
+        """Return arguments with which pandas' CSV reader reads these rows: a path, or bytes."""
         if self.start is None or self.stop is None:
             return {"filepath_or_buffer": self.file.path}
         with reading(self.file, CSV), open(self.file.path, "rb") as opened:
@@ -111,7 +111,7 @@ class Rows(Piece):
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
     """Return a Source (data read in chunks) of CSV files, which are read once at this point.
 
-    sep : separator of cells; a tab for files named *.tsv
+    sep : separator of cells; a tab for files named *.tsv; decimal : decimal sign
     """
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
@@ -136,7 +136,9 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Return pieces (first row, number of rows, first byte, end byte) of 65,536 rows of a file."""
+    """Cut n rows of a file into pieces (first row, number of rows, first byte, end byte).
+
+    A piece has 65,536 rows; there is one piece if the file cannot be cut."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole
@@ -172,7 +174,7 @@ def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
 
 
 def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
-    """Return all column names of a CSV file, and those without a first column without a name."""
+    """Return all column names of a CSV file, and the same without an unnamed first column."""
     if not file.size:
         raise DataError(f"{file.name} is empty: it has 0 bytes")
     with reading(file, CSV):
@@ -191,9 +193,9 @@ def _header(file: FileState, dialect: Dialect) -> tuple[list[str], list[str]]:
 def _frames(
     file: FileState, dialect: Dialect, text: dict[str, Any], dtypes: dict[str, Any] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a CSV file, or of a part of it, as DataFrames of at most 65,536 rows.
+    """Yield the rows of a CSV file, or of a part, as DataFrames of at most 65,536 rows.
 
-    text : arguments of pandas' reader that give the text of the rows
+    text : arguments with which pandas' reader finds the rows, as from `Rows._text`
     dtypes : dict column -> dtype of the columns to read; None for all columns, with inferred types
     """
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
@@ -224,7 +226,7 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """Open a file or bytes as uncompressed text, so that Ctrl-C raises KeyboardInterrupt.
+    """Open a `source`, path or bytes, as uncompressed text, with KeyboardInterrupt after Ctrl-C.
 
     pandas' C reader reports Ctrl-C only as a failed `read`.
     """
@@ -239,7 +241,7 @@ def _text(source: Any) -> Iterator[Any]:
 
 
 def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str, Kinds]) -> int:
-    """Return the number of rows of a CSV file, and add the kinds of its columns to `kinds`."""
+    """Return the number of rows of a CSV file, and add its columns' kinds of values to `kinds`."""
     n, suspicious = 0, False
     for frame in _frames(file, dialect, {"filepath_or_buffer": file.path}):
         for name in names:

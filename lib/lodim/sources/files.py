@@ -28,7 +28,7 @@ class FileState:
 
     modified : time of the last change in nanoseconds, which programs can set back
     noted : time of the last change of the file's entry (ctime), which programs cannot set back;
-        None in another process
+        None after pickling
     filesystem : pyarrow's file system of a file that is not on local disks; else None
     """
 
@@ -44,7 +44,7 @@ class FileState:
 
     @classmethod
     def of_name(cls, name: str, filesystem: Any = None) -> "FileState":
-        """Return the current state of a file."""
+        """Return the current state of a file on local disks, or on a `filesystem` of pyarrow."""
         path = name if filesystem else os.path.abspath(name)
         try:
             size, modified, noted = _size_and_times(path, filesystem)
@@ -68,7 +68,9 @@ class FileState:
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
-    """Return the size of a file in bytes, and its modification time and ctime in nanoseconds."""
+    """Return a file's size in bytes, and its modification time and ctime in nanoseconds.
+
+    filesystem : pyarrow's, which has no ctime; or None for local disks"""
     if filesystem is None:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):  # reading a pipe would block and ignore Ctrl-C
@@ -82,7 +84,9 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Turn errors of reading a file, or a change of the file, into a DataError that names it."""
+    """Turn errors in a `with` block that reads a file into a DataError that names the file.
+
+    A change of the file is an error too. kind : "CSV" or other word for its format"""
     file.check_unchanged()
     try:
         yield
@@ -177,7 +181,9 @@ def _refuse(error: OSError) -> None:
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    """Raise DataError for a Delta or Iceberg table, whose log may mark files as deleted."""
+    """Raise DataError if a folder is a Delta or Iceberg table, whose log may mark files as deleted.
+
+    folders : names of its subfolders"""
     if "_delta_log" in folders:
         raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
     if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):

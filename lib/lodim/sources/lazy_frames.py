@@ -27,7 +27,8 @@ class Fingerprint:
     def compare(self, other: "Fingerprint", place: str) -> None:
         """Raise DataError if another pass over the data gave other values or another order.
 
-        other : Fingerprint of that pass, whose new columns are added; place : name for messages"""
+        other : Fingerprint of that pass; its new columns are added to this one
+        place : name for messages"""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(

@@ -36,7 +36,7 @@ def _is(data: object, module: str, name: str) -> bool:
 
 
 def _read_files(data: Any, sep: str, decimal: str) -> Source:
-    """Return a Source (data read in chunks) of a path, pattern, folder, or list of these."""
+    """Return a Source of a path, pattern, folder, or list of these; sep and decimal are for CSV."""
     files = find_files(data)
     kind = kind_of_files(files)
     if kind == PARQUET:

@@ -47,7 +47,7 @@ def check_names(name: str, names: list[str]) -> None:
 
 
 def check_columns(first: str, known: list[str], name: str, names: list[str]) -> None:
-    """Raise DataError if a file has other columns than the first file."""
+    """Raise DataError if the columns `names` of a file differ from `known`, those of the first."""
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
     if lacking:
@@ -64,7 +64,9 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return the common pyarrow field of a column in two files; DataError if types do not fit."""
+    """Return the common pyarrow field of a column in the files `origin` and `name`.
+
+    Raise DataError if its two types do not fit."""
     if field.type == other.type:
         return field
     pa = arrow()
@@ -80,7 +82,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return a pyarrow field without dictionary encoding, unless `other` is alike or is empty."""
+    """Return a pyarrow field without dictionary encoding, unless `other` has it too, or no type."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field

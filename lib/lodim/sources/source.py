@@ -41,7 +41,7 @@ class Source:
     """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled.
 
     pieces : runs of rows, such as files, in order
-    kind : package of the frames of predictions: "pandas" for files, else that of the data
+    kind : package of the frames of predictions: "pandas" for files, else the package of the data
     files : states of the files when the source was created
     """
 

@@ -54,7 +54,7 @@ def bootstrap(
     statistic : callable, optional
         Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
         Default: the estimates of `tidy()`, where a term that is absent from a replicate counts as
-        zero; for `melm` the loadings after a Procrustes rotation to those of the fit.
+        zero; for `melm` the loadings after a Procrustes rotation to the fit's loadings.
     groups : column name or array (N,), optional
         Rows with equal values share a weight. By default the groups (for glm, clusters) of the fit.
     seed : int, default=0
@@ -156,7 +156,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function: fit -> Series of its estimates, comparable with those of `reference`."""
+    """Return a function: fit -> Series of its estimates, comparable with the fit `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -210,7 +210,7 @@ def _aligned(estimate, replicates, absent):
 
 
 def _bytes(record):
-    """Return the bytes of all arrays in a record (dataclass), including nested records."""
+    """Return the size in bytes of all arrays in a record (dataclass), including nested records."""
     if isinstance(record, np.ndarray):
         return record.nbytes
     if isinstance(record, dict | list | tuple):

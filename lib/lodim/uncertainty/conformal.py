@@ -67,11 +67,12 @@ def conformal(
         1 - 2 (1 - level). "split" makes one fit and calibrates it on the other rows; it guarantees
         `level`, with wider intervals.
     score : str, optional
-        Numeric: "absolute", residuals (intervals of about equal width; default of most models);
-        "normalized", residuals over the model's standard deviation (default of proset and of counts
-        and gamma of glm); "quantile", distance from the model's quantiles (default of proset with
-        loss="density"). Classes: "lac" (default), one minus the probability, gives the smallest
-        sets; "aps", the cumulative probability (randomized), gives more even coverage.
+        For numbers: "absolute", residuals, gives intervals of about equal width. "normalized",
+        residuals over the model's standard deviation, is the default for proset, and for counts and
+        gamma with glm. "quantile", distance from the model's quantiles, is the default for proset
+        with loss="density". Otherwise "absolute" is the default. For classes: "lac" (default), one
+        minus the probability, gives the smallest sets; "aps", the cumulative probability
+        (randomized), gives more even coverage.
     by : {None, "class"}, default=None
         "class" calibrates each class separately, so that each has coverage `level`. Sets may be
         larger; a class with fewer than level / (1 - level) held-out rows is in every set.
@@ -100,7 +101,7 @@ def conformal(
     ArgumentError
         If an argument is out of range, the model lacks the score, or the formula has no response.
     FormulaError, DataError
-        As the model.
+        As raised by the model.
 
     See Also
     --------
@@ -182,7 +183,7 @@ def _check_by(by, problem):
 
 
 def _folds(problem, method, folds, seed):
-    """Return the fold of each row for conformal prediction, (n,); -1 if never held out."""
+    """Return the fold of each row for a conformal `method`, (n,); -1 if never held out."""
     batch, n_units = problem.batch, count_units(problem.batch)
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
@@ -201,9 +202,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, the fits without one fold each, and the rows of these folds.
+    """Return the fit for predictions, the fits that each leave out a fold, and these folds' rows.
 
-    Method "split" has one fit, without its fold, which is also the fit for predictions.
+    With method "split" there is one fit, which leaves out a fold and is also used for predictions.
+    score : name of a conformity score
     choose : whether each fit chooses settings that the user did not give"""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
@@ -254,7 +256,8 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 def _table(held, says, answers, classes):
     """Return the table of tidy(): score and mean size of intervals or sets per level (and class).
 
-    held : scores of held-out rows; says : ConformityScore; answers : predictions of these rows"""
+    held : scores of held-out rows; says : ConformityScore; answers : predictions of these rows
+    classes : names of the classes"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

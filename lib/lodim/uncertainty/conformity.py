@@ -35,7 +35,7 @@ class ConformityScore:
 
     @property
     def size(self):
-        """Name of the column with mean sizes in tidy(): "size" of sets of classes, or "width"."""
+        """Name of the column with mean sizes in tidy(): "size" for sets of classes, or "width"."""
         return "size" if self.of_classes else "width"
 
     def of_rows(self, fit, batch, u):
@@ -78,7 +78,7 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the width of the interval, or size of the set of classes, of each held-out row.
+        """Return the size of each held-out row's set of classes, or the width of its interval.
 
         `answers` are predictions from `of_rows`, by the fit without the row's fold. `held`
         (HeldOut) has the scores of these rows."""
@@ -148,11 +148,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows with lower scores than a class of a new row, (m, C).
+        """Return the weight of held-out rows that score lower than each class of new rows, (m, C).
 
         scores (K, m, C) : scores of C classes for m new rows by K fits. Each held-out row is
-            compared
-        with the score by the fit without that row."""
+            compared with the score by the fit without that row"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -162,10 +161,10 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the set of each of m new rows, (m, C) bool.
+        """Return which of C classes are in the sets of m new rows, (m, C) bool.
 
-        A class is in the set if few held-out rows have lower scores. scores (K, m, C) are by each
-        of K fits."""
+        A class is in the set if few held-out rows have lower scores.
+        scores (K, m, C) : by K fits"""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -195,9 +194,9 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile of each column of values (n, m) and infinity.
+        """Return the weighted `level` quantile of each column of values (n, m).
 
-        Infinity stands for the new row, with weight one."""
+        Each column also gets the value infinity with weight one, for the new row."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -210,7 +209,7 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows, relative to weight one for a new row.
+    """Return weights of held-out rows from `given` ones (n,), relative to one for a new row.
 
     Their mean is one. With groups (codes `units`), the weights of each group's rows sum to one
     instead (Lee, Barber and Willett 2023)."""

@@ -44,7 +44,7 @@ LONGEST_TERM = 36  # largest number of characters of a term's name
 
 @literal
 def draw_stability(stability, ax=None, top=30):
-    """Draw the share of half-samples that select each term, the most frequent on top."""
+    """Draw the share of half-samples that select each term of a Stability, largest on top."""
     frame = stability.frame.head(whole("top", top))
     place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
     ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
@@ -80,7 +80,9 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
-    """Draw responses and intervals against predictions, for rows evenly spaced by prediction."""
+    """Draw a Conformal's intervals and responses against predictions, for at most `top` rows.
+
+    The rows are evenly spaced by prediction."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")
@@ -107,7 +109,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw per class the shares of rows by size of set; hatched: sets without the class."""
+    """Draw a Conformal's set sizes: per class the shares of rows, hatched without the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
@@ -137,7 +139,7 @@ def sets(conformal, ax=None, *, data, level=None):
 
 
 def coverage(conformal, ax=None, *, data, by=None, level=None):
-    """Draw the coverage of groups of rows with 95% intervals, and the level."""
+    """Draw a Conformal's coverage of groups of rows (`by`) with 95% intervals, and the level."""
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)

@@ -266,8 +266,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows were held out in the call, as equal scores show. There is
-            no warning with "jackknife+", with over 1% ties, or for rows to which "split" fitted.
+            If over a quarter of the rows have scores of held-out rows of the call. There is no
+            warning with "jackknife+", with over 1% ties, or for rows that the fit of "split" used.
 
         See Also
         --------
@@ -461,7 +461,7 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut): the scores with which the score of a class is compared.
+        """Return pairs (class, HeldOut): scores with which new scores of this class are compared.
 
         There is one pair, with class None, unless each class is calibrated by itself."""
         if self.held_out.of_class is None:
@@ -497,9 +497,9 @@ class Conformal(Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions of m rows by all K fits, (K, q, m), and the batch of these rows.
 
-        They are the rows that all fits can read. For numbers q = 3: low, high and step of a band;
-        for classes one score each. Without a prediction a band is infinite, and every class is in
-        the set."""
+        They are the rows that all fits can read. For numbers q = 3: low, high and step of a band.
+        For classes q is their number, with a score each. Without a prediction a band is infinite,
+        and every class is in the set."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -518,7 +518,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return the predictions of rows that have a known response, and their responses."""
+        """Return predictions at a `level` for rows with a known response, and their responses."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -527,7 +527,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) from bands (K, 3, m) of K fits: low, high and step."""
+        """Return lower and upper limits (m,) from bands `answers` (K, 3, m): low, high and step."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower, upper = (
             -self.held_out.upper(-low, step, level),
@@ -539,7 +539,7 @@ class Conformal(Generic[FitT_co]):
         return np.clip(lower, family.least, family.most), np.clip(upper, family.least, family.most)
 
     def _words(self, inside):
-        """Return sets of classes as texts, (m,), from the classes in each set, (m, C) bool."""
+        """Return sets of classes as texts, (m,); inside (m, C) : which classes are in each set."""
         levels = list(map(str, self.fit.levels))
         words = ["{" + ", ".join(compress(levels, row)) + "}" for row in inside]
         return np.array(words, dtype=object)

@@ -33,9 +33,10 @@ def worst_case(q, p, cutoff):
 def unimodal(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
 
-    It is sharper than `worst_case`, if the share of the n_pairs pairs in which both halves select a
-    term has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
-    q : mean number of terms, of p, that a half selects"""
+    The bound is sharper than `worst_case`. It assumes that the share of pairs in which both halves
+    select a term has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
+    q : mean number of terms, of p, that a half selects; n_pairs : number of pairs of halves
+    cutoff : smallest share of halves that select a stable term"""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -48,9 +49,10 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
 
-    The bound assumes that the share of pairs in which both halves select a term has a
-    (-1/2)-concave distribution, and the share of halves that select it a (-1/4)-concave one (Shah
-    and Samworth 2013, Eq. 8). q : mean number of terms, of p, that a half selects"""
+    The bound assumes two things. The share of pairs in which both halves select a term has a
+    (-1/2)-concave distribution: probabilities to this power are convex. The share of halves that
+    select it has a (-1/4)-concave one (Shah and Samworth 2013, Eq. 8).
+    q : mean number of terms, of p, that a half selects; cutoff, n_pairs : as in `unimodal`"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -60,9 +62,9 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over all (-r)-concave distributions of X with a given mean.
 
-    X has the values 0, 1 / B, ..., 1. The largest is reached by a mixture of two distributions of B
-    X, on 0..k and on 0..k + 1. The probability of j is proportional to (a + j)^(-1 / r), with a and
-    k to be found (Shah and Samworth 2013, App. A.4)."""
+    X has the values 0, 1 / B, ..., 1. A mixture of two distributions of B X, one on 0..k and one on
+    0..k + 1, has the largest tail. Both have probabilities of j proportional to (a + j)^(-1 / r).
+    The search is over a and k (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -222,7 +224,8 @@ def _views(fit):
 def _frame(design, selected, full, cutoff):
     """Return a frame with the share of half-samples that select each term, the largest first.
 
-    selected : pairs (terms, views) per half-sample; full : terms of the fit to all rows"""
+    selected : pairs (terms, views) per half-sample; full : terms of the fit to all rows
+    cutoff : smallest share that makes a term stable"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -232,7 +235,9 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with the selection share of each view (set of features), if there are any."""
+    """Return a frame with the selection share of each view (set of features), if there are any.
+
+    selected : pairs (terms, views) per half-sample; full : fit to all rows"""
     counts: dict = {}
     for _, views in selected:
         for view in views:
