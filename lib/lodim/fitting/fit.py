@@ -94,9 +94,7 @@ class Fit(Delegates):
         """Return a data frame with one row per estimate, and at least columns term and estimate."""
 
     def _summary(self, full):
-        """Return the Report for summary(); by default it has a table of tidy().
-
-        full : whether long tables show all rows"""
+        """Return the Report for summary(full=full); by default it has a table of tidy()."""
         frame = self._of_tables().set_index("term").rename_axis(None)
         table = report.Table("Estimates", frame, dict.fromkeys(frame, report.significant))
         return report.Report(f"Results of {self.name}", phrases.header(self), [table], (), full)
@@ -245,9 +243,7 @@ class Fit(Delegates):
         share("threshold", threshold)
 
     def _classes(self, score, threshold=None):
-        """Return the predicted class of each row, (n,), or None if it is missing.
-
-        score : linear predictors (n, K)"""
+        """Return predicted classes (n,) for linear predictors `score` (n, K); None if missing."""
         if threshold is not None:
             probability = self.family.mean(score)
             code = (probability if probability.ndim == 1 else probability[:, 1]) >= threshold
@@ -426,9 +422,7 @@ class Fit(Delegates):
         return pd.DataFrame([row | means | self._measures(batch, score)])
 
     def _measures(self, batch, score):
-        """Return a dict of measures for evaluate() that are not means over rows, such as the AUC.
-
-        score : linear predictors (n, K) of the rows"""
+        """Return a dict of measures for evaluate() that are not means over rows, such as AUC."""
         if self.levels is None:
             return {}
         if score.shape[1] == 1:
@@ -436,9 +430,7 @@ class Fit(Delegates):
         return {"auc": macro_auc(batch.y, self.family.mean(score), batch.weight)}
 
     def _losses(self, batch, score):
-        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns.
-
-        score : linear predictors (n, K) of the rows"""
+        """Return a dict name -> loss per row (n,), whose weighted means evaluate() returns."""
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
@@ -596,9 +588,7 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() of a bootstrap replicate, with estimates comparable to the original fit's.
-
-        reference : the original fit, to which `melm` rotates the estimates"""
+        """Return tidy() of a bootstrap replicate, comparable to the original fit `reference`."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:
