@@ -25,7 +25,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan (rows to predict, reduction) of a feature's accumulated local effect.
+    """Return the Plan of a feature's accumulated local effect: rows, and how to combine them.
 
     others : other features, by whose values unordered levels are put in an order"""
     at = known_at(rows, feature)

@@ -169,7 +169,9 @@ def _zero_crossings(w, d, g0, g1, start, member):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to w[:, lo:hi] and update c (minus gradient); return the decrease of the quadratic."""
+    """Add d to w[:, lo:hi]; return by how much the quadratic decreases.
+
+    c, the negative gradient, is updated."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):

@@ -41,7 +41,7 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
 
     - half the weighted mean deviance, which is the loss
     - the sum over rows of squared slope over curvature of the loss, for duality gaps
-    - minus the gradient (K, C) in the coefficients of the columns
+    - the negative gradient (K, C) in the coefficients of the columns
     - second moments (J, J, C, C) of the columns, weighted by the loss's curvatures
 
     curvatures : number J^2 of curvatures per row: K^2, or 1 for their mean, or 0 for no moments

@@ -194,22 +194,22 @@ class ReducedQuadratic:
         return cls(np.ascontiguousarray(H), elimination, inverse, alone, least)
 
     def slope(self, c, free):
-        """Return minus the gradient (K, A) after minimizing over the unpenalized coefficients.
+        """Return the negative gradient (K, A) after minimizing over the unpenalized coefficients.
 
-        c (K, A) and free (K, F) are minus the gradients of penalized and unpenalized coefficients.
+        c (K, A) and free (K, F) : negative gradients of penalized and unpenalized coefficients
         """
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
         """Return the step (K, F) of the unpenalized coefficients for a step (K, A) of the others.
 
-        free (K, F) is minus the gradient for the unpenalized coefficients."""
+        free (K, F) is the negative gradient for the unpenalized coefficients."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
         """Return the Newton decrement: twice the possible gain by the unpenalized coefficients.
 
-        free (K, F) is minus the gradient for these coefficients."""
+        free (K, F) is the negative gradient for these coefficients."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

@@ -144,7 +144,7 @@ class PathState:
 
     w (K, A), b (K, F) : penalized and unpenalized coefficients
     f : linear predictors in blocks of 64 rows
-    loss, c, slope : half the mean deviance at f; minus its gradient for w and for b
+    loss, c, slope : half the mean deviance at f; its negative gradient in w and in b
     bend : curvature of the dual, the sum over rows of squared slope over curvature
     dual (K, members) : dual vectors of the groups"""
 
