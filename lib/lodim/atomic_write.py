@@ -20,8 +20,7 @@ def replacing(path):
 
     The target of a symbolic link is replaced. An existing file keeps its mode and owner. Temporary
     files of killed processes in the folder are removed. Raises OSError if the target cannot be
-    written.
-    """
+    written."""
     target = Path(os.path.realpath(path))
     old = _status(target)
     _sweep(target.parent)

@@ -21,8 +21,7 @@ def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
 
     kind : type, or union of types; bools match only `bool`
     allowed : function of the value that returns whether it is valid
-    words : description of valid values, for the message
-    """
+    words : description of valid values, for the message"""
     value = getattr(record, name)
     if isinstance(value, np.generic):
         value = value.item()

@@ -1,4 +1,4 @@
-"""Loss against price of a policy and of simpler rules, on rows with known responses."""
+"""Comparison of a policy with simpler rules: loss against price on rows with known responses."""
 
 import numpy as np
 import pandas as pd
@@ -70,8 +70,7 @@ def summary(runs):
 def _losses(levels, answers, y):
     """Return the loss of each prediction, and whether its likeliest class is right, (n,) each.
 
-    The second array is NaN for a numeric response.
-    levels : names of the classes, or None for a numeric response
+    levels : names of the classes; None for a numeric response, whose second array is NaN
     answers : (n, K) class probabilities, or predicted means in the first column"""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))

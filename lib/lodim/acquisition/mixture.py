@@ -134,7 +134,7 @@ class Mixture:
 class Parts:
     """Weights, means and covariances of Z clusters of rows, from which a Mixture is made.
 
-    They are of q columns: the features, and after them a numeric response."""
+    The q columns are the features and, after them, a numeric response."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     weight: np.ndarray  # (Z,) sum of row weights
@@ -311,7 +311,7 @@ def _clusters(X, k, rng):
 
 
 def _moments(X, weight):
-    """Return weighted mean and covariance of X, each entry from the rows not NaN in its columns."""
+    """Return weighted mean and covariance of X; entries use the rows not NaN in their columns."""
     known = ~np.isnan(X)
     W = known * weight[:, None]
     count = W.sum(axis=0)

@@ -140,8 +140,7 @@ class Oracle:
         """Return the next purchase (Decision) for a row in a given State.
 
         trade_off : loss that one unit of price must save; myopic : compare single columns only
-        limit : (1 + R,) remaining budgets of price and of R resources; None means unlimited
-        """
+        limit : (1 + R,) remaining budgets of price and of R resources; None means unlimited"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)

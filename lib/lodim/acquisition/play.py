@@ -31,8 +31,7 @@ class Player:
     """Simulation of a policy on complete rows.
 
     trade_off : loss that one unit of price must save; myopic : compare single columns only
-    limit : (1 + R,) budget per row of price and of R resources; None means unlimited
-    """
+    limit : (1 + R,) budget per row of price and of R resources; None means unlimited"""
 
     oracle: Oracle
     trade_off: float
@@ -103,10 +102,9 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return an order (G,) of the columns, the same for all rows, by stepwise selection.
+    """Return an order (G,) of an Oracle's columns, the same for all rows, by stepwise selection.
 
-    Each step adds the column that saves most loss per unit of price on the Oracle's training rows.
-    """
+    Each step adds the column that reduces the loss on training rows most per unit of price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

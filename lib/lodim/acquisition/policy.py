@@ -596,9 +596,7 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return a prediction in units of the response.
-
-        answer : class probabilities, or mean and SD of the standardized response"""
+        """Return probabilities, or a standardized mean and SD, in the units of the response."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):

@@ -121,8 +121,8 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    learner : Learner with the pool
-    new : whether classes without labelled rows are accepted, as they are before the first fit"""
+    learner : Learner with the pool; new : whether to accept classes without labelled rows, which
+        are always accepted before the first fit"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

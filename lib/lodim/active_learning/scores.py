@@ -66,8 +66,7 @@ def infogain(learner, rng):
     """Return how much each row's label would reduce the total entropy of a Learner's pool, (n,).
 
     This is the mean over the row's predicted class probabilities. A fit of ripr computes it. Other
-    models are refitted with each possible label of the 20 most uncertain rows; other rows get NaN.
-    """
+    models are refitted with each possible label of the 20 most uncertain rows; others get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)
@@ -84,9 +83,7 @@ def infogain(learner, rng):
 
 
 def vote_entropy(votes):
-    """Return the entropy (n,) of each row's predicted classes.
-
-    votes : (n, fits) classes, None if a fit does not predict the row"""
+    """Return the entropy (n,) of each row's classes in `votes` (n, fits), where None is no vote."""
     out = np.full(len(votes), np.nan)
     for i, row in enumerate(votes):
         cast = pd.Series([v for v in row if not pd.isna(v)], dtype=object)

@@ -130,9 +130,7 @@ def _paths(name, data):
 
 
 def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
-    """Return a CSV file as a DataFrame; a first column without a name becomes the index.
-
-    sep, decimal : separator of cells, and decimal mark"""
+    """Return a CSV file as a DataFrame, see `read_data`; an unnamed first column is the index."""
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():

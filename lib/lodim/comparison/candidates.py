@@ -32,7 +32,7 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the candidates (models and baselines) of a call of compare(), in its order.
+    """Return a list of Candidate for a call of compare(): the models, then the baselines.
 
     has_gaps : whether features have missing values, for which glm gets missing="indicator"."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)

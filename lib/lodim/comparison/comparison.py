@@ -309,8 +309,7 @@ class Comparison:
     def best(self) -> Any:
         """The best model of lodim, fitted to all rows on first access.
 
-        The null model and the models of scikit-learn are never returned.
-        """
+        The null model and the models of scikit-learn are never returned."""
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
         if label is None:

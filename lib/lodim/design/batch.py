@@ -89,9 +89,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of block numbers, for blocks of 4,096 rows that have a positive weight.
-
-        None means all blocks."""
+        """Ranges (lo, hi) of numbers of 4,096-row blocks with positive weight; None for all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -121,9 +119,7 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split`, with the means and scales (p,) of their columns.
-
-    `split` describes the arguments."""
+    """Return the two batches of `split` (see there), and the means and scales (p,) of columns."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

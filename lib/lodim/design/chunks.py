@@ -110,9 +110,7 @@ class Chunks:
         return self.table.positive_weight
 
     def summaries(self, request):
-        """Return a dict column name -> Summary of the column over all rows.
-
-        request : ColumnRequest with the columns, and what the summaries must contain"""
+        """Return a dict name -> Summary over all rows, for the columns in a ColumnRequest."""
         work = partial(summarize_part, request=request)
         return merge_summaries(self.map(work, request.names), request)
 
@@ -220,8 +218,7 @@ class Cutter:
 class ChunkStore:
     """Data that are not in memory, with the row positions of their pieces (such as files).
 
-    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows
-    """
+    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows"""
 
     source: object
     starts: tuple[int, ...]

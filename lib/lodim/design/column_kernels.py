@@ -135,9 +135,7 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale of the given rows to column k of X, stored in `tiles`.
-
-    tiles : (n_tiles, p, 64)
+    """Write (x - mean) / scale of the given rows to column k of X, `tiles` (n_tiles, p, 64).
     rows : positions, empty for all; inverse : 1 / scale to multiply by, or 0 to divide
     size : (64,) receives the largest |x - mean|, for each position in a block of 64 rows"""
     for j in range(TILE):

@@ -1,8 +1,7 @@
 """A column of the user's data: numbers, dates or levels, and its missing values.
 
 A date is stored as days since 1970-01-01, with the local time of day as a fraction. Columns are
-never modified; numbers of NumPy are read in place.
-"""
+never modified; numbers of NumPy are read in place."""
 
 import datetime
 import decimal
@@ -89,8 +88,7 @@ class Column:
     levels : str, bool, int or float values, in the order of the categories, or else sorted
     whole : whether the values are integers, even if missing values made them floats
     declared : whether the levels are categories declared by the user, which may have no rows
-    ordered : whether the order of the levels has a meaning
-    """
+    ordered : whether the order of the levels has a meaning"""
 
     name: str
     kind: str
@@ -203,9 +201,7 @@ def _on_the_clock(moment):
 
 
 def _check_numbers(present, name):
-    """Raise DataError unless all non-missing values, `present`, are numbers.
-
-    The message shows a value that is not a number."""
+    """Raise DataError, with an example, unless all non-missing values (`present`) are numbers."""
     real = (numbers.Real, decimal.Decimal, np.number)
     others = [v for v in present if not isinstance(v, real) or isinstance(v, (bool, complex))]
     if not others:
@@ -283,7 +279,7 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return a column without its rows, which has only its name, kind and levels."""
+    """Return a Column with only the name, kind and levels of a column, without rows."""
     return replace(column, values=None, codes=None)
 
 
@@ -338,8 +334,7 @@ def _sort(column):
 def take(values, rows):
     """Return some rows of an array, Column, Series or frame; other values stay unchanged.
 
-    rows : slice, or array of positions or bools; an empty array means all rows
-    """
+    rows : slice, or array of positions or bools; an empty array means all rows"""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -359,8 +354,7 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure=""):
     """Return the positions in `levels` of a column's values, (n,) int64; -1 if missing.
 
-    Raises DataError with the advice `cure` for a value that is not among `levels`.
-    """
+    Raises DataError with the advice `cure` for a value that is not among `levels`."""
     if column.kind == "date":
         raise DataError(
             f"column {column.name!r} must have levels, as in training; here it has dates"
@@ -379,9 +373,7 @@ def recode(column, levels, rows, cure=""):
 
 
 def raise_unknown_level(name, level, levels, cure=""):
-    """Raise DataError that names an unknown level of a column and the known levels.
-
-    cure : advice to append to the message"""
+    """Raise DataError that names an unknown level and the known levels, with the advice `cure`."""
     raise DataError(
         f"column {name!r} has the level {level!r}, which is not a level of the training rows: "
         f"{first_few([*levels])}{cure}"

@@ -65,8 +65,7 @@ def tree(code):
 def learn(code, table):
     """Return the number of columns of an expression, and what its splines, centres etc. learned.
 
-    code : text of the expression
-    table : Table of the rows to learn from"""
+    code, table : text of the expression, and Table of the rows to learn from"""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
@@ -195,9 +194,7 @@ def _operand(source, rows):
 
 
 def _float(value, node, scope):
-    """Convert the value of the syntax tree `node` to float64; raise DataError if it is text.
-
-    scope : _Scope, for the message"""
+    """Convert `value`, computed from a syntax tree in a _Scope, to float64; DataError for text."""
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         name = column_name(node)
@@ -207,9 +204,7 @@ def _float(value, node, scope):
 
 
 def _single(node, scope):
-    """Return the value of a syntax tree in a _Scope as float64, (n,) or one number.
-
-    Several columns raise FormulaError."""
+    """Return a syntax tree's value in a _Scope as float64, (n,) or a number; else FormulaError."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
         raise FormulaError(
@@ -273,9 +268,7 @@ def _call(node, scope):
 
 
 def _days(name, scope):
-    """Return a column of dates, or of date texts, as days since 1970-01-01, (n,) float64.
-
-    scope : _Scope with the rows"""
+    """Return a _Scope's column of dates, or of date texts, as days since 1970-01-01, (n,)."""
     source, rows = scope.table.complete(name), scope.table.rows
     if source.kind == "level":
         codes = take(source.codes, rows)

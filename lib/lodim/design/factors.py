@@ -132,7 +132,7 @@ def columns_of(key):
 def learn(key, summaries, table, missing, polynomials=False):
     """Learn a factor (part of a term) from the training rows, given its key.
 
-    key : (column name, None), or (None, code) for an expression
+    key : (column name, None), or (None, text) for an expression
     summaries : dict of Summary by column name, or by key for computed values in C()
     table : Table of the rows from which splines, centres and scales are learned
     missing : treatment of missing features: 'drop', 'indicator' or 'keep'
@@ -178,8 +178,7 @@ def _of_column(summary, n, polynomials):
 def names_rows(summary):
     """Return whether a column, by its Summary, identifies rows: most have a level of their own.
 
-    Declared categories and columns of up to 20 levels never do.
-    """
+    Declared categories and columns of up to 20 levels never do."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
@@ -274,7 +273,7 @@ def letters(factor):
 def least_width(key):
     """Return the smallest number of columns that a factor can have, known before it learns.
 
-    key : (column name, None), or (None, code) for an expression"""
+    key : (column name, None), or (None, text) for an expression"""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -289,8 +288,7 @@ def needs(factor):
 def prepare(factor, table):
     """Return a factor's values in all rows of a table.
 
-    They are numbers (n,), codes of levels (n,), or numbers (n, width) of an expression.
-    """
+    They are numbers (n,), codes of levels (n,), or numbers (n, width) of an expression."""
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):

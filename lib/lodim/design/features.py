@@ -1,8 +1,7 @@
 """The features of a design in all rows: their moments, and X in memory or in a scratch file.
 
 The scratch file has no name, so nothing remains if the process dies. Its disk space is reserved
-before anything is written.
-"""
+before anything is written."""
 
 import errno
 import math
@@ -171,8 +170,7 @@ def learn_tails(terms, table, prepared=None, *, at, size):
     """Return the smallest and largest values of features, as a dict feature position -> Tails.
 
     at : positions of the features; size : number of smallest, and of largest, values
-    Rows of weight zero are ignored. prepared : Prepared, the cache of the factors' values, or None
-    """
+    Rows of weight zero are ignored. prepared : Prepared (cache of factors' values), or None"""
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):
@@ -238,8 +236,7 @@ def _known_moments(x, rows, weights):
 class Features:
     """The features of a design in all rows: their moments, outlier limits and X.
 
-    Data that fit in one chunk are evaluated once, for moments and X.
-    """
+    Data that fit in one chunk are evaluated once, for moments and X."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -248,7 +245,7 @@ class Features:
     def moments(self, p, summaries):
         """Return the moments (p, 5) of the features; see `learn_moments` for their order.
 
-        Those of plain columns of numbers are taken from the summaries."""
+        The moments of plain columns of numbers are taken from `summaries`, a dict by name."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -364,8 +361,7 @@ def _needed(terms):
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Replace missing values in a chunk of rows (a Table), and return work(terms, table).
 
-    fills : tuple of Fill (replacements of missing values); missing : as in `Design`
-    The first argument, the Span of the chunk, is not used."""
+    fills : tuple of Fill (replacements of missing values); missing : as in `Design`"""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -400,8 +396,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 def tiles_in(folder, n, p, dtype):
     """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in an unnamed file of a folder.
 
-    The disk space is freed together with the array.
-    """
+    The disk space is freed together with the array."""
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:

@@ -1,8 +1,7 @@
 """The user's table as named columns, and results of a fit as a table of the user's kind.
 
 pandas frames and dicts are read directly, other frames through narwhals. Text columns that hold
-numbers or dates raise an error unless they can be categories.
-"""
+numbers or dates raise an error unless they can be categories."""
 
 import functools
 import inspect
@@ -31,8 +30,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 def read_narwhals(data, words):
     """Return the module narwhals, and `data`, such as a polars frame, as a narwhals DataFrame.
 
-    words : description of readable data, for error messages
-    """
+    words : description of readable data, for error messages"""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -84,8 +82,7 @@ def with_column(data, name, values):
 def convert(values, kind):
     """Return a pandas Series or DataFrame as an object of the package `kind`, such as "polars".
 
-    Missing values become null, and row labels are dropped. Other objects stay unchanged.
-    """
+    Missing values become null, and row labels are dropped. Other objects stay unchanged."""
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
     try:
@@ -316,9 +313,7 @@ def _narwhals_frame(data):
 
 
 def _narwhals_series(nw, column):
-    """Return a column of narwhals, the module `nw`, as a pandas Series.
-
-    Numbers without nulls are not copied."""
+    """Return a column of narwhals (module `nw`) as a Series; non-null numbers are not copied."""
     dtype, name = column.dtype, column.name
     if column.null_count() == len(column):
         return pd.Series([None] * len(column), dtype=object)
@@ -375,8 +370,7 @@ def check_name(frame, name):
 def _check_text(text, what, cure):
     """Raise DataError if a text contains half of a surrogate pair, which cannot be saved as UTF-8.
 
-    what : name of the text, and cure : advice, for the message
-    """
+    what : name of the text, and cure : advice, for the message"""
     if text.isascii():
         return
     try:

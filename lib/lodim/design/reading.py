@@ -53,9 +53,7 @@ class Reading:
     client: Any = None
 
     def client_for(self, source):
-        """Return the Dask client whose workers read the data; None to read them in this process.
-
-        source : the data; None if they are a frame in memory"""
+        """Return the Dask client to read a source (None for a frame); None without a client."""
         if self.client is False:
             return None
         if self.client is None:
@@ -259,9 +257,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows of the data: complete rows, read again from `source` in each pass.
-
-        inputs : RowInputs of all rows"""
+        """Return the Rows of a source and its RowInputs: complete rows, read again in each pass."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

@@ -46,7 +46,7 @@ class Response:
 
     @property
     def key(self):
-        """The response as a pair: (column name, None), or (None, code) if it is an expression."""
+        """The response as a pair: (column name, None), or (None, text) for an expression."""
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):

@@ -250,8 +250,7 @@ class Limits:
     least, greatest : range of the values that are not wild
     middle : value that replaces wild values: mean of a low and a high quantile of all values
     n : number of training rows with wild values
-    farthest : the most distant wild value
-    """
+    farthest : the most distant wild value"""
 
     feature: str = forms.text()
     least: float = forms.real(least=-LARGEST, most=LARGEST)
@@ -271,9 +270,7 @@ class Limits:
 
     @property
     def ends(self):
-        """Bounds (low, high) beyond which numbers are outliers.
-
-        They lie below `least` and above `greatest` by 10 times the range between these two."""
+        """Bounds of outliers: `least` and `greatest`, each moved outwards by 10 times the range."""
         with np.errstate(over="ignore"):
             gap = GAP * (np.float64(self.greatest) - self.least)
             ends = max(self.least - gap, -LARGEST), min(self.greatest + gap, LARGEST)
@@ -331,8 +328,7 @@ class Tails:
         """Return the range (Limits) of the feature without extreme outliers; None if it has none.
 
         The range starts without the outermost values. The next value is added while its distance
-        from the range is at most 10 times the range. The remaining values are outliers.
-        """
+        from the range is at most 10 times the range. The remaining values are outliers."""
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
         if few and self.low[deep] == self.high[-1 - deep]:

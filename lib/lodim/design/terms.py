@@ -27,7 +27,7 @@ SAMPLE = 1_000_000  # largest number of rows from which splines, centres and sca
 def columns_of(keys):
     """Return the names of the data columns that terms need, each once.
 
-    keys : terms, as tuples of (column name, None) or (None, code)"""
+    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
@@ -35,7 +35,7 @@ def columns_of(keys):
 def column_request(keys, missing):
     """Return a ColumnRequest: what must be known of which columns before the terms are learned.
 
-    keys : terms, as tuples of (column name, None) or (None, code)"""
+    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -54,7 +54,7 @@ def row_names(keys, summaries, written):
     """Warn of columns that seem to be names of rows, and return their Summaries.
 
     Only columns that come from a dot in the formula are checked, not those `written` in it.
-    keys : terms, as tuples of (column name, None) or (None, code)"""
+    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -74,7 +74,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
     The dict has fields of Design. The sample size is the number of rows from which splines learned;
     0 if all rows were used.
 
-    keys : terms to learn, as tuples of (column name, None) or (None, code)
+    keys : terms to learn, as tuples of (column name, None) or (None, text of a call)
     parts : Chunks of the training rows; missing : treatment of missing features
     summaries : dict of Summary by column name; fills : replacements of missing values
     reference_levels : whether to code factors as R does"""
@@ -106,8 +106,7 @@ def _computed_levels(keys, parts, fills):
 def _count_computed(_, table, codes, fills):
     """Return a list with a Summary of each C(expression), for one chunk of rows (a Table).
 
-    codes, fills : texts of the expressions; tuple of Fill (replacements of missing values)
-    The first argument, the Span of the chunk, is not used."""
+    codes, fills : texts of the expressions; tuple of Fill (replacements of missing values)"""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -179,8 +178,7 @@ def _against_reference(keys):
 def check_size(widths, keys, n):
     """Raise DataError if a formula makes too many features.
 
-    widths : features per term; keys : terms, for the message; n : number of rows
-    """
+    widths : features per term; keys : terms, for the message; n : number of rows"""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -228,7 +226,6 @@ def names(terms, sizes):
 def column_choices(term):
     """Return a list with a tuple for each feature of a term: one column number per factor.
 
-    A feature is the product of one column of each factor. The first number changes fastest.
-    """
+    A feature is the product of one column of each factor. The first number changes fastest."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]

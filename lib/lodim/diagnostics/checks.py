@@ -221,7 +221,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return rows with known response (a batch) and their linear predictors; None without rows."""
+    """Return a batch of rows with known response, and their linear predictors; None if no rows."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

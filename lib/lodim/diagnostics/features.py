@@ -1,6 +1,4 @@
-"""Checks of features.
-
-Each takes a Subject (fit and rows) and returns a list of Finding, or a text if it was skipped."""
+"""Checks of features: functions of a Subject that return Findings, or a text if skipped."""
 
 import itertools
 import math

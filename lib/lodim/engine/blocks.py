@@ -251,7 +251,7 @@ def single_blas():
 def over_spans(work, X, n, *rows, threads=1):
     """Yield work(X, *rows) for each 65,536 consecutive rows, in order.
 
-    If Dask workers hold the features, they compute it.
+    If Dask workers hold the features, they call `work`.
 
     X : (n_tiles, p, 64) features in tiles of 64 rows
     *rows : arrays (n, ...) or None, of which `work` gets the same 65,536 rows

@@ -82,8 +82,7 @@ def inlined(**options):
     """Compile a function that only kernels call: always inlined, without a Python entry point.
 
     This halves the compile time of a small function. Python must not call the function: numba would
-    jump to an invalid address. options : as in `njit`
-    """
+    jump to an invalid address. options : as in `njit`"""
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 

@@ -1,8 +1,7 @@
 """Tasks on the workers of a Dask cluster, with their results and errors.
 
 Tasks are pure, have unique keys, and never modify another task's result, so Dask can recompute
-results that a lost worker held.
-"""
+results that a lost worker held."""
 
 import asyncio
 import time
@@ -258,9 +257,7 @@ async def _gathered(client, futures):
 
 
 def _workers(client):
-    """Return a dict worker address -> number of threads.
-
-    If no worker comes within 30 seconds, raise DeviceError."""
+    """Return a dict worker address -> threads; DeviceError if no worker comes in 30 seconds."""
     try:
         _in_words(client, lambda: client.wait_for_workers(1, timeout=WORKER_TIMEOUT))
     except TimeoutError as error:

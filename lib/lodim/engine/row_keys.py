@@ -166,7 +166,7 @@ def spread_sample(X, weight, count, seed, threads=1):
 def squared_lengths(lo, hi, X, out):
     """Add each row's sum of squared features to `out`, (n_tiles, 64), for some blocks of rows.
 
-    lo, hi : the blocks, of 4,096 rows, are lo to hi - 1; X : features in tiles of 64 rows"""
+    lo, hi : the blocks of 4,096 rows are lo to hi - 1; X : features in tiles of 64 rows"""
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         tile = X[t]
         for k in range(X.shape[1]):

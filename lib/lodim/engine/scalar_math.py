@@ -1,7 +1,6 @@
 """exp and log1p for compiled loops, as polynomials that vectorize (the C library's do not).
 
-They differ from NumPy's functions by a few units in the last place.
-"""
+They differ from NumPy's functions by a few units in the last place."""
 
 import math
 

@@ -75,7 +75,7 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return the predictions: dict class -> expression of its probability, or None -> of the mean.
+    """Return predictions as expressions: a dict class -> probability, or {None: mean}.
 
     scores : expressions of the linear predictors"""
     if family.name == "none":
