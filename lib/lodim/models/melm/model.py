@@ -67,8 +67,9 @@ class Melm(Model):
     def assemble(self, problem, view, log, selection, for_path):
         """Return the MelmFit of a projection (View), calibrated on held-out rows.
 
-        Fits of a path of gammas, or with control={"calibrate": False}, are not calibrated. `log`
-        has the results of the starts, `selection` the table of the cross-validation, or None."""
+        Fits of a path of gammas (`for_path`), or with control={"calibrate": False}, are not
+        calibrated. `log` has the results of the starts, `selection` the table of the
+        cross-validation, or None."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -129,12 +130,12 @@ def melm(
     """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
     The view is the k-dimensional linear projection V'x in which the densities of the classes
-    overlap least: it maximizes the Cauchy-Schwarz divergence D(V) = log int f_+^2 + log int f_-^2 -
-    2 log int f_+ f_- of kernel density estimates f_+ and f_- of two classes (Section 3). The
-    kernels of a class of n rows are normal with covariance h^2 cov, where cov is the covariance of
-    the class and h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section
-    4). Without a response, "~ .", it is the view of largest or smallest entropy: the first or last
-    principal components (Theorems 1 and 2).
+    overlap least. With kernel density estimates f_+ and f_- of two classes, it maximizes their
+    Cauchy-Schwarz divergence D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3).
+    The kernels of a class with n rows and covariance cov are normal with covariance h^2 cov, where
+    h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
+    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
+    components (Theorems 1 and 2).
 
     Parameters
     ----------
@@ -152,8 +153,8 @@ def melm(
         Width of the kernels relative to Silverman's rule; wider kernels show less detail. By
         default chosen by cross-validation.
     covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
-        Covariance of a class, shrunk by the rule of Ledoit and Wolf: "shrunk" towards the pooled
-        covariance within classes, which that rule shrinks towards its diagonal; "ledoit-wolf"
+        Covariance of a class, shrunk by the rule of Ledoit and Wolf. "shrunk": towards the pooled
+        covariance within classes, which is itself shrunk towards its diagonal. "ledoit-wolf":
         towards a multiple of the identity (the authors' code). With "shrunk" the divergence does
         not depend on the features' units. With control's `shrinkage_factor` of 0 it is also
         invariant to affine maps (Observation 1).
@@ -223,13 +224,13 @@ def melm(
     -----
     All bases of the view have the same divergence. In the reported one, coordinates are
     uncorrelated with unit variances within classes; the first axes separate class means, the others
-    spreads. New rows may be classified slightly worse than the printed held-out rows, on which
-    gamma was chosen. The page "How melm works" tells how settings are chosen and how many
-    rows the search uses.
+    class spreads. New rows may be classified slightly worse than the printed held-out rows, which
+    also chose gamma. The page "How melm works" tells how settings are chosen and how many rows the
+    search uses.
 
-    A saved fit holds the class and the k coordinates of all training rows, for the densities; for a
-    class of over 32,768 rows the means of small cells instead, and some of its rows. With as many
-    dimensions as features these determine the features. No setting keeps none.
+    A saved fit holds the class and the k coordinates of all training rows, for the densities. For a
+    class of over 32,768 rows it holds means of small cells, and only some of the rows. If there are
+    as many dimensions as features, the coordinates determine the features. No setting omits them.
 
     References
     ----------

@@ -19,7 +19,8 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
     """Draw rows in the projection, with densities, decision boundary and the `top` longest arrows.
 
-    Arrows are loadings or correlations. Three dimensions show only rows and arrows."""
+    Arrows are loadings or correlations. `contours` adds contours of the densities. Three dimensions
+    show only rows and arrows."""
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -96,7 +97,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return coordinates and classes of the rows to draw, a random selection if there are many."""
+    """Return coordinates xy and classes `code` of at most 5,000 random rows, which are drawn."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]
@@ -152,7 +153,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the background of a plot, densities and classes on a grid.
+    """Return the background of a plot, densities and classes by `rule`, on a grid.
 
     `ends` (2, 2) has the lower, then the upper ends of the two axes."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
@@ -178,7 +179,7 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x on a line, the class densities there, and the most probable class, as a dict.
+    """Return points x on a line, class densities by `rule`, and the most probable class, as a dict.
 
     x includes near (m, 1), the coordinates of training rows. The class is -1 where no density is.
     """

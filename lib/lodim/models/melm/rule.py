@@ -62,7 +62,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return positions, in order, of about `n_rows` of the rows Z (n, k), or of all if fewer.
+    """Return the positions of about `n_rows` rows of Z (n, k), in order; all if there are fewer.
 
     Classes `code` (n,) are sampled in proportion, but each keeps enough rows for a density."""
     n, k = Z.shape
@@ -87,7 +87,7 @@ class Background:
 
     mean : class means
     root : R with R'R the inverse of the covariance
-    share : weight of the background, that of one row among all rows"""
+    share : weight of the background, equal to the weight of one row among all rows"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -104,7 +104,9 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log densities (n, C) at Z (n, k), with the background mixed in."""
+        """Return log densities (n, C) with the background mixed in, at coordinates Z (n, k).
+
+        log_density : (n, C) without the background"""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -123,7 +125,9 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of the user's estimator to coordinates Z; equal weights are not passed on."""
+        """Fit a copy of the user's estimator to coordinates Z and classes `code`.
+
+        It gets the weights as `sample_weight`, unless they are all equal."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -151,7 +155,7 @@ class Rule:
 
     rows : training rows kept for plots, about `reference_rows` of `control`
     densities, background : kernel densities of the classes, and wide ones that decide far from rows
-    width : factor of the kernel width, relative to that of the search
+    width : factor of the kernel width, relative to the search
     other : user's Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the linear predictors (log-odds) that calibrates probabilities
     present : codes of the classes that have training rows
@@ -186,10 +190,10 @@ class Rule:
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return linear predictors (n, K), such as log-odds, from log probabilities (n, C).
+        """Return linear predictors (n, K), such as log-odds, from log probabilities `score` (n, C).
 
-        These need not be normalized. C is the number of classes with training rows; K is 1 for two
-        classes."""
+        Probabilities need not be normalized. C is the number of classes with training rows; K is 1
+        for two classes."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -279,7 +283,7 @@ def coordinates(V, axes, features):
 
 
 def score_nodes(rule, Z):
-    """Return linear predictors as expressions of the coordinates Z, for code export.
+    """Return linear predictors by `rule` as expressions of the coordinates Z, for code export.
 
     Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:
@@ -300,7 +304,7 @@ def score_nodes(rule, Z):
 def _log_density(rule, c, Z):
     """Return the log density of class c at coordinates Z, as an expression for code export.
 
-    The wide normal density is included, which decides far from all rows."""
+    The Rule's wide normal density is included, which decides far from all rows."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

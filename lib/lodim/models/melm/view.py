@@ -70,7 +70,7 @@ class View:
 
 
 def project(V, tiles, n):
-    """Return the coordinates x'V (n, k) of the first n rows of tiles (blocks of 64 rows)."""
+    """Return coordinates V'x (n, k) for the first n rows x of tiles (blocks of 64 rows)."""
     with single_blas():
         Z = np.matmul(V.T, tiles)
     return np.ascontiguousarray(Z.transpose(0, 2, 1).reshape(-1, V.shape[1])[:n], np.float64)
@@ -91,9 +91,9 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return the directions V (p, k) rotated and scaled to the axes that are printed.
 
-    Along these, coordinates are uncorrelated with unit variances within classes. Class means differ
-    most along the first axes, the spreads of classes along the others. This does not change the
-    divergence."""
+    Along these, coordinates of the rows X are uncorrelated with unit variances within classes
+    `code` (n,). Class means differ most along the first axes, the spreads of classes along the
+    others. This does not change the divergence."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()

@@ -66,15 +66,18 @@ def _growth(problem):
 def _error_sizes(state, prototypes):
     """Return the absolute error of each training row, (n,), in standard deviations.
 
-    A row that is a prototype is left out of its own estimate. With loss="density", the error is the
-    normal quantile of the estimated distribution function at the response."""
+    `state` (BatchState) has the training rows and their estimates by `prototypes`. A row that is a
+    prototype is left out of its own estimate. With loss="density", the error is the normal quantile
+    of the estimated distribution function at the response."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return the absolute errors of held-out rows, (n,), computed as in `_error_sizes`."""
+    """Return absolute errors of held-out rows, (n,), computed like `_error_sizes` of training rows.
+
+    `state` and `prototypes` are the fit to the training rows, `batch` the held-out rows."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:
@@ -85,11 +88,12 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return the variance of each prototype, (M,), that of the null model, and residuals (n,).
+    """Return the variances of the prototypes and of the null model, and scaled residuals.
 
-    A prototype's variance is its squared residual (a mean over merged rows), the null model's the
-    mean of all rows. A row's residual is divided by its SD, from the weighted mean of these
-    variances."""
+    They are an array (M,), a number and an array (n,), for the training rows of `state`. A
+    prototype's variance is its squared residual (a mean over merged rows). The null model's is the
+    mean squared residual of all rows. A row's variance is the weighted mean of these, and its
+    residual is divided by the root of it."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
@@ -109,7 +113,7 @@ def _variances(state, prototypes):
 def _cdf_at_response(state, prototypes):
     """Return each training row's estimated distribution function at its response, (n,).
 
-    A row that is a prototype is left out of its own estimate."""
+    A row of `state` that is one of the prototypes is left out of its own estimate."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

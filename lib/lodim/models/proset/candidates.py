@@ -33,9 +33,9 @@ class Split:
 def easy_and_hard(label, goodness, hard_share):
     """Return the number of each row's group, (n,), for drawing candidates: easy or hard, by class.
 
-    A group has the number 2 label, plus 1 if its rows are hard; label (n,) is the class code, 0 for
-    numbers. Hard rows have a `goodness` (minus their loss) below its quantile `hard_share` in the
-    class."""
+    Class k has the groups 2 k (easy rows) and 2 k + 1 (hard rows). Hard rows have a `goodness`
+    (minus their loss) below its quantile `hard_share` in the class. label (n,) is the class, 0 for
+    numbers."""
     groups = 2 * label
     for k in np.unique(label):
         of = label == k
@@ -91,8 +91,9 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    Otherwise folds could lack candidates of a class. It needs N rows with ceil(N / 2) >= 1 / (2
-    eta) and ceil(N / 2) > 1 / (2 (1 - eta)), where eta is max_fraction or 1/2 (condition 2.14)."""
+    With too few rows, folds could lack candidates of a class. With eta = max_fraction, or 1/2, a
+    class needs N rows, where ceil(N / 2) must be at least 1 / (2 eta) and exceed 1 / (2 (1 - eta))
+    (condition 2.14)."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch

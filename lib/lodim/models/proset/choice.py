@@ -112,13 +112,14 @@ def _weights(losses):
 
 
 def _mean_position(losses):
-    """Return the mean position among the values tried, weighted by `_weights`."""
     weight = _weights(losses)
     return float(weight @ np.arange(len(weight)))
 
 
 def _lead_over_null(losses, gains):
-    """Return the gain of the best value over the null model, minus two SE; and this SE."""
+    """Return the gain of the best value over the null model, minus two SE; and this SE.
+
+    losses and gains have an array from `_held_out` per repetition of cross-validation."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -128,9 +129,9 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    In units of their standard errors, the mean position must be far from half-way between two
-    values, and the lead over the null model far from zero. `most` is the largest number of
-    repetitions."""
+    losses and gains are as in `_lead_over_null`. In units of their standard errors, the mean
+    position must be far from half-way between two values, and the lead over the null model far from
+    zero. `most` is the largest number of repetitions."""
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
     centres = [_mean_position([a]) for a in losses]
@@ -142,7 +143,7 @@ def _is_settled(losses, gains, most):
 
 
 def _table(losses, values):
-    """Return a table of the values tried: mean held-out loss, SE and weight."""
+    """Return a table of the values tried, from held-out losses: mean, SE and weight."""
     draws, rows = len(losses), np.concatenate(losses, axis=1)
     means = fold_means(rows)
     errors = [standard_error(row, mean, draws) for row, mean in zip(rows, means, strict=True)]

@@ -3,8 +3,9 @@
 Prototype j has weight w_j, response y_j and similarity G_j with the row. B = 1 + sum_j w_j G_j.
 
 With loss="squared", the mean is m = sum_j w_j G_j y_j / B and the variance is s^2 = (e_0^2 + sum_j
-w_j G_j e_j^2) / B. Here e_j^2 is prototype j's mean squared residual if left out, and e_0^2 that of
-all rows. Quantiles are m + s q, with quantiles q of the training rows' residuals / s.
+w_j G_j e_j^2) / B. Here e_0^2 is the mean squared residual of all rows, and e_j^2 that mean for the
+rows merged in prototype j, each left out of its own estimate. A quantile is m + s q, where q is the
+quantile of residual / s over the training rows.
 
 With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
 of normal densities with inverse width u. Levels of quantiles are calibrated on the training rows.
@@ -43,7 +44,8 @@ class Calibration:
 def mean_and_variance(prototypes, calibration, X, n, threads):
     """Return each row's estimated mean and variance of the standardized response, (n,) each.
 
-    This is the response minus the null model, divided by its SD."""
+    This is the response minus the null model, divided by its SD. X are n rows in blocks of 64 rows;
+    `calibration` has the variances of the prototypes."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -56,7 +58,9 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's standardized response at the `levels`, (n, n_levels)."""
+    """Return the quantiles of each row's standardized response at the `levels`, (n, n_levels).
+
+    The prototypes estimate them for the n rows X; `calibration` adjusts the levels."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -74,8 +78,8 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are the weights of the prototypes' normals; that of the null model has weight 1; total
-    (r,) is the sum of all."""
+    W (r, M) are the weights of the prototypes' normals; the null model's normal has weight 1; total
+    (r,) is the sum of all weights."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -90,7 +94,9 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return each row's estimated distribution function at its standardized response y, (n,)."""
+    """Return the distribution function that prototypes estimate, at each row's response y, (n,).
+
+    The n rows are X, in blocks of 64 rows; y is standardized."""
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -99,7 +105,9 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Return each row's estimated density at its standardized response y, (n,)."""
+    """Return the density that prototypes estimate, at each row's response y, (n,).
+
+    The n rows are X, in blocks of 64 rows; y is standardized."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width
@@ -110,7 +118,7 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (slice of rows, W, total): weights of the mixture of normals of these rows.
+    """Yield (slice of rows, W, total): for these rows, weights of the mixture of normals.
 
     W (r, M) has the weights of the M prototypes. The null model has weight 1, so total (r,) is 1
     plus the row sums of W."""

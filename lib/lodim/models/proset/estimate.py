@@ -67,7 +67,7 @@ def fit_stages(batch, family, settings, eval_batch=None, previous=None):
 
 
 def combine(parts):
-    """Join pairs (prototypes, log) of several batches into one pair; skip empty batches."""
+    """Join `parts`, pairs (prototypes, log) of batches, into one pair; skip empty batches."""
     fitted = [(part, log) for part, log in parts if part is not None]
     logs = [log for _, log in fitted]
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
@@ -77,8 +77,9 @@ def combine(parts):
 def _fit_batch(state, c, used):
     """Fit batch c of prototypes, given the earlier ones; return Prototypes and log entry (dict).
 
-    used (p,) bool are the features that earlier batches use. New features must lower the loss by at
-    least `worth` (a setting) standard errors, so that noise features do not enter."""
+    `state` (BatchState) has the training rows and their estimates so far. used (p,) bool are the
+    features that earlier batches use. New features must lower the loss by at least `worth` (a
+    setting) standard errors, so that noise features do not enter."""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -95,7 +96,7 @@ def _fit_batch(state, c, used):
 def _fit_features(state, split, features):
     """Fit a batch of prototypes with some features (p,) bool; return Prototypes and a Minimum.
 
-    `split` has the candidates and the scoring rows."""
+    `state` has the training rows; `split` says which are candidates and which score them."""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -112,8 +113,9 @@ def _fit_features(state, split, features):
 def _prototypes(state, split, x, v, w, u):
     """Return the candidates of positive weight w (J,) as Prototypes; equal ones are merged.
 
-    x (J, p) holds the candidates' features, v (p,) feature weights, u (1,) an inverse width. If all
-    feature weights are zero, there are no prototypes, since all rows would be equal."""
+    `state` has the training rows, `split` the candidates. x (J, p) holds the candidates' features,
+    v (p,) feature weights, u (1,) an inverse width. If all feature weights are zero, there are no
+    prototypes, since all rows would be equal."""
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
@@ -126,7 +128,9 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return the decrease of the loss from the Prototypes `before` to `after`, and its SE."""
+    """Return by how much the training loss falls from Prototypes `before` to `after`, and its SE.
+
+    `state` has the training rows and their estimates by earlier batches."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -136,7 +140,8 @@ def _gain(state, before, after):
 def _previous_batch(prototypes, c, state):
     """Return batch c of the prototypes of an earlier fit, with all p features.
 
-    Raises a DataError if the training rows or their responses differ from those of that fit."""
+    Raises a DataError if the training rows in `state` are not the same as in that fit, or have
+    other responses."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -157,9 +162,9 @@ def minimize(objective, loss, features, J, settings):
     """Minimize the loss of one batch of prototypes; return the parameters theta and a Minimum.
 
     theta holds p feature weights v (zero outside `features`), J candidates' weights w and an
-    inverse width u. The derivative of the loss by v_d is zero at v_d = 0, so a weight that a long
-    step sets to zero would stay zero. Therefore the first minimization is over v_d^2, and only the
-    second over v_d."""
+    inverse width u; `objective` is a BatchObjective. The derivative of the loss by v_d is zero at
+    v_d = 0, so a weight that a long step sets to zero would stay zero. Therefore the first
+    minimization is over v_d^2, and only the second over v_d."""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -202,11 +207,14 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop, steps):
-    """Minimize a function of D feature parameters, J candidates' weights and u; return a Minimum.
+    """Minimize over the parameters t of one batch, leaving out those at a bound; return a Minimum.
 
-    t (D + J + 1,) is the starting point. Parameters at their bound `lower` that would not lower the
-    loss are left out of evaluations, and checked again at the end: `function` takes t and a mask of
-    the parameters in use. `steps` stores the optimizer's last steps."""
+    function : value and gradient at t, given which parameters are in use (None if all)
+    t, lower : (D + J + 1,) start and lower bounds: D for features, J weights of candidates, and u
+    stop : stopping limits; steps : stores the optimizer's last steps
+
+    Parameters at their bound that would not lower the loss are left out of evaluations, and checked
+    again at the end."""
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
     for k in count():

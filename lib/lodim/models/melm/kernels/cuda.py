@@ -1,6 +1,6 @@
 """GPU versions of the functions in `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows.
 
-A thread block takes one tile, one class of partners and one projection; four threads share a row.
+A thread block takes one tile, partners of one class and one projection; four threads share a row.
 Every pair is visited from both sides, so blocks share nothing. Everything is in float64 and summed
 in a fixed order; in float32 the gradient would have only three correct digits."""
 
@@ -39,17 +39,25 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Return how many projections fit into the GPU's memory at the same time."""
+    """Return how many projections onto k dimensions fit into the GPU's memory at the same time.
+
+    There are C classes, and n_tiles blocks of 64 rows."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over all pairs of rows, and of forces times features.
+    """Return sums of kernels over all pairs of rows, and sums of forces times features.
 
-    A force is a kernel times the difference of its two rows. X are rows in tiles on the GPU;
-    weight, owner and begin are from `upload_classes`; V (q, r, k) are projections. Returns totals
-    (q, C, C) and moments (q, C, k, C r): entry [b, :, a r + d] sums feature d times the force of
-    class b over the rows of class a."""
+    A force is a kernel times the difference of its two rows.
+
+    X : rows in tiles on the GPU; weight, owner, begin : from `upload_classes`
+    V : (q, r, k) projections
+    root, shift : inverse Cholesky factors of the kernels, and exponents that are added, (q, C, C,
+        ...)
+
+    Returns totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is,
+    for projection i, the sum over rows of class a of feature d times the force of class b on the
+    row."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -66,7 +74,8 @@ def closest(X, weight, owner, begin, V, root):
     """Return half of the smallest squared distance between rows of two classes, (q, C, C).
 
     There are q projections V and pairs of classes A < B; distances are in units of their kernel
-    (root). Used as shift of exponents, the result prevents underflow."""
+    (root). Used as shift of exponents, the result prevents underflow. weight, owner and begin are
+    from `upload_classes`."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -78,8 +87,9 @@ def closest(X, weight, owner, begin, V, root):
 def _project(X, owner, V, root):
     """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    The kernel is that between the class of the row and each of the C classes. The first axis may be
-    longer than the number q of projections."""
+    V are q projections, `root` inverse Cholesky factors of the kernels for each pair of classes.
+    There is one kernel for the class of the row (`owner` of its tile) and each of the C classes.
+    The first axis may be longer than q."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -93,7 +103,7 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with the coordinates of the rows of a tile in units of the kernel with one class.
+    """Fill U with coordinates of the rows of a tile, in units of the kernel with one class.
 
     X are the rows, in tiles; `into` has the transformation for each projection and pair of classes;
     `owner` is the class of each tile."""
@@ -111,8 +121,10 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
-    q is the projection, c the class of tile s. Chunks of dimensions are copied to shared memory,
-    `point`, one at a time; chunk `last` stays there."""
+    U : coordinates from `_project`, for projection q
+    c, tile_class : classes of tiles s and t
+    point : shared memory, to which dimensions are copied in chunks; chunk `last` is copied last, so
+        that it can be used afterwards"""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -134,7 +146,9 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads that share a row; only valid in the first of them."""
+    """Return the sum of x over the threads that share a row; only valid in the first of them.
+
+    `room` (SEGMENTS, 64) is shared memory, one number per thread."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -147,11 +161,14 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute the forces of a class on the rows of a tile (64 rows), and the sum of the kernels.
+    """Compute the forces of one class on the 64 rows of a tile, and the sum of the kernels.
 
-    A force is a kernel times the difference of its two rows. U are the rows' coordinates from
-    `_project`; owner is the class of each tile, begin the first tile of each class. `ends` gets the
-    sums."""
+    A force is a kernel times the difference of its two rows.
+
+    U : the rows' coordinates from `_project`; owner, begin : class of each tile, first tile of each
+        class
+    shift : exponents that are added to all kernels of two classes
+    forces, ends : filled with the forces, and with the sums of kernels"""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -227,7 +244,7 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Compute the smallest squared distance between rows of a tile and those of a later class.
+    """Compute the smallest squared distance between rows of a tile and rows of a later class.
 
     U are the rows' coordinates from `_project`; owner is the class of each tile, begin the first
     tile of each class. `ends` gets the results."""

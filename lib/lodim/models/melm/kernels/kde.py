@@ -1,7 +1,7 @@
 """Log kernel densities at points, from rows in tiles (blocks of 64 rows) with bounding boxes.
 
 Tiles too far from a point to change its sum are skipped. A point far from all rows still has a
-finite log density, that of the nearest row."""
+finite log density, from the nearest row."""
 
 from typing import NamedTuple
 
@@ -99,7 +99,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of the sum of the kernels of class c at column i of P (k, m).
+    """Fill out[i, c] with the log of the summed kernels of class c at column i of P (k, m).
 
     This is done for columns lo * step to hi * step - 1. `tile` and `place` (m,) are the position of
     the point among the rows of `classes` (ClassTiles), which leaves it out, or -1."""
@@ -149,10 +149,10 @@ def pack_tiles(u, w):
 
 
 def class_log_sums(P, classes, place=None, threads=1):
-    """Return the log of the sum of each class's kernels, (m, C), at the columns of P (k, m).
+    """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    place (2, m) has the tile and place of a point that is itself a row and must be left out, or -1.
-    """
+    `classes` are the rows (ClassTiles). place (2, m) has the tile and place of a point that is
+    itself a row and must be left out, or -1."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

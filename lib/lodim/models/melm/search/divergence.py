@@ -20,11 +20,12 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 
 
 def shares(size, average=False):
-    """Return the coefficients (C, C) of logs of the integrals of f_A f_B in the divergence.
+    """Return the weights (C, C) with which log integrals enter the divergence, for A <= B.
 
-    f_A and f_B, A <= B, are the densities of two of C classes. The coefficients are 1, 1 and -2 for
-    two classes; for more they sum this over pairs, or average it with weights if `average`. For one
-    class, -1 gives the entropy."""
+    The integral for classes A and B is over f_A f_B, the product of their densities. Two classes
+    have the weights 1 (A = B) and -2. With more, the divergence is the sum over pairs of classes,
+    or their mean weighted by products of class sizes if `average`. For one class, -1 gives the
+    entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -40,9 +41,10 @@ def shares(size, average=False):
 class Divergence:
     """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
 
-    For a single class it is the entropy. It is that of an orthonormal basis of the span of V.
+    For a single class it is the entropy. It is computed for an orthonormal basis of V's span.
+
     sample : rows of the classes
-    share : (C, C) weights of log ip_AB (see `shares`) in the divergence
+    share : (C, C) weights of the log integrals in the divergence, see `shares`
     h2 : (C,) squared bandwidths
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
@@ -66,8 +68,9 @@ class Divergence:
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU returns forces (kernels times differences of rows) already summed over the rows by
-        feature. So the rows of an identity matrix replace the data in later products."""
+        The GPU returns, for each feature, the sum over the rows of feature times force (kernels
+        times differences of rows). `finish` multiplies forces by rows, so it gets an identity
+        matrix as rows."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
@@ -78,7 +81,8 @@ class Divergence:
     def __call__(self, theta, active):
         """Return values (q,) and gradients (q, r k) at theta, q projections, only where `active`.
 
-        The value of an orthonormal basis follows from f(V M) = f(V) - degree log |det M|."""
+        Values are for an orthonormal basis: f(V M) = f(V) - d log |det M|, d the sum of the
+        weights."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -127,9 +131,10 @@ class Divergence:
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
         """Sum kernels (into `totals`) and forces (into `forces`) over pairs of rows.
 
-        A force is a kernel times the difference of its two rows. rows (q, k, n) are the projected
-        rows, on a GPU the projections themselves; root and shift are from `prepare` and `closest`.
-        """
+        A force is a kernel times the difference of its two rows.
+
+        rows : projected rows (q, k, n); on a GPU instead the projections (q, r, k)
+        root, shift : from `prepare` and `closest`"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -140,7 +145,7 @@ class Divergence:
         """Fill `shift` with half of the smallest squared distances between rows of two classes.
 
         Kernels are multiplied by exp(shift), so that classes far apart do not vanish by underflow.
-        """
+        rows and root are as in `_sum_pairs`."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -169,15 +174,16 @@ def normal_entropy(cov, V):
 def bound(log_potential, log_volume):
     """Return an upper bound of the overlap of two densities f and g in a region (Theorem 3).
 
-    The overlap is the integral of min(f, g). The bound is the root of the region's volume times the
-    integral of f g; the arguments are logs of these two."""
+    The overlap is the integral of min(f, g). The bound is the square root of the region's volume
+    times the integral of f g. log_potential is the log of this integral, log_volume the log of the
+    volume."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
     """Return the standard deviations (C, k) of the classes' kernels in directions theta (r, k).
 
-    gamma is the factor of Silverman's bandwidths."""
+    `sample` are the classes' rows; gamma is the factor of Silverman's bandwidths."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
@@ -199,8 +205,11 @@ def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
 
     The overlap is the integral of min(f_A, f_B). Outside boxes around the rows, it is at most the
-    probability there; inside, Theorem 3 holds. potential (C, C) are logs of the integrals of f_A
-    f_B."""
+    probability there; inside, Theorem 3 holds.
+
+    Z, code : (n, k) coordinates and (n,) classes of the rows
+    width : (C, k) standard deviations of the kernels
+    potential : (C, C) logs of the integrals of f_A f_B"""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -1,4 +1,7 @@
-"""Search for the projection of largest divergence, from many starts."""
+"""Search for the projection of largest divergence, from many starts.
+
+Common arguments: `sample` (Sample) are rows in the coordinates of `basis` (Basis), sorted by class;
+`plan` (Plan) has the settings of the search."""
 
 from dataclasses import dataclass, replace
 
@@ -82,7 +85,8 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
     The search for first_gamma (by default the gamma closest to 4) starts from many projections, or
     from warm_start (p, k). The search for any other gamma starts from the result for its neighbour,
-    so that the projection changes continuously."""
+    so that the projection changes continuously. `plan` has settings, `within` is the Basis, if
+    known; code (n,) are the classes of the rows X."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -125,7 +129,8 @@ def make_basis(X, code, weight, settings):
 def _search(sample, basis, plan, theta, names):
     """Return the best projection (Manifold) of a search from starts theta (q, r, k).
 
-    theta holds directions in whitened coordinates; `names` are the kinds of the starts."""
+    theta holds directions in the coordinates of `basis`; `names` are the kinds of the starts.
+    `sample` has the rows, `plan` the settings."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
@@ -139,7 +144,9 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _continue(objective, ends, plan):
-    """Return the L-BFGS results `ends` after continuing the best of them to the final tolerance."""
+    """Continue the best of the L-BFGS results `ends` to the final tolerance; return all results.
+
+    The settings of `plan` say how many are continued; `objective` is the Divergence."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -159,18 +166,22 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Minimize an objective by L-BFGS from each row of theta (q, r k); return the minima."""
+    """Minimize an objective by L-BFGS from each row of theta (q, r k); return the minima.
+
+    ftol is the relative tolerance of values; `plan` has the other limits."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
 def make_objective(sample, plan):
-    """Return the objective of a plan: the divergence of the classes."""
+    """Return the objective of a plan: the divergence of the classes in a Sample."""
     h2, share = bandwidths(sample.size, plan.k, plan.gamma), shares(sample.size, plan.average)
     return Divergence(sample, share, h2, plan.k, plan.threads, plan.engine)
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the L-BFGS results `ends` as a Manifold; names are the kinds of starts."""
+    """Return the best of the L-BFGS results `ends` as a Manifold; names are the kinds of starts.
+
+    The results are minima of `objective` on `sample`, whose coordinates are in `basis`."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -180,9 +191,10 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return an orthonormal basis (p, k) of the span of V: the principal axes of projected rows.
+    """Return the principal axes of rows projected on V, an orthonormal basis (p, k) of its span.
 
-    The largest loading of each axis is positive."""
+    `sample` are the rows, in the coordinates of `basis`. The largest loading of each axis is
+    positive."""
     Q = np.linalg.qr(V)[0]
     total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
@@ -192,7 +204,9 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the projection of extreme entropy: principal components (Theorems 1, 2)."""
+    """Return the projection of a sample's largest or smallest entropy: principal components.
+
+    See Theorems 1 and 2. `basis` has the coordinates, `plan` the settings."""
     theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
@@ -207,9 +221,9 @@ def _extreme_entropy(sample, basis, plan):
 def starting_projections(sample, basis, plan):
     """Return starting projections theta (q, r, k), and the list of their kinds.
 
-    They are principal components, directions of class means and of class covariances, then random
-    sums of rows, which do not depend on the coordinate system. All are orthonormal in the
-    coordinates of the search."""
+    They are principal components of the sample, directions of class means and of class covariances,
+    then random sums of rows, which do not depend on the coordinate system. All are orthonormal in
+    the coordinates of the search, `basis`. `plan` says how many there are."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
     of_means = _mean_directions(mean, sample)[:, : sample.n_classes - 1]
@@ -228,7 +242,9 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of rows, as directions (r, k); zero if a sum cancels out."""
+    """Return k random weighted sums of a sample's rows, as directions (r, k).
+
+    A sum that cancels out becomes zero."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -236,7 +252,7 @@ def _random_directions(sample, k, rng):
 
 
 def class_moments(sample):
-    """Return the means (C, r) and empirical covariances (C, r, r) of the classes."""
+    """Return the means (C, r) and empirical covariances (C, r, r) of the classes in a sample."""
     mean, cov = [], []
     for c in range(sample.n_classes):
         rows = slice(sample.start[c], sample.start[c + 1])
@@ -268,9 +284,9 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components, as directions (r, k) of coordinates.
+    """Return the first (or smallest) k principal components of a sample, as directions (r, k).
 
-    mean (C, r) and cov (C, r, r) are class means and covariances."""
+    mean (C, r) and cov (C, r, r) are class means and covariances in the coordinates of `basis`."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -279,14 +295,14 @@ def _principal_components(mean, cov, sample, basis, k, smallest=False):
 
 
 def _mean_directions(mean, sample):
-    """Return directions (r, r) in which class means differ relative to the spread, best first."""
+    """Return directions (r, r) in which class means (C, r) of a sample differ most, best first."""
     share = sample.size / sample.size.sum()
     centred = mean - share @ mean
     return np.linalg.eigh((centred.T * share) @ centred)[1][:, ::-1]
 
 
 def _covariance_directions(cov, sample):
-    """Return directions (r, r) in which class covariances differ from their mean, best first."""
+    """Return directions (r, r) in which class covariances of a sample differ, best first."""
     share = sample.size / sample.size.sum()
     difference = cov - np.einsum("c,cij->ij", share, cov)
     return np.linalg.eigh(np.einsum("c,cij,cjk->ik", share, difference, difference))[1][:, ::-1]

@@ -1,7 +1,7 @@
 """Coordinates in which features have unit covariance within classes; class covariances.
 
-The search uses these coordinates. The divergence is that of the original features, since affine
-maps do not change it (Observation 1). Directions in which no class varies are dropped.
+The search uses these coordinates. The divergence is the same as for the original features, since
+affine maps do not change it (Observation 1). Directions in which no class varies are dropped.
 
 Class covariances are shrunk by the rule of Ledoit & Wolf (2004): "ledoit-wolf" towards a multiple
 of the identity, the authors' default; "shrunk" towards a multiple of the pooled covariance, itself
@@ -28,10 +28,10 @@ FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within 
 class Basis:
     """Linear map from p features to r coordinates, with unit covariance of rows within classes.
 
-    Coordinates are z = (x - mean) into. A direction theta of coordinates is the direction V = into
-    theta of features.
+    With the matrix A, the field `into`, coordinates are z = (x - mean) A. A direction theta of
+    coordinates is the direction V = A theta of features.
 
-    into, back : (p, r) matrix, and its left inverse (r, p)
+    into, back : (p, r) matrix A, and its left inverse (r, p)
     kept, added : shrinking replaces the covariance within classes, cov, by kept cov + added (added
         in whitened coordinates)
     n_varying : number of directions in which rows vary within classes
@@ -47,11 +47,11 @@ class Basis:
 
     @classmethod
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
-        """Return the Basis of rows X (n, p), from their pooled covariance within classes.
+        """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
         With a positive shrinkage_factor, the covariance is shrunk towards its diagonal, and
-        directions in which only class means differ are kept. The factor multiplies the odds
-        s / (1 - s) of the intensity s of Ledoit and Wolf."""
+        directions in which only class means differ are kept. The factor strengthens shrinking; see
+        `_shrinkage`."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -93,7 +93,7 @@ class Basis:
 
 
 def center_by_class(X, code, weight):
-    """Return the rows (n, p) minus the mean of their class, and the class means (C, p)."""
+    """Return the rows (n, p) minus the mean of their class `code`, and the class means (C, p)."""
     C = code.max() + 1
     size = np.bincount(code, weight, C)
     sums = np.stack([weight[code == c] @ X[code == c] for c in range(C)])
@@ -104,9 +104,11 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    The covariance is that of centred rows (m, p) with weights share (m,); `values` are its nonzero
-    eigenvalues, n is the number of rows. shrinkage_factor multiplies the odds s / (1 - s) of the
-    intensity s of Ledoit and Wolf."""
+    rows, share : (m, p) centred rows, and their weights (m,); n : the number of rows
+    values : nonzero eigenvalues of the covariance
+
+    With s the shrinkage intensity of Ledoit and Wolf, the share kept is 1 - t, where t / (1 - t) =
+    shrinkage_factor s / (1 - s)."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -129,7 +131,8 @@ def _with_means(vectors, values, between, varies):
 def _units(X, residual, share):
     """Return standard deviations within classes (p,), and whether features vary there, bool (p,).
 
-    If a feature does not, its largest absolute value replaces the standard deviation."""
+    If a feature does not, its largest absolute value replaces the standard deviation. `residual`
+    are rows X minus class means, `share` weights that sum to one."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -188,10 +191,11 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return the shrunk covariance (r, r) of rows X (n, p) of a class in the coordinates X into.
+    """Return a class's shrunk covariance (r, r) in white coordinates, from its rows X (n, p).
 
-    Eigenvalues below 1e-4 are raised to this value, since a constant direction would have infinite
-    divergence. `kept` and `added` are fields of the Basis."""
+    The matrix `into` (p, r) converts features to these coordinates; `kept` and `added` are fields
+    of the Basis; `kind` is "shrunk" or "ledoit-wolf". Eigenvalues below 1e-4 are raised to this
+    value, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -234,7 +238,10 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero."""
+        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero.
+
+        Coordinates are those of `basis`; `covariance` is the kind of shrinking, see
+        `class_covariance`."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -251,7 +258,7 @@ class Sample:
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
 
-        Covariances remain those of all rows."""
+        It keeps the covariances of all rows."""
         if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)

@@ -41,8 +41,9 @@ class Explanation:
         The row itself (role "query"), the null model ("prior", one row per class), prototypes by
         decreasing impact, and the sum of the prototypes not shown ("others"). Columns: batch, row
         (label in the training data), target, prototype_weight w, similarity G(x), impact w G(x),
-        dominant (Algorithm 4.1); p[class], the contribution to the probability of each class, or
-        contribution, the change of a number; cumulative, the estimate so far; and the features.
+        dominant (whether in the dominant set, Algorithm 4.1), p[class] or contribution (what is
+        added to the probability of each class, or to a number), cumulative (the estimate so far),
+        and the features.
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts (Eq. 4.5)
