@@ -44,13 +44,14 @@ class ProsetFit(Fit):
         The weighted training rows, for standardized features, and the feature weights.
     log : dict of arrays (B,)
         Per batch (prototypes fitted together): objective, deviance of the training rows (each
-        without its own prototype), grad_norm, n_iter, n_eval, converged, n_candidates, n_scoring.
+        without its own prototype), grad_norm, n_iter, n_eval, converged, n_candidates (rows that
+        may become prototypes), n_scoring (rows whose loss is minimized).
     calibration : Calibration or None
         Percentiles of familiarity and errors; None for fits of a path.
     typical : Typical or None
         A typical training row, as a reference; None for fits of a path.
     labels : tuple
-        Labels in the training data of the rows that are prototypes.
+        Row label of each prototype in the training data.
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
         model
 
@@ -470,6 +471,8 @@ class ProsetFit(Fit):
             "shapley" (data, row=0, reference=None, level=None, top=15): Shapley values of one row.
             "calibration" (data, level=None, bins=10, offset=None): observed share of a class
             against its predicted probability.
+            `top` is the number of features or terms, `named` the number of prototypes with labels,
+            `level` the class whose probability is drawn.
         ax : Axes, optional
             New axes by default.
         **arguments

@@ -171,8 +171,8 @@ def proset(
     shares of the training data. Features without weight are ignored.
 
     p_k(x) = (p0_k + sum_j 1[y_j = k] w_j G(x - x_j)) / (1 + sum_j w_j G(x - x_j)) (Eq. 2.4), with
-    p0 the class shares, x_j the prototypes, w_j > 0 their weights and similarity G(z) = exp(-1/2
-    sum_d (v_d z_d)^2), where v_d >= 0 are feature weights (Eq. 2.3).
+    p0 the class shares, x_j the prototypes and w_j > 0 their weights. The similarity is
+    G(z) = exp(-1/2 sum_d (v_d z_d)^2), where v_d >= 0 are feature weights (Eq. 2.3).
 
     Prototypes come in batches, each with its own v. All rows, or `n_candidates` random ones, are
     candidates (Algorithm 2.1). v, w >= 0 minimize the leave-one-out mean negative log-likelihood
@@ -241,8 +241,9 @@ def proset(
     Raises
     ------
     FormulaError, DataError, ArgumentError
-        DataError also if a class has under three rows (more with max_fraction; condition 2.14), or
-        if loss="density" and most rows share their response, an integer, with others.
+        DataError also if a class has under three rows (control's max_fraction may need more,
+        condition 2.14), or if loss="density" and most rows have an integer response that other rows
+        have too.
     MissingExtraError, DeviceError
         If engine="cuda" lacks its extra, a usable GPU or GPU memory.
 
@@ -257,7 +258,7 @@ def proset(
     chosen, and how a numeric response is modelled.
 
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
-    values in the active features and the prototypes' responses. No setting keeps none.
+    values in the active features and the prototypes' responses. No setting omits them.
 
     Examples
     --------

@@ -30,7 +30,7 @@ class ScoringRows(NamedTuple):
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
-        """Return ScoringRows from features in blocks of 64 rows, and the other fields (n,)."""
+        """Return ScoringRows from features `packed` in blocks of 64 rows, and other fields (n,)."""
         dtype = packed.dtype.type
         y, a, weight = (tiles.pad(z, len(packed), dtype) for z in (y, a, weight))
         # Padding has no weight, but the logarithm of its estimate must exist.
@@ -85,7 +85,7 @@ class BatchObjective:
         """Return value and gradient of the objective at parameters theta = (v, w, u).
 
         `among` (J,) bool marks the candidates for which the gradient is computed (None: all); it
-        must include those of positive weight."""
+        must include the candidates of positive weight."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -108,7 +108,7 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return the loss and its derivatives by u, v (D,) and w (J,), as a vector (2 + D + J,).
 
-        v are the weights of the D features `active`, w those of the J candidates `order`."""
+        v are the weights of the D features `active`, w the weights of the J candidates `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

@@ -27,7 +27,7 @@ RANGE_MARGIN = 0.08  # margin, as a share of the prototypes' range
 
 
 def weights(fit, ax, *, top=20):
-    """Draw feature weights by batch, the largest first."""
+    """Draw the weights of the `top` most important features, by batch."""
     active = by_importance(fit)
     on = active[:top]
     if not len(on):
@@ -38,7 +38,9 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw a batch of prototypes, rows of `data` and one `row` by weighted PCA (Eqs. 4.1-4.4)."""
+    """Draw the prototypes of number `batch` by weighted PCA (Eqs. 4.1-4.4).
+
+    Rows of `data` and one `row` are drawn too; the `named` heaviest prototypes get labels."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -50,7 +52,9 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw the prototypes, rows of `data` and one `row` in the plane of two active features."""
+    """Draw the prototypes, rows of `data` and one `row` in the plane of two active features.
+
+    The `named` heaviest prototypes get labels."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -58,7 +62,9 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates over two active features; other features are as in a reference row."""
+    """Draw estimates over two active features; other features are as in a reference row.
+
+    level : class whose probability is drawn; by default all, or the second of two"""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -77,7 +83,9 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
-    """Draw the Shapley values of one row of `data` (by position), the largest first."""
+    """Draw the `top` largest Shapley values of one row of `data` (by position).
+
+    They are differences from a `reference` row, for the probability of class `level`."""
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
@@ -133,7 +141,7 @@ def _rows(fit, data):
 
 
 def _map_names(fit, to_plane):
-    """Return labels of the two axes of a map: share of the variance and main features."""
+    """Return labels for the two axes of a BatchMap: share of the variance and main features."""
     names = []
     for k in (0, 1):
         if k >= to_plane.axes.shape[1]:
@@ -154,7 +162,7 @@ def _map_names(fit, to_plane):
 class BatchMap:
     """Map of a batch of prototypes: principal components, weighted by feature and row weights.
 
-    A is the number of active features, R that of components."""
+    There are A active features and R components."""
 
     v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -215,7 +223,7 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return values whose zero contour surrounds the familiar points, and its label.
+    """Return values on the grid whose zero contour encloses the familiar points, and its label.
 
     They are the familiarity `mass` (G, G) minus the familiarity that 99% of the training rows
     exceed. None if all points of the grid are above it."""
@@ -228,7 +236,9 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return a text with the values, from r (A,), of features not drawn (three at most)."""
+    """Return a text with values of at most three features other than the `two` that are drawn.
+
+    r (A,) has the standardized values of all active features."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]

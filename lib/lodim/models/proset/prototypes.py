@@ -101,7 +101,7 @@ class Prototypes:
 
 
 def join(parts):
-    """Join the Prototypes of several batches; drop features without weight in all of them."""
+    """Join `parts`, the Prototypes of several batches; drop features that have no weight in any."""
     v = np.concatenate([part.v for part in parts])
     features = np.flatnonzero(v.any(axis=0))
     whole = {
@@ -120,11 +120,13 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, of).
+    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, group).
 
-    A point is a prototype: D features times their weights, and its response. first (M,) are the
-    positions of the first point of each group of equal points, w (M,) the sums of their weights,
-    and of (J,) the group of each point."""
+    A point is a prototype: D features times their weights, and its response.
+
+    first, w : (M,) position of the first point of each group of equal points, and sum of their
+        weights
+    group : (J,) group of each point"""
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -145,7 +147,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     """Return sum_j w_j G_j(x) values_jq over the prototypes j, (n, Q), for the n rows x of X.
 
     w_j are weights, G_j similarities with a row; values is (M, Q). Estimates are computed from such
-    sums."""
+    sums. With engine="cuda", the GPU computes them."""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = _padded((prototypes.w[of, None] * values[of]).T)
@@ -174,7 +176,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return arguments of the kernels for the prototypes of batch c, which are at positions `of`.
+    """Return arguments of the kernels for the prototypes at positions `of`, those of batch c.
 
     They are the positions (D,) of the features with positive weight, these weights, and the
     prototypes' features as `scaled` returns them."""
@@ -209,17 +211,20 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return values for `weighted_sums`: one-hot classes (M, K), or columns 1 and y (M, 2)."""
+    """Return the prototypes' values for `weighted_sums`, from which estimates are computed.
+
+    They are one-hot classes (M, K), or for a numeric response y the columns 1 and y (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
 
 
 def null_sums(null, base):
-    """Return what the null model adds to sums over prototypes, (n, n_classes) or (n, 2).
+    """Return the null model's part of the sums from which estimates are computed, (n, Q).
 
-    It is the class probabilities at offsets `base`, or columns 1 and 0 for a numeric response.
-    `null` has the null model: Prototypes or a BatchState."""
+    For classes, it is their probabilities at offsets `base`. For a numeric response, the first
+    column, the sum of weights, is 1, and the second, the sum of weighted responses, is 0. `null`
+    has the null model: Prototypes or a BatchState."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
@@ -253,8 +258,8 @@ def prior(level, base, n_classes):
 class Mixture:
     """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
 
-    With W_j, the weight of prototype j times its similarity with the row, the estimate is shift +
-    (prior + sum_j W_j targets_j) / (1 + sum_j W_j).
+    The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the weight
+    of prototype j times its similarity with the row.
 
     shift : zero for classes; for a number, the null model's mean plus the row's offset
     prior : class probabilities of the null model; zero for a number
@@ -293,9 +298,9 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return the linear predictors as symbolic expressions, for export to other languages.
+    """Return linear predictors as symbolic expressions of standardized `features` and `offset`.
 
-    `features` (standardized) and `offset` are expressions."""
+    They are for export of the prototypes to other languages."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -312,7 +317,9 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression."""
+    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression.
+
+    `features` are expressions too."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

@@ -144,7 +144,9 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the weights of the heaviest prototypes, or an empty list."""
+    """Return a list with a line on the share of the heaviest prototypes in the total weight.
+
+    The list is empty if there are few prototypes."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []

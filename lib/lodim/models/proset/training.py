@@ -26,14 +26,14 @@ class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
     A row that is a prototype is left out of its own estimate. Otherwise later batches of prototypes
-    would treat memorized rows as explained. Above 65,536 rows, rows of weight zero are included, so
-    that X is not copied.
+    would treat memorized rows as explained. Data of more than 65,536 rows keep rows of weight zero,
+    because dropping them would copy the features.
 
     y : (n,) class codes, or (response - offset - level) / scale
     weight : (n,) weights that sum to one
-    a, b : (n,) numerator and denominator of the estimate: probability of the row's class, density
-        at its response, or mean of y
-    moment : (n,) numerator of the mean of y, for numeric responses
+    a, b : (n,) numerator and denominator of the estimate; depending on the loss, it is the
+        probability of the row's class, the density at its response, or the mean of y
+    moment : (n,) for numeric responses, numerator of the mean of y (with denominator b)
     level, scale : linear predictor of the null model, (K,); standard deviation of a numeric
         response (else 1)
     loss, n_classes : code of the loss; number of classes (0 for a numeric response)
@@ -120,9 +120,10 @@ class BatchState:
     def _with_sums(self, part, loss, start):
         """Return the numerators `start` and the denominators b, (n,) each, after adding prototypes.
 
-        For each prototype of `part`, weight times similarity is added to b; to the numerator, this
-        times 1 for equal classes (else 0), the prototype's response, or its normal density at the
-        row's response. If the row itself is the prototype, its own term is subtracted; this needs
+        For each prototype of `part`, its weight times its similarity with the row is added to b,
+        and this product times an agreement to the numerator. The agreement depends on the `loss`: 1
+        for equal classes (else 0), the prototype's response, or its normal density at the row's
+        response. If the row itself is the prototype, its own term is subtracted; this needs
         float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))

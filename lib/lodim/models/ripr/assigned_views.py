@@ -18,9 +18,8 @@ from lodim.models.ripr.settings import ASSIGNMENT
 class Evidence:
     """Evidence for K classes, for m rows in r views (feature sets); arrays (m, r, K).
 
-    ratio : logs of distance ratios to the power of the number of features: distance to the k-th
-        nearest training row of the class over that of other classes; infinite if the row misses a
-        feature
+    ratio : number of features times the log of a ratio of two distances, to the k-th nearest
+        training row of the class and of the other classes; infinite if the row misses a feature
     vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
@@ -42,8 +41,9 @@ class Evidence:
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ : penalty that was used, in units of (1 - alpha)^2 (for numbers, of the mean variance of
-        a row's losses); NaN if forward selection found the views"""
+    lambda_ : penalty that was used; NaN if forward selection found the views. Its unit is
+        (1 - alpha)^2, or for a numeric response the mean over rows of the variance of their losses
+    """
 
     lambda_: float = forms.real(least=0, nan=True)
 
@@ -176,9 +176,9 @@ class ClusterViews(AssignedViews):
     """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
 
     power : exponent of the losses, 1 minus the order of the divergence (alpha)
-    seed, n_samples : seed and number of uniform samples with which densities are compared
-    volumes : per view, volume of the rows' bounding box along principal components, divided by that
-        along the features
+    seed, n_samples : seed and number of uniform samples, to which the rows' density is compared
+    volumes : per view, volume of the rows' bounding box along principal components, divided by the
+        volume of the box along the features
     centres : (q, D) coordinates of q cluster centres along their view's features, padded with NaN
     centre_view : view of each centre"""
 

@@ -235,11 +235,11 @@ def explain(
     features : int or list of names, optional
         Active features to show: their number, most important first, or their names; all by default.
     least : float, default=0.001
-        Prototypes with a smaller share of the estimate are summed up in one row, unless they are in
-        the dominant set (those that decide the estimate).
+        Prototypes with a smaller share of the estimate are summed up in one row. Exceptions are
+        prototypes that decide the estimate (the dominant set).
     train : frame, optional
-        The training data, or other rows with known responses, of which the five nearest are shown
-        too. A fit itself only keeps its prototypes.
+        The training data, or other rows with known responses; the five nearest are shown too. A fit
+        itself only keeps its prototypes.
     offset : array (1,) or column name, optional
         Known part of the row's linear predictor.
 
@@ -303,10 +303,11 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return the rows of `data` nearest to the explained row, with distance and features `on`.
+    """Return a table of the rows of `data` nearest to the explained row, `query`.
 
-    The distance is sqrt(sum_d (v_d z_d)^2), where z_d is the difference in feature d in standard
-    deviations, v_d its largest weight over the batches. The explained row is left out."""
+    Columns are the distance and the features at positions `on`. The distance is sqrt(sum_d (v_d
+    z_d)^2), where z_d is the difference in feature d in standard deviations, v_d its largest weight
+    over the batches. The explained row is left out."""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -334,7 +335,8 @@ def _largest(impact, wanted):
 def _dominant(fit, impact, mixture):
     """Return which prototypes decide the estimate of a row, bool (M,) (Algorithm 4.1).
 
-    The impact (M,) of a prototype is its weight times its similarity with the row."""
+    The impact (M,) of a prototype is its weight times its similarity with the row. `mixture` has
+    the null model's class probabilities."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -346,7 +348,9 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return rows of an explanation with a role (such as "prior") and contributions (n, K)."""
+    """Return a table, part of an explanation, with a role (such as "prior") for all its rows.
+
+    added : (n, K) contributions to the estimate; columns : further columns by name"""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -359,9 +363,10 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model's rows of an explanation: one per class, or one for a number.
+    """Return the null model's part of an explanation: a row per class, or one row for a number.
 
-    `mass` is the sum of the prototypes' impacts; `dominant` is entered into this column."""
+    `mixture` has the null model, `mass` is the sum of the prototypes' impacts. `dominant` is the
+    value of the column "dominant"."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -381,9 +386,10 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the sum of the prototypes at positions j as a row, or no row if j is empty.
+    """Return one row for the sum of the prototypes at positions j, or no row if j is empty.
 
-    added (M, K) are the contributions of all prototypes."""
+    impact (M,) are the weights times similarities of all prototypes, added (M, K) their
+    contributions."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -411,9 +417,10 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the table with columns of features `on`, for the explained row and the prototypes.
+    """Return the table `frame` with further columns, the active features at positions `on`.
 
-    `shown` are the positions of the prototypes in the table."""
+    They are filled for the explained row, `query`, and for the prototypes; `shown` are the
+    positions of the prototypes in the table."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -478,9 +485,10 @@ def _rest(impact):
 
 
 def _up_to(order, last, decided):
-    """Return which prototypes belong to the groups up to the first that is `decided`, bool (M,).
+    """Return which prototypes are needed to decide the estimate, bool (M,).
 
-    Groups have equal impacts; order and last are the results of `_ranks`."""
+    Prototypes of equal impact form a group. They are added by group, from the largest impact on,
+    until the estimate is `decided` (bool per group). order and last are the results of `_ranks`."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True

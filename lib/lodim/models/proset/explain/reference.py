@@ -34,7 +34,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the training row that is most central in features and estimates.
+        """Return the training row that is most central in features and in estimates by prototypes.
 
         If there are many rows, it is one of a random sample (`seed`)."""
         rows = batch.positive_weight
@@ -48,8 +48,9 @@ class Typical:
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     """Return a typical row, to compare other rows with (Algorithm 4.2 of Ruf 2022).
 
-    It is an actual row with small mean absolute distance to all others, both in the active features
-    (those with positive weight, standardized) and in estimates; the two ranks are added.
+    Rows are ranked by mean absolute distance to all others, once in the active features (those with
+    positive weight, standardized) and once in estimates. The row with the best sum of both ranks is
+    returned.
 
     Parameters
     ----------
@@ -124,8 +125,8 @@ def _typical(fit):
 def central_row(prototypes, x, threads):
     """Return the position of the most typical of rows x (n, A).
 
-    Its mean distance to all other rows is small, both in features and in the model's estimates.
-    Among equals, the row with the most uncertain class wins."""
+    Its mean distance to all other rows is small, both in features and in the estimates by
+    prototypes. Among equals, the row with the most uncertain class wins."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)

@@ -1,7 +1,7 @@
-"""Shapley values of proset estimates: terms move one by one from a reference row to a row.
+"""Shapley values of proset estimates: from a reference row to a row, terms change one by one.
 
-The similarity with a prototype is a product over features. If some terms have the values of one row
-and the others those of the reference, it is therefore exp of a sum of precomputed parts."""
+The similarity with a prototype is a product over features, so its logarithm is a sum over terms.
+The parts of this sum are computed once, for the values of the row and of the reference."""
 
 import math
 from typing import Any
@@ -30,11 +30,11 @@ def shapley(
     seed: int = 0,
     offset: Offset | None = None,
 ) -> pd.DataFrame:
-    """Return Shapley values of the terms: how each changes the prediction from the reference's.
+    """Return Shapley values: how each term moves a row's prediction away from a reference row's.
 
-    The value of a coalition (set of terms) is the prediction with its terms taken from the row and
-    all others from a typical row, the reference (Section 4.3.2). The columns of a term (levels, a
-    spline) move together.
+    A coalition is a set of terms. Its value is the prediction if these terms have the values of the
+    row, and all others the values of a typical row, the reference (Section 4.3.2). The columns of a
+    term (levels, a spline) move together.
 
     Parameters
     ----------
@@ -108,10 +108,12 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return an array (2, 1 + P, K): Shapley values of P terms, then their standard errors.
+    """Return the reference's prediction and the Shapley values of P terms, with standard errors.
 
-    They are preceded by the reference's prediction. terms (P,) are positions of terms; x and r (A,)
-    are active features of the row and of the reference; base (1, K) is the offset."""
+    The result is (2, 1 + P, K): entry [0, 0] is the prediction, [0, 1:] the Shapley values, and [1]
+    their standard errors. terms (P,) are positions of terms; x and r (A,) are active features of
+    the row and of the reference; base (1, K) is the offset. n_permutations and rng are for random
+    orders."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -144,9 +146,11 @@ def half_squares(x, prototypes, player_of, n_players):
 def coalition_values(at_row, at_reference, w, mixture):
     """Return a function from C sets of terms, bool (C, P), to estimates (C, K).
 
-    Terms of the set have the values of the row, all others those of the reference. at_row and
-    at_reference (M, P) are half the squared distances of both to M prototypes, by term; w (M,) are
-    the prototypes' weights."""
+    Terms of the set have the values of the row, all others the values of the reference.
+
+    at_row, at_reference : (M, P) half the squared distances from M prototypes, within each term
+    w : (M,) weights of the prototypes
+    mixture : Mixture that gives the estimates"""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
@@ -178,8 +182,8 @@ def exact_values(value, P):
 def sampled_values(value, P, n_permutations, rng):
     """Return Shapley values (P, K) and their standard errors from random orders of P terms.
 
-    Each order is taken with its reverse. `value` is a function from C sets of terms, bool (C, P),
-    to estimates (C, K)."""
+    There are n_permutations orders, each with its reverse. `value` is a function from C sets of
+    terms, bool (C, P), to estimates (C, K)."""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -190,7 +194,9 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the changes (P, K) of estimates as P terms, in this order, get the row's values."""
+    """Return by how much each of P terms changes the estimates, (P, K), if it is added in `order`.
+
+    `value` gives the estimates of sets of terms, as in `sampled_values`."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

@@ -40,8 +40,8 @@ class Points(NamedTuple):
 def multiply(V, T, Z):
     """Fill Z with the product V T, for V (M, K) and T (K, 64), M and K multiples of four.
 
-    T and Z are flattened, so that the compiler sees that rows do not overlap. V is passed as
-    V[::1], so that one compilation works for a matrix and its transpose."""
+    T and Z are flattened, so that the compiler sees that rows do not overlap. Callers pass V[::1],
+    a view of general layout, so that one compilation also works for a transposed matrix."""
     M, K = V.shape
     zero = V.dtype.type(0)
     m = 0
@@ -69,11 +69,12 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return a matrix V whose product with data rows gives logarithms of similarities with points.
+    """Return the matrix V from which similarities of data rows with J points are computed.
 
-    `rows` are the positions in x of the J points, `columns` those of the D features with weights v.
-    With z = v * x[row, columns], a row of V is z, then -|z|^2 / 2, then 1. V is padded with zeros
-    to multiples of four rows and columns."""
+    `rows` are the positions in x of the points, `columns` those of the D features with weights v. A
+    row of V has z = v * x[row, columns], then -|z|^2 / 2, then 1, so that its product with data
+    scaled in the same way is the log of a similarity. V is padded with zeros to multiples of four
+    rows and columns."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -166,8 +167,8 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 def add_impacts(G, first, stop, w, h, A, B):
     """Add weights times similarities to B, and times agreements h (64,) to A, for some points.
 
-    They are points `first` to `stop` - 1, which have equal responses. A / B are the estimates of 64
-    rows."""
+    The points are `first` to `stop` - 1, which have equal responses; G are their similarities with
+    64 rows, w their weights. A / B are the estimates of these rows."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -180,8 +181,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) are derivatives of the loss by w G_ij, for similarities G_ij with row i. G_ij is
-    replaced by w G_ij slope_i, from which the gradient by feature weights is computed."""
+    Row j of G holds similarities G_ij with the rows i, slope (64,) the derivatives of the loss by w
+    G_ij. Afterwards, row j of G holds w G_ij slope_i, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -192,10 +193,11 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return prototype j's part of the derivative of the loss by u, to be multiplied by its weight.
+    """Return the derivative of the loss by u that comes from prototype j, divided by j's weight.
 
-    u is the inverse width of the normal densities h around the prototypes' responses. alpha (64,)
-    are the derivatives of the loss of 64 rows by the numerators of their estimates."""
+    u is the inverse width of the normal densities h of the responses y around the prototype's
+    response, `target`. Row j of G holds similarities; alpha (64,) are the derivatives of the loss
+    of 64 rows by the numerators of their estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -205,11 +207,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return a part of the derivative of the loss of 64 rows by the weight v_k of feature k.
+    """Return what 64 rows add to the sum for feature k from which `loss_gradient` takes the slope.
 
-    It is the sum over the rows i of Y_li t_i^2 - 2 t_i Y_ki. Here t is row k of T, the rows' values
-    of feature k times v_k, and Y = V' C with the coefficients C of `loss_gradient`; row l = `last`
-    of Y holds sums over candidates."""
+    It is the sum over the rows i of Y_li t_i^2 - 2 t_i Y_ki. t is row k of T: the rows' feature k
+    times its weight v_k. Y is V' C, with C as in `loss_gradient`; its row l = `last` is the sum of
+    C over candidates."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -226,15 +228,16 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     row i; w_j are their weights, G_ij similarities and h_ij agreements (see `agreement`). a_i and
     b_i come from the null model and earlier batches.
 
-    partials : (n_blocks, 2 + D + J), per block of rows: loss; its derivative by u, the inverse
-        width of loss "density"; per feature d, sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd) for feature
-        weights v_d, where C_ij is w_j times the derivative of row i's loss by w_j; derivatives by
-        w_j
-    scoring : features, response, weight, a and b of the scoring rows, in tiles of 64 rows; `own` is
-        the candidate that is the row itself
+    scoring : ScoringRows; `own` is the candidate that is the row itself
+    points : candidates (Points), those with positive weight first
+    runs : (R + 1,) starts of R runs of candidates with equal responses
+    u : inverse width, for loss "density"
     lo, hi, step : blocks to compute, and number of tiles per block
-    points, runs : candidates, those with positive weight first; starts of R runs of candidates with
-        equal responses, (R + 1,)"""
+    partials : (n_blocks, 2 + D + J); for each block: the loss, its derivative by u, D sums from
+        which derivatives by feature weights v_d follow, and the derivatives by w_j
+
+    The sum for feature d is sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), where C_ij is w_j times the
+    derivative of row i's loss by w_j."""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     active, v, V, w, target = points
     kind = X.dtype
@@ -275,11 +278,11 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t and prototypes j.
+    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t, prototypes j, columns q.
 
-    G_ij are similarities, from feature weights v of the features `active` and the matrix V of
-    `scaled`; tiles are lo * step to hi * step - 1. `values` includes the prototypes' weights and is
-    padded with zeros, so that its sides are multiples of four."""
+    G_ij are similarities of rows of X, from feature weights v of the features `active` and the
+    matrix V of `scaled` for J prototypes. `values` includes the prototypes' weights and is padded
+    with zeros, so that its sides are multiples of four. Tiles are lo * step to hi * step - 1."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -295,9 +298,9 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add prototypes to numerators A and denominators B of the rows' estimates, (n_tiles, 64).
 
-    A prototype's weight times similarity is added to B, and this times its agreement with the
-    response y (see `agreement`) to A. `points` are the prototypes (Points), u is the inverse width
-    of densities; tiles are lo * step to hi * step - 1."""
+    To B, the prototype's weight times its similarity with a row of X is added; to A, this product
+    times the agreement with the response y (see `agreement`). `points` are the prototypes (Points),
+    u is the inverse width of densities; tiles are lo * step to hi * step - 1."""
     active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)

@@ -27,7 +27,7 @@ ROOT_HALF = math.sqrt(0.5)  # exp(-z^2 / 2) is exp(-(ROOT_HALF z)^2): constants 
 
 
 def count_blocks(n_tiles):
-    """Return the number of GPU thread blocks that share the blocks of 64 rows evenly."""
+    """Return the number of GPU thread blocks that share n_tiles blocks of 64 rows evenly."""
     each = -(-n_tiles // (PROCESSORS * RESIDENT))
     return -(-n_tiles // each)
 
@@ -40,14 +40,15 @@ def width(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the loss of the scoring rows and its derivatives by u, v (D,) and w (J,), in a vector.
 
-    This is the GPU version of `cpu.loss_gradient`, which explains the symbols.
-    u, v, w : inverse width, weights of the D features `active`, weights of the J points
+    This is the GPU version of `cpu.loss_gradient`, which explains the symbols. X are the features.
+
+    u, v, w : inverse width, weights of the D features `active`, weights of the J candidates `order`
     rows : (n_tiles, 4, 64) response y, numerator a and denominator b of the estimate by earlier
         prototypes, and weight
     own : (n_tiles, 64) the candidate that is the row itself, or -1
-    candidates : (p + 1, J) features and response
+    candidates : (p + 1, J) features and response of all candidates
     points : work array
-    order : positions of the candidates, those with positive weight w first"""
+    order : positions of the candidates in use, those with positive weight w first"""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -69,7 +70,7 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 def kernel_sums(X, active, v, V, J, values, out):
     """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) in memory, for rows i of X on the GPU.
 
-    The arguments are those of `cpu.kernel_sums`."""
+    active, v, V, J and values are as in `cpu.kernel_sums`."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -98,11 +99,11 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features, from `first` on, of 64 rows and of 64 points to shared memory.
+    """Copy `size` features of 64 rows and 64 points to the shared memory `stage`.
 
-    The points start at j. Row values are multiplied by feature weights; those of points already
-    are. `tile` is (X, number of the tile, active features, their weights, points, number of
-    features)."""
+    The features are those from `first` on, the points those from j on. Row values are multiplied by
+    feature weights here; point values have been before. `tile` is (X, number of the tile, active
+    features, their weights, points, number of features)."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -112,9 +113,10 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill G with similarities of this thread's four rows and four of the points from j on.
+    """Fill this thread's G (4, 4) with similarities of four rows and four points.
 
-    `tile` is that of `_stage`, `stage` the shared memory."""
+    The threads share the 64 rows of `tile` (see `_stage`) and the 64 points from j on. `stage` is
+    the shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -139,8 +141,8 @@ def _similarities(tile, j, stage, G):
 def _leave_out(own, t, index, D, J, first, G):
     """Set similarities in G of rows with themselves to zero, so that no row predicts itself.
 
-    own[t] has the positions of the rows of tile t among the candidates, index[D:] those of the J
-    points; the points in G are those from `first` on."""
+    own[t] has the positions of the rows of tile t among the candidates; index[D:] has the positions
+    of the J points. G has the points from `first` on."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -182,8 +184,12 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
 
-    They are sums over the `live` points (of positive weight) of weight times similarity; numerators
-    also times agreement of responses. `tile` is that of `_stage`; A, B and G are work arrays."""
+    Both are sums over the first `live` of J points, those of positive weight: of weight times
+    similarity, and for numerators also times agreement of responses.
+
+    tile, stage : as in `_similarities`; own : as in `_leave_out`
+    rows : responses of the rows, see `loss_gradient`; normal, loss : as in `_agreement`
+    A, B, G : work arrays"""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -208,7 +214,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of the numbers that threads have stored in `room` for row or point i."""
+    """Return the sum of column i of `room`, over the SIDE rows from `start` on."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -219,8 +225,9 @@ def _column(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sums over rows i and points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
 
-    C_ij is w_j times the derivative of row i's loss by w_j. The derivative by the feature weight
-    v_d follows from these sums. `tile` is that of `_stage`; `room` is shared memory."""
+    C has w_j times the derivative of row i's loss by w_j. The derivative by the feature weight v_d
+    follows from these sums. tile, j and stage are as in `_similarities`; `room` is shared memory;
+    `zero` is 0 with the precision of the sums."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -257,7 +264,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
 
-    Derivatives are by u (inverse width), feature weights and prototypes' weights; see
+    Derivatives are by u (inverse width), D feature weights and J prototypes' weights. `theta` has
+    these parameters, `index` the positions of the features and candidates, `points` is from
+    `_gather_points`; the first `live` have positive weight. Other arguments are as in
     `loss_gradient`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -355,8 +364,8 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Copy to the GPU what `loss_gradient` needs in addition to X; return the arrays.
 
-    They are rows, own, candidates (from features x (J, p) and responses target (J,)) and points, a
-    work array."""
+    They are rows and own (from the ScoringRows `scoring`), candidates (from features x (J, p) and
+    responses target (J,)) and points, a work array."""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

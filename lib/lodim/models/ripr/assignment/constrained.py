@@ -4,9 +4,9 @@ This is one step of Algorithm 2.1.1 of Fiterau (2014), where delta holds a penal
 
     minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
 
-over shares b_i >= 0 of the views in row i that sum to one. l_i are the row's losses in the views,
-L*_i is the smallest of them, u_i = l_i'b_i, w_i is the row weight, and lambda is the user's
-penalty. If each row must have one view, this is a mixed-integer linear problem."""
+over shares b_i >= 0 of the views in row i that sum to one. Row i has the losses l_i in the views;
+L*_i is the smallest of them, and u_i = l_i'b_i their mean with weights b_i. w_i is the row weight,
+lambda the user's penalty. With one view per row, this is a mixed-integer linear problem."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -47,8 +47,9 @@ class Mixture:
 
     B : (n, d*) shares of the views in each row, with sum one, or zero if no loss is finite
     mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : squared losses above each row's smallest loss, plus penalty, after each round
-    converged : whether the last round changed no penalty"""
+    objective : value that is minimized, after each round: the sum of (loss - the row's smallest
+        loss)^2, plus the penalty
+    converged : whether penalties no longer changed in the last round"""
 
     B: np.ndarray
     mass: np.ndarray
@@ -90,9 +91,9 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 def _objective(cp, B, L, cost, weight, hard):
     """Return the objective as a CVXPY expression of the assignment B (n, d*); cp is cvxpy.
 
-    It is the weighted sum over the rows of (loss - smallest loss)^2 plus penalty, where the loss is
-    the mean of L (n, d*) weighted by shares B, and the penalty the sum of cost (n, d*) times B. If
-    `hard` (one view per row), it is written as a linear function."""
+    It is sum_i weight_i (u_i - the row's smallest loss)^2 + sum_ij cost_ij B_ij, where the loss u_i
+    is the mean of the losses L (n, d*) of row i weighted by the shares B. If `hard` (one view per
+    row), it is written as a linear function."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -127,7 +128,7 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 under constraints; return the Mixture.
 
     L (n, d*) are the losses. Each round assigns the rows, then sets the penalty of each view to
-    lambda_ (1 - its share of the rows), until no share changes by more than `tol`."""
+    lambda_ (1 - its share of the rows). Rounds end when no share changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -168,7 +169,7 @@ class Constraints:
 
     @classmethod
     def from_dict(cls, entries, design, n):
-        """Check a user's dict of constraints for n rows of data; return the Constraints."""
+        """Check a user's dict of constraints, `entries`, for n rows of data; return Constraints."""
         if not isinstance(entries, dict):
             raise ArgumentError(f"constraints must be a dict, not {entries!r}")
         unknown = [name for name in entries if name not in ENTRIES]
@@ -221,7 +222,7 @@ def _check_further(further):
 
 
 def _checked_constraints(rules):
-    """Return what a user's function returned as a list; raise unless it is CVXPY constraints."""
+    """Return the result of a user's function, `rules`, as a list of CVXPY constraints, or raise."""
     if not isinstance(rules, list | tuple):
         raise ArgumentError(f"further must return a list of CVXPY constraints, not {rules!r}")
     for rule in rules:
@@ -248,7 +249,9 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return a dict from names of data columns and features to their features, bool (p,)."""
+    """Return a dict: for each name of a data column or feature, the features it stands for.
+
+    They are given as bool (p,)."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}

@@ -37,11 +37,11 @@ class LambdaPath:
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties (q,), and the Assignment of rows to views for each penalty.
 
-    L (n, d*) are losses of n rows in d* views (feature sets); penalties are multiplied by their
-    squared scale, `unit`. They are 10^-1.5 to 10^1.5, times a power of ten that suits the losses.
+    L (n, d*) are losses of n rows in d* views (feature sets). Penalties are multiples of `unit`,
+    the squared scale of the losses: 10^-1.5 to 10^1.5, times a power of ten that suits the losses.
     Larger ones are added until one view has more than the share `least` of the rows, smaller ones
-    until such views do not change. There are no warm starts, since dropped views would never
-    return."""
+    until they no longer change which views have more than this share. There are no warm starts,
+    since dropped views would never return."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -100,11 +100,13 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (ignored, views) -> leave-one-out errors (n,) of predicted classes.
+    """Return a function that gives leave-one-out errors (n,) of predicted classes for some views.
 
-    `views` are the positions of the views (feature sets) that remain. ratios (n, A, K) are log
-    distance ratios of n rows for K classes in the A views `columns`. A row is predicted as the
-    class of its smallest ratio. An error is 0 or 1, or the mean over tied classes."""
+    Its arguments are an Assignment, which it ignores, and the views (feature sets) to use. A row is
+    predicted as the class of its smallest ratio. An error is 0 or 1, or the mean over tied classes.
+
+    ratios : (n, A, K) log distance ratios of n rows for K classes, in A views
+    columns : (A,) the views to which the ratios belong"""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -119,11 +121,11 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function (assignment, views) -> leave-one-out squared errors (n,) of a number.
+    """Return a function that gives leave-one-out squared errors (n,) of a number for some views.
 
-    `views` are the positions of the views (feature sets) that remain, with each row's shares in the
-    assignment. Errors are divided by the variance of y (n,). L (n, d*) are the losses, near[j] the
-    distances and positions of the rows' neighbours in view j."""
+    Its arguments are an Assignment of rows to views (feature sets), and the views to use, to which
+    all rows are then assigned. Errors are divided by the variance of y (n,). L (n, d*) are the
+    losses, near[j] the distances and positions of the rows' neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):

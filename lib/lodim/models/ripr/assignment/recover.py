@@ -33,9 +33,9 @@ CANDIDATES = 60  # views tried: those with fewest errors on their own
 class Control:
     """Rarely changed settings of the search for views (feature sets).
 
-    alpha : order of the divergence; losses are powers 1 - alpha of distance ratios
+    alpha : order of the divergence; a loss is a ratio of distances to the power 1 - alpha
     least : share of the rows' weight above which a view is kept
-    balanced : whether class shares are removed from the losses
+    balanced : whether losses are corrected for unequal numbers of rows in the classes
     tolerance : standard errors by which the chosen penalty's error may exceed the smallest
     most : largest number of views, None for any number"""
 
