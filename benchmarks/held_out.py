@@ -115,9 +115,9 @@ def measures(y, prob, levels):
     return hit.mean(), -np.log(p).mean(), sum(gaps)
 
 
-def of_lodim(name, train, test):
+def of_lodim(name, train, test, formula="y ~ ."):
     """What a default call of a model reaches."""
-    fit = getattr(ld, name)("y ~ .", train)
+    fit = getattr(ld, name)(formula, train)
     if fit.levels is None:
         y, f = test["y"].to_numpy(float), fit.predict(test).to_numpy(float)
         f = np.where(np.isnan(f), train["y"].mean(), f)

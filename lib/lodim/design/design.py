@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import check_rectangular, flag, one_of
-from lodim.design import factors
+from lodim.design import factors, heavy_tails
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.chunks import WorkerChunks
@@ -105,6 +105,7 @@ class Design:
         dtype="float64",
         missing="drop",
         reference_levels=False,
+        compress_tails=False,
         which=None,
         reading=Reading(),  # noqa: B008
     ):
@@ -119,6 +120,7 @@ class Design:
         standardize : whether to scale features to unit standard deviation; they are always centred
         missing : treatment of missing features, see `Design`
         reference_levels : whether to code factors as R does, without a column for the first level
+        compress_tails : whether to compress columns of a dot with heavy tails
         which : index of the response, if the formula has several
         reading : how rows are read, and where X is held"""
         _check_arguments(family, dtype, standardize, missing)
@@ -128,8 +130,11 @@ class Design:
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
             fills = learn_fills(columns_within(summaries, parts))
+        keys = read.keys
+        if compress_tails:
+            keys = heavy_tails.compress(keys, written(parse(formula)), parts, summaries)
         terms, named, n_sampled = design_terms.learn(
-            read.keys, parts, summaries, fills, missing, reference_levels
+            keys, parts, summaries, fills, missing, reference_levels
         )
         names = named["names"]
         features = Features(terms, fills, parts, missing)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from lodim.design.factors import Levels, Missing, Numeric, needs
+from lodim.design.factors import Expression, Levels, Missing, Numeric, needs
 from lodim.errors import ArgumentError
+from lodim.formula.formula import is_compressed
 
 WAYS = {"increasing": 1, "decreasing": -1}
 
@@ -36,7 +37,7 @@ def directions(monotone, design, family):
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
         own = [k for k, term in enumerate(design.terms) if _names(term, name)]
-        if len(own) != 1 or not _keeps_order(design.terms[own[0]]):
+        if len(own) != 1 or not _keeps_order(design.terms[own[0]], name):
             has = ", ".join(design.term_names[k] for k in own) or "no term"
             raise ArgumentError(
                 f"monotone= needs {name!r} as a numeric column or an ordered category that is "
@@ -52,11 +53,13 @@ def _names(term, name):
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 
-def _keeps_order(term):
+def _keeps_order(term, name):
     """Return whether a term has an order: a number, two levels, or an ordered category."""
     if len(term) != 1 or isinstance(term[0], Numeric):
         return len(term) == 1
     factor = term[0]
+    if isinstance(factor, Expression):
+        return is_compressed(factor.name, name)
     if not isinstance(factor, Levels) or factor.called or factor.missing is not None:
         return False
     if factor.matrix is None:

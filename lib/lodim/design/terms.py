@@ -126,12 +126,12 @@ def _rows_to_learn(keys, parts, summaries, fills):
         return None, 0
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
-    rows, is_sample = _sample(parts, ends) if parts.n > SAMPLE else (None, False)
+    rows, is_sample = draw_rows(parts, ends) if parts.n > SAMPLE else (None, False)
     table = filled(parts.gather(rows, needed), fills)
     return table, table.n if is_sample else 0
 
 
-def _sample(parts, ends):
+def draw_rows(parts, ends, size=SAMPLE):
     """Return positions of rows of positive weight (a sample if they are many), and whether sampled.
 
     A sample includes the rows `ends`, which have the smallest or largest value of a column.
@@ -139,9 +139,9 @@ def _sample(parts, ends):
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
-    if len(rows) <= SAMPLE:
+    if len(rows) <= size:
         return rows, False
-    return np.union1d(rows[draw_positions(len(rows), SAMPLE, 0)], np.array(ends, np.int64)), True
+    return np.union1d(rows[draw_positions(len(rows), size, 0)], np.array(ends, np.int64)), True
 
 
 def _learn_factors(keys, summaries, table, missing, reference_levels):

@@ -145,6 +145,18 @@ def written(formula):
     return {named.name for leaf in columns for named in leaf.columns}
 
 
+def compressed(name, center, spread):
+    """Return the code of a function of a column that compresses its heavy tails."""
+    return f"np.arcsinh(({quote(name)} - {center!r}) / {spread!r})"
+
+
+def is_compressed(code, name):
+    """Return whether code is a function of a column that `compressed` can return."""
+    number = r"\d[\d.]*(e[+-]?\d+)?"
+    start = re.escape(f"np.arcsinh(({quote(name)} - ")
+    return re.fullmatch(rf"{start}-?{number}\) / {number}\)", code) is not None
+
+
 def _leaves(tree):
     if isinstance(tree, Leaf):
         yield tree

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.formula.formula import ANSWERS
+from lodim.formula.formula import ANSWERS, is_compressed, quote
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
@@ -165,6 +165,15 @@ def wild(design):
     return [
         f"Values far outside all others are replaced by the middle of the other values: {said}."
     ]
+
+
+def heavy_tails(design):
+    """Return a list with a note on columns of which heavy tails are compressed; [] without any."""
+    names = [
+        name for name in design.features if any(is_compressed(t, name) for t in design.term_names)
+    ]
+    told = ", ".join(map(quote, names))
+    return [f"Columns with heavy tails, compressed by np.arcsinh: {told}."] if names else []
 
 
 def limits_in_words(limits):

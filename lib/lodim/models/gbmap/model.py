@@ -39,6 +39,7 @@ class Gbmap(Model):
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(boost.lambda_max)}
     stage_setting = "m"
+    learning: ClassVar = {"compress_tails": True}
     warm_start = True
     compiled_stages = True
     streams = True

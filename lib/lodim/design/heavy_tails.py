@@ -1,0 +1,63 @@
+"""Columns of a dot with heavy tails, which a function of the formula language compresses."""
+
+import numpy as np
+
+from lodim.design.columns import as_float, take
+from lodim.design.summaries import find_limits
+from lodim.design.terms import draw_rows
+from lodim.formula.formula import compressed
+
+KURTOSIS = 6.0  # least kurtosis of a heavy-tailed column (benchmarks/heavy_tails.py)
+QUARTILE = 0.6745  # median of the absolute values of standard normal numbers
+SAMPLE = 100_000  # largest number of rows from which the constants are computed
+
+
+def compress(keys, written, parts, summaries):
+    """Return the terms, in which columns x of a dot with heavy tails become functions of x.
+
+    keys : terms as tuples of (column name, None) or (None, code)
+    written : columns that the formula names itself, which are left as they are
+    parts : Chunks of the training rows; summaries : dict of Summary by column name
+    """
+    alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
+    names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
+    if not names:
+        return keys
+    rows = draw_rows(parts, (), SAMPLE)[0] if parts.n > SAMPLE else None
+    table, codes = parts.gather(rows, names), {}
+    for name in names:
+        x = as_float(take(table.columns[name].values, table.rows))
+        weight = np.ones(len(x)) if table.weights is None else table.weights / table.weight_unit
+        used = (weight > 0.0) & ~np.isnan(x)
+        codes[((name, None),)] = term_of(name, x[used], weight[used])
+    return tuple(((None, codes[term]),) if codes.get(term) else term for term in keys)
+
+
+def term_of(name, x, weight):
+    """Return the code that compresses a column; None if its tails are not heavy.
+
+    Extreme outliers alone do not make a tail heavy. Constants have three significant digits of the
+    spread, so that names of terms are short.
+    """
+    limits = find_limits(x, name)
+    inside = np.ones(len(x), bool) if limits is None else ~limits.beyond(x)
+    if len(np.unique(x[inside])) <= 2 or not _kurtosis(x[inside], weight[inside]) > KURTOSIS:
+        return None
+    median = _median(x, weight)
+    other = x != median
+    spread = _median(np.abs(x - median)[other], weight[other]) / QUARTILE
+    digits = 2 - int(np.floor(np.log10(spread)))
+    center, spread = (round(float(number), digits) for number in (median, spread))
+    return compressed(name, center, spread)
+
+
+def _kurtosis(x, weight):
+    """Return the kurtosis of x; 3 for normal numbers, NaN if it cannot be computed."""
+    with np.errstate(all="ignore"):
+        squares = (x - np.average(x, weights=weight)) ** 2
+        squares /= np.average(squares, weights=weight)
+        return np.average(squares**2, weights=weight)
+
+
+def _median(x, weight):
+    return np.quantile(x, 0.5, weights=weight, method="inverted_cdf")
