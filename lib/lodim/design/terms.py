@@ -126,12 +126,12 @@ def _rows_to_learn(keys, parts, summaries, fills):
         return None, 0
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
-    rows, is_sample = draw_rows(parts, ends) if parts.n > SAMPLE else (None, False)
+    rows, is_sample = draw_rows(parts, ends, SAMPLE) if parts.n > SAMPLE else (None, False)
     table = filled(parts.gather(rows, needed), fills)
     return table, table.n if is_sample else 0
 
 
-def draw_rows(parts, ends, size=SAMPLE):
+def draw_rows(parts, ends, size):
     """Return positions of rows of positive weight (a sample if they are many), and whether sampled.
 
     A sample includes the rows `ends`, which have the smallest or largest value of a column.
