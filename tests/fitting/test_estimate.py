@@ -69,6 +69,7 @@ def test_the_size_of_the_features_and_the_passes_are_what_they_come_to(rows, tmp
     monkeypatch.setattr(piece, "read", lambda p, names: passes.append(p.place) or read(p, names))
     for formula, more in (
         ("y ~ x1", {}),
+        ("y ~ . - x0 - w", {}),
         ("y ~ x0 + k", {"missing": "drop"}),
         ("y ~ x0 + x1", {"missing": "indicator"}),
         ("y ~ bs(x1, df=5) + k", {"dtype": "float32", "weights": "w"}),

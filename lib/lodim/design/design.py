@@ -36,7 +36,7 @@ from lodim.design.rows import (
 from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.family import FAMILIES, is_parameter, parameter_of
-from lodim.formula.formula import answers, expand, parse, quote, written
+from lodim.formula.formula import answers, expand, is_compressed, parse, quote, written
 from lodim.sources.read import read_source
 from lodim.text import counted
 
@@ -289,6 +289,13 @@ class Design:
         """Names of the columns that the right side of the formula uses, each once."""
         names = [name for term in self.terms for part in term for name in factors.needs(part)]
         return list(dict.fromkeys(names))
+
+    @property
+    def compressed(self):
+        """Names of the columns with heavy tails, which terms of their own compress."""
+        codes = [t[0] for t in self.terms if len(t) == 1 and isinstance(t[0], factors.Expression)]
+        columns = [(factors.needs(code)[0], code.name) for code in codes if factors.needs(code)]
+        return [name for name, code in columns if is_compressed(code, name)]
 
     def columns_needed(self, others=()):
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))

@@ -20,6 +20,7 @@ from lodim.fitting.argument_names import with_known_arguments
 from lodim.fitting.fit_model import SCRATCH, model_of, prepare
 from lodim.fitting.model import Model as DeclaredModel
 from lodim.fitting.model import Needs
+from lodim.formula.formula import parse, written
 from lodim.report.tables import Report
 from lodim.sources.read import read_source
 from lodim.sources.source import ROWS_PER_CHUNK
@@ -320,7 +321,10 @@ def _source_passes(problem, rows):
     plain = all(len(t) == 1 and isinstance(t[0], factors.Numeric) for t in design.terms)
     filled = any(part.name in gaps for part in parts if isinstance(part, factors.Numeric))
     learnt = any(getattr(part, "states", ()) for part in parts)
-    return 2 + learnt + ((filled or not plain) and rows > ROWS_PER_CHUNK)
+    alone = {t[0].name for t in design.terms if len(t) == 1 and isinstance(t[0], factors.Numeric)}
+    of_dot = bool(alone - written(parse(design.formula)) or design.compressed)
+    examined = of_dot and "compress_tails" in problem.model.learning
+    return 2 + learnt + examined + ((filled or not plain) and rows > ROWS_PER_CHUNK)
 
 
 def _of_worker(workers, rows, tiles, needs, names):

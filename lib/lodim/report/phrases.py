@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lodim.formula.formula import ANSWERS, is_compressed, quote
+from lodim.formula.formula import ANSWERS, quote
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words
 
@@ -169,11 +169,8 @@ def wild(design):
 
 def heavy_tails(design):
     """Return a list with a note on columns of which heavy tails are compressed; [] without any."""
-    names = [
-        name for name in design.features if any(is_compressed(t, name) for t in design.term_names)
-    ]
-    told = ", ".join(map(quote, names))
-    return [f"Columns with heavy tails, compressed by np.arcsinh: {told}."] if names else []
+    told = ", ".join(map(quote, design.compressed))
+    return [f"Columns with heavy tails, compressed by np.arcsinh: {told}."] if told else []
 
 
 def limits_in_words(limits):
