@@ -199,7 +199,8 @@ def gbmap(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
-        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order.
+        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order. A column x
+        of "." with heavy tails enters as np.arcsinh((x - center) / spread).
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
