@@ -603,7 +603,7 @@ def check_frame(model, df, seed, weighted, penalty):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ld.ConvergenceWarning)
         warnings.simplefilter("ignore", ld.DataWarning)
-        if weighted:  # rows of weight zero may lie far from all others
+        if weighted or df["y"].isna().any():  # rows that are not fitted may lie far from all others
             warnings.simplefilter("ignore", ld.ExtrapolationWarning)
         try:
             fit = model("y ~ .", df, weights=weights, **asked(model, seed, penalty))
