@@ -58,23 +58,17 @@ def real(
 
 
 def squares(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers up to 1e210, such as sums of squares, with a shape.
-
-    nan : whether NaN is allowed"""
+    """Declare a field of float64 numbers up to 1e210 (sums of squares); `nan` allows NaN."""
     return real(*shape, least=-SQUARE, most=SQUARE, nan=nan)
 
 
 def unlimited(*shape: Size, nan=False) -> Any:
-    """Declare a field of float64 numbers with a shape, of any size, including infinity.
-
-    nan : whether NaN is allowed"""
+    """Declare a field of float64 numbers of any size, including infinity; `nan` allows NaN."""
     return real(*shape, least=-np.inf, most=np.inf, nan=nan)
 
 
 def whole(*shape: Size, least: int | str = 0, most: float | str = MAX_COUNT) -> Any:
-    """Declare a field of int64 numbers with a shape; without a shape one number.
-
-    least, most : range of the numbers, as in `real`"""
+    """Declare a field of int64 numbers from `least` to `most`; without a shape, one number."""
     return _numbers(np.int64, shape, least, most, False)
 
 
@@ -84,9 +78,7 @@ def flags(*shape: Size) -> Any:
 
 
 def size(symbol: str) -> Any:
-    """Declare a field: an integer that is also a length in the shapes of other fields.
-
-    symbol : name of the length, such as "p", in these shapes"""
+    """Declare a field: an integer that is also the length `symbol` in shapes of other fields."""
 
     def check(value, where, sizes):
         whole().read(value, where, sizes)
@@ -98,9 +90,7 @@ def size(symbol: str) -> Any:
 
 
 def responses(rows: Size, nan=False) -> Any:
-    """Declare a field: an array of `rows` responses, codes of the classes or numbers.
-
-    nan : whether NaN is allowed"""
+    """Declare a field: `rows` responses, numbers or codes of the classes; `nan` allows NaN."""
 
     def check(value, where, sizes):
         if not sizes["C"]:
@@ -113,9 +103,7 @@ def responses(rows: Size, nan=False) -> Any:
 
 
 def ascending(inner: Any, strictly=False) -> Any:
-    """Declare a field of numbers in ascending order, with the form (shape etc.) `inner`.
-
-    strictly : whether equal numbers are forbidden"""
+    """Declare a field of (strictly) ascending numbers, with the form (shape etc.) `inner`."""
 
     def check(value, where, sizes):
         inner.read(value, where, sizes)
@@ -397,9 +385,7 @@ def _bound(size, found, sizes):
 
 
 def _evaluated(size, sizes):
-    """Return the value of a length: a number, a symbol such as "p", or an expression of symbols.
-
-    sizes : dict symbol -> value"""
+    """Return the value of a length: a number, or an expression of symbols in the dict `sizes`."""
     return _value(_parsed(size), sizes) if isinstance(size, str) else size
 
 

@@ -201,9 +201,7 @@ class _Python(Program):
         return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
 
     def assignment(self, node):
-        """Return the lines that assign the expression `node` to a variable.
-
-        The node's label, if any, becomes a comment."""
+        """Return the lines that assign expression `node` to a variable, its label as comment."""
         text, name, note = self.formula(node)[0], self.name(node), ""
         if node.label and node.label.replace(" ", "_") != name:
             note = f"  # {ascii(node.label)[1:-1][:60]}"

@@ -455,9 +455,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of an operation named `function` on the expressions `left` and `right`.
-
-    Small powers become products."""
+    """Return the expression of the operation named `function`; small powers become products."""
     if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
         return product([left] * int(right.value))
     if function == "div" and isinstance(right, Constant) and right.value != 0.0:

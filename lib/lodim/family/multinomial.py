@@ -30,9 +30,7 @@ def loss_shares(y, f, p):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def shares_of_rows(y, score):
-    """Return the log-loss (n,) and the class probabilities (n, K) of each row.
-
-    y : classes (n,), as codes; score : linear predictors (n, K)"""
+    """Return log-losses (n,) and class probabilities (n, K) at linear predictors `score`."""
     loss, p = np.empty(y.size), np.empty(score.shape)
     for i in range(y.size):
         loss[i] = loss_shares(y[i], score[i], p[i])
@@ -67,9 +65,7 @@ class Multinomial(Family):
     most_deviance = Binomial.most_deviance
 
     def residual(self, y, score):
-        """Return one minus the probability of the observed class, (n,).
-
-        score : linear predictors (n, K)"""
+        """Return one minus the probability of the observed class, (n,), at linear predictors."""
         return 1.0 - self.mean(score)[np.arange(len(y)), y.astype(int)]
 
     def absent(self, y, weight):

@@ -195,9 +195,7 @@ def threshold_names(levels):
 
 
 def check_order(name, levels, in_order):
-    """Raise DataError unless the response `name` has at least three classes in a known order.
-
-    levels : the classes, or None; in_order : whether their order is known"""
+    """Raise DataError unless a response has at least three classes (`levels`) in a known order."""
     if not in_order:
         raise DataError(
             f"family 'ordinal' needs a response in order, but {name!r} has the classes "

@@ -41,9 +41,7 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
-    """Return the error for an unknown argument; it names the argument that was probably meant.
-
-    function : name of the called function; known : names of its arguments"""
+    """Return the error for an argument that is not among those `known`, with a suggestion."""
     meant = [
         own
         for names, ours in SYNONYMS.items()

@@ -296,9 +296,7 @@ class Delegates(ABC):
         return onnx.write(self._equation(new_levels))
 
     def _equation(self, new_levels):
-        """Return the Equation (expression tree) of the fit, to be written in other languages.
-
-        new_levels : as in `predict`"""
+        """Return the Equation (expression tree) of the fit; `new_levels` is as in `predict`."""
         from lodim.export.equation import build
 
         return build(self.name, self._reader, self.family, new_levels, self._expressions)

@@ -237,9 +237,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return (number of rows, Problem of a sample, sentence about the sample) for a Source.
-
-        data : the argument `data` of the call, from which the Source was made"""
+        """Return the same three results as `at_frame`, for the Source of `data`."""
         every = source.names
         self._need(every)
         source = source.select(self.names)
@@ -312,9 +310,7 @@ def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n
 
 
 def _source_passes(problem, rows):
-    """Return how many times a fit reads data that are not in memory.
-
-    problem : Problem of a sample; rows : number of complete rows of the data"""
+    """Return how many times a fit to this number of rows reads data that are not in memory."""
     design = problem.design
     gaps = {fill.name for fill in design.fills if fill.n_missing}
     parts = [part for term in design.terms for part in term]

@@ -128,9 +128,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit of any model from a file; its entry "model" names the model.
-
-    where, sizes : as in `Form`"""
+    """Return a fit of any model from a file, as a Form does; the entry "model" names the model."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 

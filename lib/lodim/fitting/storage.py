@@ -128,9 +128,7 @@ def _read(file, path, kind):
 
 
 def _content(archive, info):
-    """Return the content of a member of a zip file; its size is known before it is unpacked.
-
-    archive : the open ZipFile; info : ZipInfo of the member"""
+    """Return the content of member `info` of the zip file `archive`, whose size is known before."""
     content, at = bytearray(info.file_size), 0
     with archive.open(info) as stream:
         while step := stream.readinto(memoryview(content)[at:]):
@@ -194,9 +192,7 @@ def _check_meta(meta, path, kind):
 
 
 def _encode(value, where, arrays):
-    """Return a value as JSON data; arrays are appended to `arrays` and replaced by their number.
-
-    where : name of the value, for messages"""
+    """Return the value named `where` as JSON data; arrays are moved to the list `arrays`."""
     if isinstance(value, np.ndarray):
         arrays.append(_checked(value, where))
         return {_TAG + "array": len(arrays) - 1}
@@ -243,9 +239,7 @@ def _decode(value, load):
 
 
 def _array(members, path, number):
-    """Return array number `number` of a file as a copy; its bytes must match its header.
-
-    members : contents of the file; path : name of the file, for messages"""
+    """Return array number `number` among the members of a file; its bytes must match its header."""
     name = _member(number)
     content = _member_of(members, name, path)
     size = struct.unpack_from("<H", content, 8)[0] if content[:8] == _MAGIC else 0

@@ -158,9 +158,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}; {} if the offset is no array.
-
-        place : text that says where the rows are, for messages"""
+        """Return {"offset": values of the next n rows}, or {}; errors name the `place`."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -206,9 +204,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk for which answer(frame) raises DataError.
-
-    Arguments are those of `_placed`."""
+    """Return the first row of a chunk that is refused; arguments are those of `_placed`."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -237,9 +233,7 @@ def _write(path, parts):
 
 
 def predictions(fit, data, *arguments, **keywords):
-    """Yield results of predict() as pandas frames, one per chunk; data in memory are one chunk.
-
-    arguments, keywords : further arguments of predict()"""
+    """Yield results of predict(*arguments, **keywords) as pandas frames, one per chunk of data."""
     source = read_source(data)
     call = MethodCall(fit, type(fit).predict, arguments, keywords)
     for _, answers in call.of_frame(data) if source is None else call.of_source(source):

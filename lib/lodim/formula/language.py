@@ -366,9 +366,7 @@ def _check_literal(node):
 
 
 def _check_categorical(node, outermost):
-    """Raise Refused unless a call C(...) is allowed, as C(x, Sum) or C(x, levels=['a', 'b']).
-
-    outermost : whether the call is not inside of another call"""
+    """Raise Refused unless a call C(x, ...) is allowed; it must be the `outermost` call."""
     if not outermost:
         raise Refused(node, "C() is a category and cannot be used inside a function")
     _check_value(node.args[0])

@@ -315,9 +315,7 @@ class _Reader:
         return self.read(self.text[token.place : end], token.place)
 
     def read(self, code, place):
-        """Return the Leaf of a call such as bs(x), after checking that formulas allow it.
-
-        code : text of the call; place : its position in the formula"""
+        """Return the Leaf of the call `code`, such as bs(x), after checking that it is allowed."""
         try:
             tree = language.read(code)
             if not isinstance(tree, ast.Name):  # not a Q('name')

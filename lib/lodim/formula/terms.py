@@ -77,9 +77,7 @@ class _Algebra:
         return found
 
     def power(self, base, power, node):
-        """Return the products of up to `power` terms of the set `base`.
-
-        For (a + b)**2 these are a, b and a:b."""
+        """Return products of up to `power` terms of set `base`: a, b and a:b for (a + b)**2."""
         found, new = dict(base), base
         for _ in range(1, min(power, len(base))):
             new = self.products(base, new, node, found)

@@ -236,9 +236,7 @@ def _tidy(fit, found, level):
 
 
 def _ranges(points):
-    """Return a frame: smallest and largest estimate of each curve, and the feature values there.
-
-    points : result of Effects.tidy()"""
+    """Return a frame with the smallest and largest estimate of each curve in `points`."""
     keys = [name for name in ("group", "term", "class") if name in points]
     rows = []
     for names, part in points.groupby(keys, sort=False):

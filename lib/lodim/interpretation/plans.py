@@ -65,9 +65,7 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Return the Plan of the interaction effect of a pair of numeric features.
-
-    features : list of two Features"""
+    """Return the Plan of the interaction effect of a pair of numeric features (Feature)."""
     for feature in features:
         if feature.levels is not None:
             raise ArgumentError(

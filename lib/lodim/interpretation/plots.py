@@ -25,9 +25,7 @@ TURNED = 24  # total number of characters above which names of levels are rotate
 
 @literal
 def panels(effects, ax=None, *, top):
-    """Draw the curves of Effects, one panel per term, with equal y axes.
-
-    top : largest number of panels; the terms with the widest curves are drawn"""
+    """Draw the `top` terms of Effects with the widest curves, one per panel; equal y axes."""
     every = list(dict.fromkeys(effects.ranges()["term"]))
     terms = every[:top]
     across = min(COLUMNS, len(terms))
@@ -58,9 +56,7 @@ def curve(effects, ax=None, *, term):
 
 @literal
 def points(effects, ax=None, *, term, top):
-    """Draw the `top` largest average slopes or importances of Effects as points.
-
-    Intervals are drawn if they are known. term : a single term to draw, or None"""
+    """Draw the `top` largest average slopes or importances of Effects (of one term, if given)."""
     frame = effects.frame
     frame = frame if term is None else frame[frame["term"] == term]
     of_number = frame["value"] == "per unit"

@@ -109,9 +109,7 @@ class Question:
         return TermEffect(label, plan.values, each[0], each[1:])
 
     def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> effect, for terms that need only derivatives of predictions.
-
-        features : dict name -> Feature, a column as numbers"""
+        """Return a dict term -> effect, for terms whose effect needs only derivatives."""
         design, fit = self.fits[0].design, self.fits[0]
         if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
             return {}

@@ -128,9 +128,7 @@ def _plain(column, n):
 
 
 def _coded(codes, levels, ordered):
-    """Return levels, given by their codes (-1 if missing), as a column of data with n values.
-
-    ordered : whether the levels have an order"""
+    """Return levels, given by codes (-1 if missing), as a column of data, `ordered` or not."""
     if levels and all(isinstance(level, bool) for level in levels):
         return pd.array([*levels, None], dtype="boolean")[codes]
     if levels and all(isinstance(level, int | float) for level in levels) and not ordered:
@@ -139,9 +137,7 @@ def _coded(codes, levels, ordered):
 
 
 def features_of(terms, features):
-    """Return the argument `terms` of `effects` as a list of names and pairs of names.
-
-    features : dict of all features by name"""
+    """Return requested terms as names, or pairs of names, of the `features`; None means all."""
     if terms is None:
         return list(features)
     is_one = isinstance(terms, str) or (isinstance(terms, tuple) and len(terms) == 2)

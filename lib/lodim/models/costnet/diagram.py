@@ -158,9 +158,7 @@ def _draw(ax, boxes, x, y, width, cost):
 
 
 def _edge(ax, x0, y0, x1, y1, on):
-    """Draw a smooth line from (x0, y0) to (x1, y1), between two boxes.
-
-    on : whether both are in predict()'s model; then the line is thick"""
+    """Draw a smooth line from (x0, y0) to (x1, y1), thick if `on` (in predict()'s model)."""
     t = np.linspace(0.0, 1.0, 30)
     style = {"color": "black", "lw": 1.1} if on else {"color": axes.GREY, "lw": 0.6}
     ax.plot(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t * t * (3.0 - 2.0 * t), zorder=1, **style)
@@ -187,9 +185,7 @@ def places(parents, order):
 
 
 def layers(parents):
-    """Return the layer (n,) of each node of a graph.
-
-    It is 0 without parents, otherwise one more than the largest layer of the parents."""
+    """Return the layer (n,) of each node: 0 without parents, else one after all parents."""
     layer = np.zeros(len(parents), np.int64)
     for v, nodes in enumerate(parents):
         layer[v] = max((layer[u] + 1 for u in nodes), default=0)

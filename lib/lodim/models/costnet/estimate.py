@@ -210,9 +210,7 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Return the linear predictors (n, K) of one model for the rows of `eval_batch`.
-
-    models : path or frontier; k : position of the model"""
+    """Return the linear predictors (n, K) of `eval_batch` by model k of a path or frontier."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

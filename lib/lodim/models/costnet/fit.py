@@ -477,9 +477,7 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return the call's arguments, without those that lambda_ or lambdas makes ineffective.
-
-        changes : arguments with new values"""
+        """Return arguments with `changes`; defaults for those that lambda_ or lambdas disables."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

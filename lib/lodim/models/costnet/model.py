@@ -27,9 +27,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the largest lambda_ worth trying: from there on, all priced coefficients are zero.
-
-    s : settings of the fit"""
+    """Return the lambda_ from which on all priced coefficients are zero, given settings s."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -147,9 +145,7 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return (True, index on the frontier) or (False, index on the path) of the settings' model.
-
-    estimates : Estimates, which have the frontier and the path"""
+    """Return (True, index on the frontier) or (False, index on the path) of the settings' model."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget

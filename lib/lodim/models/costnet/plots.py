@@ -42,9 +42,7 @@ def cost(fit, ax, *, log=False):
 
 
 def _models_by_rule(ax, frontier, share):
-    """Draw a point per model of a frontier (best models by price), marked by its search rule.
-
-    share : (M,) percentages of the deviance that the M models explain"""
+    """Draw a point per model (share of deviance explained against price), marked by its rule."""
     for k, rule in enumerate(dict.fromkeys((*RULES, *frontier.rule))):
         of = np.array([r == rule for r in frontier.rule])
         if of.any():
@@ -65,9 +63,7 @@ def _share(deviance, null):
 
 
 def _held_out(ax, frontier, null):
-    """Draw the held-out deviance explained, relative to the null deviance of the training rows.
-
-    frontier : CostFrontier with held-out losses; null : the null deviance"""
+    """Draw the held-out deviance explained by a frontier, relative to the deviance `null`."""
     error, mean = 100.0 * frontier.error / null, frontier.held_out.mean(axis=1)
     style = {"fmt": "o-", "ms": 3, "lw": 0.9, "elinewidth": 0.7, "capsize": 2, "color": axes.RED}
     style |= {"zorder": 1.5, "label": "held out, one standard error"}
@@ -75,9 +71,7 @@ def _held_out(ax, frontier, null):
 
 
 def path(fit, ax, *, top=10):
-    """Draw the group-penalized coefficients, per standard deviation, against log lambda.
-
-    top : number of lines that are named"""
+    """Draw the group-penalized coefficients per SD against log lambda; name the `top` largest."""
     path, frame = fit.estimates.path, frontier_models.path(fit)
     keep = np.flatnonzero(path.lambdas > 0)[::-1]
     if not len(fit.design.names) or not len(keep):

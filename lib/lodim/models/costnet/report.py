@@ -59,9 +59,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, frontier (best models by price), purchases, estimates.
-
-    full : whether long tables show all rows"""
+    """Return the summary Report of a fit; with `full`, long tables show all rows."""
     return Report(
         title="Costnet Results",
         header=_header(fit),

@@ -265,9 +265,7 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Return the optimizer's limits max_iter, tol and ftol as a dict.
-
-    `_enough` changes them when the loss is known."""
+    """Return the optimizer's max_iter, tol and ftol as a dict; `_enough` adapts them later."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)

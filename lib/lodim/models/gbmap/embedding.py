@@ -96,9 +96,7 @@ def path_distances(Z, W, learners, tolerance):
 
 @njit(cache=True, inline="always")
 def _activate(z, beta, activation):
-    """Return the activation g(z) and its derivative g'(z).
-
-    g is the softplus of sharpness `beta`, or the identity."""
+    """Return g(z), with g the softplus of sharpness beta or the identity, and its derivative."""
     if activation != SOFTPLUS:
         return z, 1.0
     e = exp_negative(-abs(beta * z))

@@ -88,9 +88,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 
 @njit(**INNER)
 def _newton_step(span, groups, H, c, w, lam, d):
-    """Make one of the `newton_steps`; return its gain, and whether a group became zero.
-
-    Arguments are those of `newton_steps`."""
+    """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
     lo, hi, g0, g1 = span
     start, member, cost, sign = groups
     K = w.shape[0]
@@ -169,9 +167,7 @@ def _zero_crossings(w, d, g0, g1, start, member):
 
 @njit(**INNER)
 def _move(H, c, w, lo, hi, d):
-    """Add d to w[:, lo:hi]; return by how much the quadratic decreases.
-
-    c, the negative gradient, is updated."""
+    """Add d to w[:, lo:hi] and update the negative gradient c; return the quadratic's decrease."""
     gain = 0.0
     for k in range(w.shape[0]):
         for j in range(lo, hi):

@@ -73,9 +73,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from `cost_of`, a dict: frozenset of coefficients -> cost of this group.
-
-        feature, node, sign : fields of Groups"""
+        """Return Groups from the dict `cost_of`, frozenset of coefficients -> cost, and fields."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -117,9 +115,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets overlap a smaller, earlier set without containing it, (G,) bool.
-
-    sets : sets of coefficients; q : number of coefficients"""
+    """Return which sets (of q coefficients) overlap an earlier one that they do not contain."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -195,9 +191,7 @@ class Layout:
 
     @cached_property
     def assigned_group(self):
-        """For each coefficient, its group with the highest cost, (A,) int64.
-
-        An upper bound of the dual norm counts each coefficient only in this group."""
+        """Most expensive group of each coefficient, (A,), used to bound the dual norm."""
         group = np.repeat(np.arange(len(self.cost)), np.diff(self.start))
         order = np.argsort(self.cost[group], kind="stable")
         out = np.zeros(len(self.at), np.int64)

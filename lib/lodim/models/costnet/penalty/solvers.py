@@ -323,9 +323,7 @@ class NewtonSolver:
         return s.w.any(axis=0) | (np.abs(left).max(axis=0) > 0.0)
 
     def _extend_model(self, wanted, ridge):
-        """Recompute the quadratic model if it lacks a wanted coefficient; return whether it did.
-
-        wanted : (A,) bool; ridge : factor of |w|^2 / 2"""
+        """Renew the quadratic model if it lacks a `wanted` coefficient; return whether it did."""
         model = self._model
         if model is None or (wanted & ~model.keep).any():
             return self._renew_model(wanted if model is None else wanted | model.keep, ridge)
@@ -333,9 +331,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of the coefficients `keep` (A,) at the state; return True.
-
-        ridge : factor of |w|^2 / 2"""
+        """Compute the quadratic model of coefficients `keep` (A,) with this ridge; return True."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -426,9 +422,7 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda for which all coefficients with a price are zero.
-
-    l1_ratio : as in `penalty_path`"""
+    """Return the smallest lambda at this l1_ratio for which priced coefficients are zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread

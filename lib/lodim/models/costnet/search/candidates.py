@@ -140,9 +140,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return an array (m, S): the source that a node needs from a set of alternatives, or -1.
-
-    network : dependency graph; nodes : (m,) positions in it"""
+    """Return the source that each node needs of each set of alternatives, (m, S), or -1."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

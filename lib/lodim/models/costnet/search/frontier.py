@@ -142,9 +142,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (r, K) of a CandidateModel of r columns.
-
-    refits : Refits, which give the unpenalized coefficients"""
+    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, using `refits`."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -171,9 +169,7 @@ def simplicity(space, used):
 
 
 def _is_simpler(space, state, other):
-    """Return whether model `state` is as good as `other`, and smaller or first by name.
-
-    Both have the same price."""
+    """Return whether a model is as good as `other` of equal price, and smaller or first by name."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)

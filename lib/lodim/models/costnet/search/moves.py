@@ -118,9 +118,7 @@ def local_search(search, state, budget):
 
 
 def _best_move(search, state, budget):
-    """Return the model after the best move from `state`, or None if none improves it.
-
-    A move drops and adds columns. budget : largest price of the new model"""
+    """Return the model after the best move from `state` in a budget; None if none improves."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
     for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:

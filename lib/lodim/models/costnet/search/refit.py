@@ -156,9 +156,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return the negative gradient (r,) of half the mean deviance in coefficients of columns `on`.
-
-    intercept, coef : estimates at which the gradient is computed"""
+    """Return the negative gradient (r,) of half the mean deviance at `coef` of columns `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])

@@ -83,9 +83,7 @@ class SearchData(TrainingRows):
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 
     def deviance(self, intercept, on, coef):
-        """Return the weighted mean deviance of a model.
-
-        intercept : (K,); coef : (r, K) coefficients of columns `on`"""
+        """Return the weighted mean deviance at an intercept and coefficients of columns `on`."""
         return 2.0 * self.at_model(np.vstack([intercept, coef]), on)[0]
 
 

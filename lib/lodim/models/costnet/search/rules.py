@@ -135,9 +135,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates have equal price and needs, and nothing needs either.
-
-    first, other : their positions"""
+    """Return whether two candidates have equal price and needs, and nothing needs either."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
