@@ -42,7 +42,7 @@ def check_seed(record: Any) -> None:
 
 
 def check_threads(record: Any) -> None:
-    """Raise ArgumentError unless a record's field `threads` is None or an integer 1 to 1024."""
+    """Raise ArgumentError unless a record's field `threads` is None or from 1 to 1024."""
     if record.threads is not None:
         object.__setattr__(record, "threads", as_threads(record.threads))
 

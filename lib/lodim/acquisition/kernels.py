@@ -169,7 +169,7 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (C, m) if each of m rows buys each of C sets of columns.
+    """Return the expected loss (C, m) after buying C sets of columns, for m rows.
 
     V : (p, m) features of the rows, of which a purchase reveals those in the set
     columns, start : set c consists of columns[start[c]:start[c + 1]]

@@ -36,8 +36,8 @@ class Mixture:
     label : class of each component; -1 for a numeric response
     cross : covariances of the features with a numeric response; empty for classes
     y_mean, y_var : mean and variance of a numeric response in each component
-    temperature, repetition : the log density of t known features is multiplied by the factor
-        temperature / (1 + repetition (t - 1)), below 1 for features that share information
+    temperature, repetition : the log density of t known features is multiplied by temperature / (1
+        + repetition (t - 1)). The factor is below 1 if features share information
     knots, scores : values of each feature and the normal scores that replace them; empty if unused
     """
 
@@ -80,10 +80,10 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _extended(self, V, columns):
-        """Return the weights, and the mean and variance of the response, of Z components in m rows.
+        """Return log weights, and the response's mean and variance, for Z components in m rows.
 
-        The weights (Z, m), mean (Z, m) and variance (Z,) are conditional on the values V (t, m) of
-        the features at positions `columns` (t,). The weights are logs, not normalized."""
+        Log weights (Z, m), mean (Z, m) and variance (Z,) are conditional on the values V (t, m) of
+        the features at positions `columns` (t,). The weights are not normalized."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -289,7 +289,7 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features; the features of one column of the data stay together.
+    """Return 40 random sets of features; features from the same data column stay together.
 
     column_of : (p,) position of the column that each feature is computed from"""
     G, out = column_of.max() + 1, []

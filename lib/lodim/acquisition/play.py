@@ -68,7 +68,7 @@ def play_within(mean_price, oracle, X, own, limit):
     """Simulate purchases for the rows X (n, p) at a limited mean price; return a list of Played.
 
     The trade-off is chosen such that the purchases for some training rows cost `mean_price` on
-    average. The mean price is a step function of the trade-off, so the trade-offs on both sides of
+    average. The mean price is a step function of the trade-off. So the trade-offs on both sides of
     the step are used, each for a random part of the rows.
     oracle, own : Oracle with the training rows, and positions of the training rows to use
     limit : (1 + R,) budget per row of price and of R resources, or None"""

@@ -596,14 +596,14 @@ class Policy:
         return list(self.levels) if self.levels else ["fit", "se"]
 
     def _shown(self, answer):
-        """Return probabilities, or a standardized mean and SD, in the units of the response."""
+        """Return `answer`, probabilities or standardized mean and SD, in the response's units."""
         return answer if self.levels else answer * self.scale + [self.centre, 0.0]
 
     def _prediction(self, state):
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Convert a trade-off to losses of the standardized response; None means the policy's."""
+        """Convert `trade_off` (None: the policy's) to losses of the standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

@@ -322,7 +322,7 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests between two runs, with differences (repetitions, T).
+    """Return p-values (T,) of paired t tests of two runs that differ by `gain` (repetitions, T).
 
     They are 1 if all differences are 0, and NaN with one repetition."""
     if len(gain) < 2:

@@ -18,7 +18,7 @@ from lodim.fitting.registry import MODELS
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return exit status 0, or 2 after an error (printed on stderr).
 
-    argv : arguments of the command; by default those of this process"""
+    argv : arguments of the command; by default `sys.argv[1:]`"""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # if a terminal lacks a letter, its code is shown
             stream.reconfigure(errors="backslashreplace")

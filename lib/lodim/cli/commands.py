@@ -185,7 +185,7 @@ def _escaped(value):
 
 
 def cv_report(cv: Any) -> Report:
-    """Return a table of a cross-validation: settings, losses, and the rule that chooses each."""
+    """Return a table of a cross-validation `cv`: settings, losses, and the rules' choices."""
     frame = cv.tidy()
     rules = {cv.index_1se: "1se"} | {cv.index_min: "min"}
     if cv.index_min == cv.index_1se:

@@ -135,8 +135,8 @@ def compare(
 
     Intervals and p-values are conservative: with equally good models, a difference was significant
     in at most 1.8% of simulated samples (nominal 5%; up to 15% with the usual variances). The price
-    is power: with 200 rows, least squares on three equally important features was significantly
-    better than on two in 76% of the samples, or 21% if five models were compared
+    is power. With 200 rows, least squares on three equally important features was significantly
+    better than on two in 76% of the samples. With five models compared, it was so in 21%
     (`benchmarks/results/comparison.csv`).
 
     References

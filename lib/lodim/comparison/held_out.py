@@ -78,7 +78,7 @@ def hold_out(candidates, task):
 
 
 def fit_all(candidate, task):
-    """Return the fit of a Candidate (model of lodim, or user's function) to all rows of a Task."""
+    """Return the fit of a Candidate (lodim's model, or user's function) to all rows of a Task."""
     return _fit(candidate, task, np.arange(task.batch.n), quiet=False)
 
 

@@ -84,7 +84,7 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk of rows (Span) of a table.
+    """Return the Table of one chunk of rows (Span), cut from a table.
 
     columns : dict name -> Column with only the rows span.start to span.stop - 1 of the data"""
     here = slice(span.first, span.first + span.n)

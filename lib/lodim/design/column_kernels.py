@@ -17,7 +17,7 @@ _OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 
 
 def read_only(x):
-    """Return a read-only contiguous view or copy of x: numba compiles again for other kinds."""
+    """Return x as a read-only contiguous array, so that numba need not compile kernels again."""
     view = np.ascontiguousarray(x).view()
     view.flags.writeable = False
     return view
@@ -101,7 +101,7 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Return the moments (..., 5) of all rows, given the moments of consecutive parts of the rows.
+    """Merge moments (..., 5) of consecutive parts of the rows to the moments for all rows.
 
     The five moments are as in `moments`."""
     parts = iter(parts)

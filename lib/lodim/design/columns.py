@@ -172,7 +172,7 @@ def _sorted_column(name, codes, levels):
 
 
 def _object_column(array, name):
-    """Return a Column from Python objects: only numbers, only bools, only dates, or only texts."""
+    """Return a Column from an object array with values of one kind: numbers, bools, dates, text."""
     kind = pd.api.types.infer_dtype(array, skipna=True)
     if kind == "empty":
         return Column(name, "empty", np.full(len(array), np.nan))

@@ -1,4 +1,4 @@
-"""Factors, the parts of a term: a column of numbers, a column of levels, or an expression.
+"""Factors are the parts of a term: a column of numbers or of levels, or an expression.
 
 A factor stores what it learns from training rows (levels, knots, means), so that it makes columns
 with the same meaning from new data."""

@@ -197,7 +197,7 @@ def _nulls(nw, frame):
 
 
 def as_given(method: F) -> F:
-    """Decorate a method that returns pandas objects, to return those of the user's package instead.
+    """Decorate a method that returns pandas objects, to return objects of the user's package.
 
     The package is taken from the argument `data`, or else from the training data. lodim itself
     calls the method through `in_pandas`, which skips the conversion."""

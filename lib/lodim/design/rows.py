@@ -582,7 +582,7 @@ def filled(table, fills):
 
 
 def _fill(column, value):
-    """Return a column with missing values replaced by `value`, if it has the column's type."""
+    """Return a column with missing values replaced by `value`, if `value` has its type."""
     number = isinstance(value, float)
     if column.kind == "level":
         if number:

@@ -199,7 +199,7 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of features and of terms, and the position (p,) of each feature's term.
+    """Return the names of features and terms, and the position (p,) of each feature's term.
 
     sizes : number of features per term"""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))

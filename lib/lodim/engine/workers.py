@@ -148,7 +148,7 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Remember that the WorkerTiles `there` are the workers' copy of an array, for `column`."""
+        """Remember, for `column`, that the workers hold a copy (`there`) of the array `values`."""
         self._sent.append((ref(values), there))
 
     def varies(self):

@@ -69,7 +69,7 @@ class _Graph:
                 return name
 
     def add(self, operator, *inputs, domain="", **attributes):
-        """Add an ONNX operator with inputs (names) and attributes; return its output's name."""
+        """Add an ONNX operator with its inputs, domain and attributes; return its output's name."""
         out = self.unused(operator.lower())
         node = self.helper.make_node(operator, list(inputs), [out], domain=domain, **attributes)
         self.nodes.append(node)
