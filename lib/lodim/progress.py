@@ -59,7 +59,9 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield `total` items and show progress of the task `what`; a request completes an item."""
+    """Yield the items and show progress; an item is completed when the next one is requested.
+
+    total : number of items; what : name of the task"""
     with bar(total, what) as shown:
         for item in items:
             yield item

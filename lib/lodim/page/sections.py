@@ -169,9 +169,7 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return the picture of residuals against predictions.
-
-    known : frame with predictions and residuals; columns : columns that are shown on hovering"""
+    """Return a picture of residuals against predictions in `known`, with `columns` on hovering."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)

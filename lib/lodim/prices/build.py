@@ -308,9 +308,7 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if a larger set of names costs less, in a few chains of sets.
-
-    set_cost : the user's cost function of a set of names"""
+    """Raise ArgumentError if `set_cost` falls for larger sets of names, in a few chains of sets."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
     for chain in chains:

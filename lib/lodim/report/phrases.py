@@ -205,9 +205,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on the settings chosen by cross-validation; [] without any.
-
-    detail : text after the number of settings"""
+    """Return a list with a note on settings chosen by CV; `detail` follows their number. Or []."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

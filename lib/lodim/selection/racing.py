@@ -103,9 +103,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of a setting whose values can all be obtained from one fit, or None.
+    """Return the name of a setting whose values one fit can serve, such as stages, or None.
 
-    An example is the number of stages: a fit with m stages includes the fits with fewer stages."""
+    A fit with m stages includes the fits with fewer stages."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 

@@ -315,9 +315,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of columns that the metadata of every file declare as the same category.
-
-    The schema is empty unless all fragments (files) are Parquet."""
+    """Return a schema of columns that all fragments declare as one category; else an empty one."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

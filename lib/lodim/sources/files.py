@@ -68,9 +68,7 @@ class FileState:
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
-    """Return a file's size in bytes, and its modification time and ctime in nanoseconds.
-
-    filesystem : pyarrow's, which has no ctime; or None for local disks"""
+    """Return a file's size, modification time and ctime in ns; no ctime on a `filesystem`."""
     if filesystem is None:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):  # reading a pipe would block and ignore Ctrl-C
@@ -181,9 +179,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _check_no_table(folder: str, folders: Sequence[str]) -> None:
-    """Raise DataError if a folder is a Delta or Iceberg table, whose log may mark files as deleted.
-
-    folders : names of its subfolders"""
+    """Raise DataError if a folder with subfolders `folders` is a Delta or Iceberg table."""
     if "_delta_log" in folders:
         raise DataError(f"{folder!r} is a Delta table; give polars.scan_delta({folder!r})")
     if glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json")):

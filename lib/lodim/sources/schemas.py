@@ -64,9 +64,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return the common pyarrow field of a column in the files `origin` and `name`.
-
-    Raise DataError if its two types do not fit."""
+    """Return the common field of a column in files `origin` and `name`; DataError without one."""
     if field.type == other.type:
         return field
     pa = arrow()

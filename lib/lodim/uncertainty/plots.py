@@ -80,9 +80,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
-    """Draw a Conformal's intervals and responses against predictions, for at most `top` rows.
-
-    The rows are evenly spaced by prediction."""
+    """Draw intervals and responses of `top` rows against evenly spaced predictions."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")

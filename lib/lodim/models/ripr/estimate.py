@@ -88,9 +88,7 @@ def _with_method(problem):
 
 
 def refuse_unused_arguments(problems):
-    """Raise an ArgumentError for an argument that has no effect on any response of the call.
-
-    problems : data and settings, one for each response"""
+    """Raise ArgumentError for an argument that has no effect on any of `problems` (responses)."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
     usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
     without_order = problems[0].batch.order is None
@@ -176,9 +174,7 @@ def held_out_scores(e, search, eval_batch):
 
 
 def search_log(assignment, search):
-    """Return the log of a search as a dict: objective, convergence, numbers of feature sets.
-
-    assignment : resulting Assignment of the rows; search : the ViewSearch"""
+    """Return the log of a search and its Assignment as a dict: objective, convergence, counts."""
     return {
         "objective": assignment.objective,
         "converged": bool(assignment.converged),

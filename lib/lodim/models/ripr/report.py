@@ -50,9 +50,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the summary Report: header, feature sets, clusters, notes on the search.
-
-    full : show all rows of every table"""
+    """Return the summary Report: header, feature sets, clusters, notes; `full` shows all rows."""
     clusters = (_clusters(fit),) if fit.estimates.task == CLUSTERS else ()
     return Report(
         title="Informative Projection Results",
