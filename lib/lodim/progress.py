@@ -59,9 +59,7 @@ def bar(total: int, what: str) -> Iterator["Step"]:
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
-    """Yield the items and show progress; an item is completed when the next one is requested.
-
-    total : number of items; what : name of the task"""
+    """Yield the items and show progress; an item is completed when the next one is requested."""
     with bar(total, what) as shown:
         for item in items:
             yield item

@@ -35,7 +35,7 @@ def join_words(names):
 
 
 def ranges(numbers):
-    """Return increasing integers as text, with runs of three or more as ranges: "1, 3 to 7"."""
+    """Return increasing numbers as text, with runs of three or more as ranges: "1, 3 to 7"."""
     runs = []
     for k in numbers:
         if runs and k == runs[-1][-1] + 1:

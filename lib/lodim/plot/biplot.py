@@ -317,9 +317,7 @@ def _bars_below(ax, arrows, floor, top, x):
 
 
 def space(rows, legend, names, ax=None, *, arrows=None, title=None):
-    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given.
-
-    legend : names of the classes; names : of the three axes"""
+    """Draw rows and arrows (loadings) in three dimensions; `ax` has projection="3d" if given."""
     if ax is not None and ax.name != "3d":
         raise ArgumentError(
             "three dimensions need Axes with projection='3d', such as plt.subplots(subplot_kw="

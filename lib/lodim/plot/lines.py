@@ -51,9 +51,7 @@ def name_ends(ax, x, ends):
 
 
 def _axis_above(ax, label, x, texts):
-    """Add a top axis, with ticks that show the text of the nearest position x.
-
-    Nothing is added if all ticks would have the same text."""
+    """Add a top axis whose ticks show the text of the nearest position x, unless all are equal."""
     ticks = [t for t in ax.get_xticks() if x.min() <= t <= x.max()]
     shown = [texts[int(np.argmin(np.abs(x - t)))] for t in ticks]
     if len(set(shown)) > 1:

@@ -250,7 +250,7 @@ def _name(ax, view, key):
 
 
 def _name_levels(ax, which, levels):
-    """Write the names of levels at their codes on an axis ("x", "y", ...); only some if many."""
+    """Write the names of levels at their codes on axis `which`, "x" or "y"; some if many."""
     at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}

@@ -171,9 +171,7 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a key, with points of unknown value below the others.
-
-    zorder : height above other things in the plot; style : arguments of scatter_values"""
+    """Draw Points in the colours of a key, at height zorder; those of unknown value are below."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
@@ -219,9 +217,7 @@ def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title
 
 
 def _legend(ax, points, key, faint, star, edge=None):
-    """Draw the legend of points, faint points, star and hatched region, outside on the right.
-
-    edge : (numbers, text) of the hatched region; star : (label, position)"""
+    """Draw the legend of points, faint points, star and hatched region (`edge`), on the right."""
     entries = class_marks(ax, key, s=55, lw=0.8, edgecolor="black")
     if faint is not None:
         entries.append(legend_mark(ax, "rows of data", s=13, color=GREY, lw=0, alpha=0.6))

@@ -174,7 +174,7 @@ def heavy_tails(design):
 
 
 def limits_in_words(limits):
-    """Return a phrase with a feature's farthest outlier and the range of its other values."""
+    """Return `limits` as a phrase: a feature's farthest outlier and the range of other values."""
     least, greatest = significant(limits.least), significant(limits.greatest)
     return f"{significant(limits.farthest)}; the others are from {least} to {greatest}"
 

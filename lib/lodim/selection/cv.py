@@ -292,7 +292,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value, in row `index` of the grid, of the first of `names` that varies.
+        """Return the value in grid row `index` of a setting, the first of `names` that varies.
 
         If none of them varies, return the value of the first one in the fit `best`."""
         for name in names:
@@ -386,9 +386,7 @@ def _check_not_given(grid, arguments):
 
 
 def _check_penalties(given, points, problem):
-    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made.
-
-    given : settings in the user's grid; points : all grid points"""
+    """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
         raise ArgumentError(

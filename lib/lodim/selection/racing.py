@@ -123,7 +123,7 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings of one fit that covers all `values` of a setting, and its number of stages.
+    """Return settings for one fit that covers all `values` of a setting, and its stage count.
 
     `_shared_by` names the setting; key : the other settings. The number of stages is None if the
     losses choose it."""

@@ -136,9 +136,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Cut n rows of a file into pieces (first row, number of rows, first byte, end byte).
-
-    A piece has 65,536 rows; there is one piece if the file cannot be cut."""
+    """Cut n rows into pieces of 65,536: (first row, number of rows, first byte, end byte)."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

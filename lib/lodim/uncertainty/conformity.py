@@ -78,7 +78,7 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return the size of each held-out row's set of classes, or the width of its interval.
+        """Return each held-out row's interval width or, for classes, the size of its set.
 
         `answers` are predictions from `of_rows`, by the fit without the row's fold. `held`
         (HeldOut) has the scores of these rows."""

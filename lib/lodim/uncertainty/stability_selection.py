@@ -235,9 +235,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with the selection share of each view (set of features), if there are any.
-
-    selected : pairs (terms, views) per half-sample; full : fit to all rows"""
+    """Return a frame with the share of half-samples that select each view; None without views."""
     counts: dict = {}
     for _, views in selected:
         for view in views:

@@ -53,7 +53,7 @@ def assign_clusters(e, X, answers):
 
 
 def cluster_names(e):
-    """Return names of the clusters of an ensemble e: "2.1" is the first one of feature set 2."""
+    """Return names of the clusters in an ensemble e: "2.1" is the first one in feature set 2."""
     number = [np.count_nonzero(e.centre_view[: q + 1] == j) for q, j in enumerate(e.centre_view)]
     return [f"{j + 1}.{c}" for j, c in zip(e.centre_view, number, strict=True)]
 
@@ -76,7 +76,7 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of clusters of two halves of the rows (see _n_clusters).
+    """Return the mean prediction strength of `n_clusters` clusters in two halves (see _n_clusters).
 
     `halves` holds rows (n, d) and weights (n,) of each half. A cluster of one row has strength
     zero."""

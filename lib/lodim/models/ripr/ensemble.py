@@ -279,9 +279,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance between a row and the mean row of its feature set.
-
-    e : ensemble; view (n,) : feature set of each training row"""
+    """Return the mean squared distance of ensemble e's rows to the mean of their `view` (n,)."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

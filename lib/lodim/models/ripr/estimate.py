@@ -222,9 +222,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return the fields that all kinds of ensembles have, as a dict.
-
-    search : the ViewSearch; X (n, p) : all features; views (r, D) : selected feature sets"""
+    """Return a dict of the fields that all ensembles have, from a search and chosen `views`."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)

@@ -115,9 +115,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of feature sets: loss or weight, prediction, whether it predicts the row X.
-
-    answers : predictions of the row by each feature set"""
+    """Return a table of feature sets: loss or weight, prediction, whether it predicts the row X."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

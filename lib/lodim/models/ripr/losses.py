@@ -198,9 +198,9 @@ def reference_volumes(X, views):
     """Return the relative volume of the rows' bounding box in each view (feature set), (d*,).
 
     It is the volume of the box along principal components, divided by the volume of the box along
-    the features; at most one. Density ratios are divided by it, as if the uniform sample filled
-    only the box along principal components, as in the gap statistic (Tibshirani, Walther and Hastie
-    2001). Without this, correlated features would always look dense."""
+    the features; at most one. Density ratios are divided by it, as if the uniform sample filled the
+    box along principal components (Tibshirani, Walther and Hastie 2001, gap statistic). Without
+    this, correlated features would always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -253,10 +253,10 @@ def _generators(X, seed, draw):
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
     """Return log ratios of distances (q, d*, K), for query rows Q, d* views and K classes.
 
-    The ratio of a class is the distance to the k-th nearest row of the class, divided by the same
-    distance for the other classes, to the power of the number of features of the view. A small
-    ratio speaks for the class. The training rows X (n, p) have classes y (n,). With `leave_out`, Q
-    is X and each row is left out. `groups` are the other arguments of ReferenceGroups.from_classes.
+    The ratio of a class is the distance to its k-th nearest row, divided by the same distance for
+    the other classes. Its log is multiplied by the number of features of the view. A small ratio
+    speaks for the class. The training rows X (n, p) have classes y (n,). With `leave_out`, Q is X
+    and each row is left out. `groups` are the other arguments of ReferenceGroups.from_classes.
     """
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)

@@ -38,7 +38,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Draw the share of rows and the error of each feature set, in the order of the print."""
+    """Draw each feature set's share of rows and its error, in the order of the print."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [

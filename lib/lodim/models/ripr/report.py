@@ -133,9 +133,7 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of feature sets: shares of rows, errors, and weights if it has a `title`.
-
-    notes : texts below the table"""
+    """Return the table of feature sets: shares of rows, errors, and weights if it has a `title`."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)

@@ -211,9 +211,7 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return the axes of a design: one per feature, but one for all levels of a factor.
-
-        scaled : whether features have unit standard deviation"""
+        """Return the axes of a design; `scaled` says whether features have unit variance."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)

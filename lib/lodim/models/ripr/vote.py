@@ -267,9 +267,10 @@ def factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Return positions of the selected views (feature sets) in order, and the loss after each step.
 
-    The first loss is without views. Each step adds the best view; among views within 0.5% of the
-    loss, one with the fewest features. The selection ends after `most` views, or if the loss would
-    not fall by more than 1% of itself plus 0.1% of the first loss."""
+    The first loss is without views. Each step adds the view by which the voters (training rows) are
+    predicted best; among views within 0.5% of the loss, one with the fewest features. The selection
+    ends after `most` views, or if the loss would not fall by more than 1%, plus 0.1% of the first
+    loss."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]

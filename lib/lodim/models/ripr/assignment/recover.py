@@ -68,7 +68,7 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """Default number of neighbours: the root of the number of possible neighbours."""
+        """Default number of neighbours: the root of the number of candidates."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
