@@ -110,7 +110,7 @@ def _shared_by(model, settings):
 
 
 def _without(settings, name):
-    """Return the settings without the named one, and its value; 1 if `name` is None."""
+    """Return the settings with the named one set to None, and its value (1 without `name`)."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)

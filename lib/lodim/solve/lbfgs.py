@@ -118,7 +118,7 @@ def _add(out, a, u):
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Set out = -H slope, the quasi-Newton direction from previous steps (two-loop recursion).
+    """Set `out` to the quasi-Newton direction at `slope`, by the two-loop recursion.
 
     S, Y (memory, d) are steps and changes of the gradient: `pairs` rows are used, up to row
     `newest` (Nocedal & Wright 2006, algorithm 7.4). `alpha` is a work array."""
@@ -365,7 +365,7 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """Set out = -H slope, an L-BFGS direction whose initial H has a scale for each parameter.
+    """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter.
 
     A scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the unit
     of the parameter. It differs from a common scale by at most the factor 10.
