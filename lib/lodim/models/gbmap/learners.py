@@ -132,9 +132,7 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums of learners at n rows, (n, width): column k adds learners j with into[j] = k.
-
-        If `derivative`, add derivatives by the projections w'x instead of values."""
+        """Return sums (n, width) of values or derivatives: column into[j] gets learner j."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]

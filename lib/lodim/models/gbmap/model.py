@@ -57,9 +57,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem, with settings completed from the data.
-
-        `monotone` becomes a sign per column; a joint fit without m gets a default m."""
+        """Return the checked problem, with signs for `monotone` and an m for a joint fit."""
         problem = super().validate(problem)
         if problem.family.shared_slopes:
             problem = _on_cpu(problem)

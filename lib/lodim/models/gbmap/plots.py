@@ -153,10 +153,7 @@ def _roc_inset(ax, indicator, bad):
 
 
 def roc(score, positive):
-    """Return false and true positive rates for all thresholds on `score`, strictest first.
-
-    `positive` is True for positive rows; rows are predicted positive if the score is at least the
-    threshold."""
+    """Return false and true positive rates for all thresholds on `score`, strictest first."""
     order = np.argsort(-score, kind="stable")
     score, hit = score[order], positive[order]
     last = np.r_[np.flatnonzero(np.diff(score)), len(score) - 1]

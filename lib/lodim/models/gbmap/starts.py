@@ -49,13 +49,10 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners by L-BFGS from theta (q, d); return the minima.
-
-    objective : a BoostObjective; state : the fit's BoostState
-    how : stopping limits such as max_iter
+    """Minimize the loss of q learners, `objective`, by L-BFGS from theta (q, d); return the minima.
 
     Parameters are divided by their typical sizes, state.unit, and bounded if effects must be
-    monotone."""
+    monotone. `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -111,11 +108,9 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
 
-    objective : function that makes the objective of learners from their signs
-    state : the fit's BoostState
-    stop : stopping limits, such as max_iter
-    near, near_sign : parameters and signs of learners of a fit with another penalty, used as
-        further starting points"""
+    `objective` makes the objective of learners from their signs, `state` is the fit's BoostState,
+    `stop` are stopping limits. `near` and `near_sign` are parameters and signs of learners of a fit
+    with another penalty, used as further starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -135,14 +130,10 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
     Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
-    are directions in which the loss changes, and the weights of earlier learners. Returns None if
-    the loss has no slope.
-
-    objective : function that makes the objective of learners from their signs
-    state : the fit's BoostState
-    near, near_sign : parameters and signs of learners of a fit with another penalty
-    other_sign : parameters and signs of the learner that lost to the other sign in the previous
-        boost"""
+    are directions in which the loss changes, the weights of `near` (learners of a fit with another
+    penalty, with signs `near_sign`) and of `other_sign` (the learner, with its sign, that lost to
+    the other sign in the previous boost). `objective` makes the objective of learners from their
+    signs, `state` is the fit's BoostState. Returns None if the loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -180,9 +171,7 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start with the lowest minimum in `end` for each sign.
-
-    theta : (r, d) parameters at the minima; n_eval : passes over all rows"""
+    """Return the Start with the lowest minimum in `end`, at parameters theta, for each sign."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -191,9 +180,8 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 def _slope_weighted_gram(state, X, y, score, weight):
     """Return the function v -> X' diag(slope) X v, with the loss derivative of each row as slope.
 
-    y, score, weight : responses, linear predictors and weights of the rows X
-
-    The loss changes most nonlinearly along the eigenvectors of this matrix, so hinges may help."""
+    The loss changes most nonlinearly along the eigenvectors of this matrix, so hinges may help. y,
+    `score` and weight are responses, linear predictors and weights of the rows X."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)

@@ -329,10 +329,9 @@ def _draw_sample(batch, X, settings):
 def _start_rows(batch, sample, family):
     """Choose rows for starting learners; return positions, keys, and the order of classes.
 
-    sample : positions of sampled rows, or None
-    keys : numbers computed from the rows' content, so that results do not depend on the order of
-        rows
-    order : order in which classes are fitted; it does not depend on their names"""
+    `sample` has the positions of sampled rows, or is None. Keys are numbers computed from the rows'
+    content, so that results do not depend on the order of rows. Classes are fitted in an order that
+    does not depend on their names."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:

@@ -32,10 +32,8 @@ class WorkerRows:
     def from_batch(cls, batch, family, loss, null, scale, sample):
         """Return the rows of a batch, stored on workers, before any learner is fitted.
 
-        loss : loss function of the kernels
-        null : (K,) linear predictors of the null model
-        scale : divisor of a numeric response
-        sample : positions of the sampled rows"""
+        null (K,) are the linear predictors of the null model; `scale` divides a numeric response;
+        `loss` is the loss of the kernels, `sample` the positions of sampled rows."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -54,9 +52,7 @@ class WorkerRows:
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
 
     def problem(self, k):
-        """Return response, linear predictor and weight of all rows, to fit a learner of class k.
-
-        They have the dtype of X."""
+        """Return response, linear predictor and weight of class k, each with the dtype of X."""
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
@@ -108,9 +104,7 @@ def _margin_score(score, k, dtype):
 
 
 def margin_score(score, k):
-    """Return the logit (n,) of class k against all others, from linear predictors `score` (n, K).
-
-    K must be at least 2."""
+    """Return the logit (n,) of class k against all others, from predictors score (n, K > 1)."""
     others = score.copy()
     others[:, k] = -np.inf
     largest = others.max(axis=1)

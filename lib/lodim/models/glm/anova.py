@@ -46,9 +46,7 @@ def compare(one, other):
 
 
 def _check(small, large):
-    """Raise ArgumentError unless fit `small` is nested in `large`, with equal rows and response.
-
-    The families must be equal too."""
+    """Raise ArgumentError unless fit `small` is nested in `large`, with equal rows and family."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
         raise ArgumentError(

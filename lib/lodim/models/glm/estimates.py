@@ -121,7 +121,7 @@ class Estimates:
     def _to_units_of_data(self, mean, scale):
         """Return the matrix (q, q) that converts q coefficients to units of the data.
 
-        mean and scale (p,) are means and standard deviations of the features."""
+        Features were standardized by `mean` and `scale` (p,)."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]

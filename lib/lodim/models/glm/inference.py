@@ -122,13 +122,11 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance (S q, S q) of the coefficients.
+    """Return the cluster-robust covariance (S q, S q) of the coefficients in the Sums `found`.
 
-    It is summed over ranges of clusters, to save memory.
-
-    basis : Basis of the used columns; found : Sums at the estimates
-    B : nonrobust covariance divided by the dispersion
-    n, q : numbers of rows and columns, for the small-sample factor"""
+    It is summed over ranges of clusters, to save memory. `basis` has the used columns, B is the
+    nonrobust covariance divided by the dispersion. n and q, the numbers of rows and columns, give
+    the small-sample factor."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -175,9 +173,7 @@ def kind_of(settings, clusters):
 
 
 def check_covariance(kind, family, n_clusters):
-    """Raise ArgumentError unless the kind of covariance suits the family and the clusters.
-
-    n_clusters : number of clusters, None if none are given"""
+    """Raise ArgumentError unless a covariance suits the family and the number of clusters."""
     if family.several_classes and kind in ("HC2", "HC3"):
         raise ArgumentError(
             "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "

@@ -52,8 +52,7 @@ class Glm(Model):
     def assemble(self, problem, estimates, log, selection, for_path):
         """Return the GlmFit of some estimates; warn about separation and missing convergence.
 
-        `log` and `selection` are measures and settings that the fit stores; `for_path` is not used.
-        """
+        `log` and `selection` are stored in the fit; `for_path` has no effect."""
         log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),

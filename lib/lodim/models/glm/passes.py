@@ -188,5 +188,4 @@ def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, co
 
 
 def _no_blocks(S, q):
-    """Return zeros, a matrix (q, q) for each pair of S linear predictors."""
     return np.zeros((S * (S + 1) // 2, q, q))

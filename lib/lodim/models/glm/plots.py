@@ -51,9 +51,7 @@ def qq(fit, ax, *, named=3):
 
 
 def leverage(fit, ax, *, named=3):
-    """Draw Pearson residuals against leverages, with lines of equal Cook's distance.
-
-    The `named` rows with the largest Cook's distance are labelled."""
+    """Draw Pearson residuals against leverages; label the `named` largest Cook's distances."""
     rows = _kept(fit)
     ax = _points(ax, rows.leverage, rows.pearson, "standardized Pearson residual")
     ax.axhline(0.0, color="black", lw=0.5)

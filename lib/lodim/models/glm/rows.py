@@ -153,9 +153,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the Sums at coefficients coef (S, q) of the columns of `basis`.
-
-        If `observed`, the matrix is the observed information, otherwise the expected one."""
+        """Return the Sums at coef (S, q) of the basis, with `observed` or expected information."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

@@ -81,14 +81,11 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Return the classes' kernel densities, and the positions of the rows in them.
+    """Return kernel densities of classes code (n,) at coordinates Z (n, k), and rows' positions.
 
-    code : (n,) classes of the rows; Z : (n, k) coordinates
-    options : settings of the densities
-    cells : whether the rows of a large class are replaced by the means of small cells of rows
-
+    With `cells`, the rows of a large class are replaced by the means of small cells of rows.
     Positions are a pair of arrays (n,), tile and place in the tile, -1 for rows in cells; from them
-    `log_densities` knows which row to leave out."""
+    `log_densities` knows which row to leave out. `options` are settings of the densities."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -159,9 +156,7 @@ def log_densities(densities, Z, threads=1, place=None):
 
 
 def evaluation_weights(code, weight, equal):
-    """Return row weights (n,) that sum to one; if `equal`, all classes get equal sums.
-
-    code : (n,) classes of the rows"""
+    """Return row weights with sum one; if `equal`, all classes in `code` (n,) have the same sum."""
     weight = weight / np.bincount(code, weight)[code] if equal else weight
     return weight / max(weight.sum(), 1e-300)
 

@@ -51,9 +51,7 @@ def listing(fit):
 
 
 def summary(fit, full):
-    """Return the Report that fit.summary() shows: loadings, pairs of classes and starts.
-
-    full : whether to show all rows of the tables"""
+    """Return the Report of fit.summary(): loadings, pairs and starts, all rows if `full`."""
     title, tables = "Principal Components Results", [_loading_table(fit, full)]
     if fit.levels is not None:
         title = "Maximum Entropy Linear Manifold Results"

@@ -104,9 +104,7 @@ class Background:
         return cls(mean, root, float(share))
 
     def mixed(self, log_density, Z):
-        """Return log densities (n, C) with the background mixed in, at coordinates Z (n, k).
-
-        log_density : (n, C) without the background"""
+        """Return log_density (n, C) at coordinates Z (n, k), with the background mixed in."""
         apart = (Z[:, None] - self.mean) @ self.root.T
         unit = np.linalg.slogdet(self.root)[1] - 0.5 * Z.shape[1] * np.log(2.0 * np.pi)
         log_g = unit - 0.5 * (apart**2).sum(axis=2)
@@ -125,9 +123,9 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of the user's estimator to coordinates Z and classes `code`.
+        """Fit a copy of an estimator to coordinates Z and classes `code`.
 
-        It gets the weights as `sample_weight`, unless they are all equal."""
+        Weights are only given to the estimator if they differ."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -321,7 +319,6 @@ def _log_density(rule, c, Z):
 
 
 def _log_sum(a, b):
-    """Return the expression log(exp(a) + exp(b))."""
     largest = call("largest", a, b)
     parts = [call("exp_negative", call("sub", x, largest)) for x in (a, b)]
     total = call("log_positive", weighted(0.0, [1.0, 1.0], parts))

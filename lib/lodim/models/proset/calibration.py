@@ -75,9 +75,7 @@ def _error_sizes(state, prototypes):
 
 
 def _new_error_sizes(state, prototypes, batch):
-    """Return absolute errors of held-out rows, (n,), computed like `_error_sizes` of training rows.
-
-    `state` and `prototypes` are the fit to the training rows, `batch` the held-out rows."""
+    """Return the absolute errors of held-out rows `batch`, (n,), computed as in `_error_sizes`."""
     y = (batch.y - batch.offset_matrix(1)[:, 0] - state.level) / state.scale
     X, n = batch.X, batch.n
     if state.loss == DENSITY:

@@ -117,9 +117,7 @@ def _mean_position(losses):
 
 
 def _lead_over_null(losses, gains):
-    """Return the gain of the best value over the null model, minus two SE; and this SE.
-
-    losses and gains have an array from `_held_out` per repetition of cross-validation."""
+    """Return the best value's gain over the null model minus two SE, and this SE."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -129,7 +127,7 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    losses and gains are as in `_lead_over_null`. In units of their standard errors, the mean
+    losses and gains are as in `_choice`. In units of their standard errors, the mean
     position must be far from half-way between two values, and the lead over the null model far from
     zero. `most` is the largest number of repetitions."""
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)

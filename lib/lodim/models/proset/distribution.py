@@ -58,9 +58,7 @@ def mean_and_variance(prototypes, calibration, X, n, threads):
 
 
 def quantiles(prototypes, calibration, X, n, levels, threads):
-    """Return the quantiles of each row's standardized response at the `levels`, (n, n_levels).
-
-    The prototypes estimate them for the n rows X; `calibration` adjusts the levels."""
+    """Return the quantiles of each row's standardized response at `levels`, (n, n_levels)."""
     calibrated = np.interp(levels, np.arange(101) / 100, calibration.levels)
     if prototypes.loss != DENSITY:
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
@@ -94,9 +92,7 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return the distribution function that prototypes estimate, at each row's response y, (n,).
-
-    The n rows are X, in blocks of 64 rows; y is standardized."""
+    """Return each row's distribution function by prototypes at its standardized y, (n,)."""
     out = np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / _widths(prototypes)
@@ -105,9 +101,7 @@ def cdf(prototypes, X, n, y, threads):
 
 
 def density(prototypes, X, n, y, threads):
-    """Return the density that prototypes estimate, at each row's response y, (n,).
-
-    The n rows are X, in blocks of 64 rows; y is standardized."""
+    """Return each row's density by the prototypes at its standardized response y, (n,)."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         z = (y[rows, None] - prototypes.y) / width

@@ -128,9 +128,7 @@ def _prototypes(state, split, x, v, w, u):
 
 
 def _gain(state, before, after):
-    """Return by how much the training loss falls from Prototypes `before` to `after`, and its SE.
-
-    `state` has the training rows and their estimates by earlier batches."""
+    """Return the decrease of the loss from prototypes `before` to `after`, and its SE."""
     losses = [state.losses(*state.estimates_with(part)) for part in (before, after)]
     each = losses[0] - losses[1]
     gain = state.weight @ each
@@ -209,12 +207,10 @@ def minimize(objective, loss, features, J, settings):
 def _descend(function, t, lower, D, max_iter, stop, steps):
     """Minimize over the parameters t of one batch, leaving out those at a bound; return a Minimum.
 
-    function : value and gradient at t, given which parameters are in use (None if all)
-    t, lower : (D + J + 1,) start and lower bounds: D for features, J weights of candidates, and u
-    stop : stopping limits; steps : stores the optimizer's last steps
-
+    `function` returns value and gradient at t, given which parameters are in use (None: all). t and
+    `lower` (D + J + 1,) are start and bounds: for D features, J candidates' weights and u.
     Parameters at their bound that would not lower the loss are left out of evaluations, and checked
-    again at the end."""
+    again at the end. `stop` are stopping limits; `steps` stores the optimizer's last steps."""
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
     for k in count():

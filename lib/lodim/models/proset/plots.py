@@ -38,9 +38,9 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw the prototypes of number `batch` by weighted PCA (Eqs. 4.1-4.4).
+    """Draw a batch of prototypes, rows of `data` and one `row` by weighted PCA (Eqs. 4.1-4.4).
 
-    Rows of `data` and one `row` are drawn too; the `named` heaviest prototypes get labels."""
+    The `named` heaviest prototypes get labels."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -52,9 +52,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw the prototypes, rows of `data` and one `row` in the plane of two active features.
-
-    The `named` heaviest prototypes get labels."""
+    """Draw prototypes, rows of `data` and one `row` by two features; label `named` of them."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -62,9 +60,7 @@ def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
 
 
 def surface(fit, ax, *, features=None, reference=None, level=None):
-    """Draw estimates over two active features; other features are as in a reference row.
-
-    level : class whose probability is drawn; by default all, or the second of two"""
+    """Draw estimates, or P(level), over two active features; others are as in a reference row."""
     two, r = _two_features(fit, features), reference_values(fit, reference)
     t = fit.estimates
     x, y, Z, mass = surface_over(fit, two, r)
@@ -83,9 +79,7 @@ def surface(fit, ax, *, features=None, reference=None, level=None):
 
 
 def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
-    """Draw the `top` largest Shapley values of one row of `data` (by position).
-
-    They are differences from a `reference` row, for the probability of class `level`."""
+    """Draw the `top` largest Shapley values of one row of `data`, for the class `level`."""
     one = one_row(data, row)
     offset = zero_offset(fit) if fit.design.offset is None else None
     frame = fit.shapley(one, reference=reference, offset=offset)
@@ -236,9 +230,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return a text with values of at most three features other than the `two` that are drawn.
-
-    r (A,) has the standardized values of all active features."""
+    """Return a text with values r (A,) of at most three features other than the `two` drawn."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]

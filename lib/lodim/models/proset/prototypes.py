@@ -122,11 +122,9 @@ def join(parts):
 def merge(points, w):
     """Merge points (J, D + 1) that are equal up to rounding; return (first, w, group).
 
-    A point is a prototype: D features times their weights, and its response.
-
-    first, w : (M,) position of the first point of each group of equal points, and sum of their
-        weights
-    group : (J,) group of each point"""
+    A point is a prototype: D features times their weights, and its response. first and w (M,) are,
+    for each group of equal points, the position of the first and the sum of weights; group (J,) is
+    the group of each point."""
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -211,9 +209,7 @@ def _padded(M):
 
 
 def response_values(prototypes):
-    """Return the prototypes' values for `weighted_sums`, from which estimates are computed.
-
-    They are one-hot classes (M, K), or for a numeric response y the columns 1 and y (M, 2)."""
+    """Return values for `weighted_sums`: one-hot classes (M, K), or the columns 1 and y (M, 2)."""
     if prototypes.loss == CLASSES:
         return np.eye(prototypes.n_classes)[prototypes.y.astype(int)]
     return np.column_stack([np.ones(len(prototypes)), prototypes.y])
@@ -298,9 +294,7 @@ def estimates_at(prototypes, x, threads):
 
 
 def score_nodes(prototypes, features, offset):
-    """Return linear predictors as symbolic expressions of standardized `features` and `offset`.
-
-    They are for export of the prototypes to other languages."""
+    """Return the linear predictors as expressions of standardized `features` and `offset`."""
     t = prototypes
     values = response_values(t)
     sums = [_kernel_sum(t, values[:, q], features) for q in range(values.shape[1])]
@@ -317,9 +311,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression.
-
-    `features` are expressions too."""
+    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

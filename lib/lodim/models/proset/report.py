@@ -144,9 +144,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the share of the heaviest prototypes in the total weight.
-
-    The list is empty if there are few prototypes."""
+    """Return a list with a line on the heaviest prototypes' share of the weight; empty if few."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []

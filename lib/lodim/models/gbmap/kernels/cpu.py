@@ -199,12 +199,10 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
     """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of tiles.
 
-    Only the learners at positions `active` are evaluated. lo and hi limit the blocks.
-
-    X : (n_tiles, p, 64) features, in tiles of 64 rows
-    y, f, weight : (n_tiles, 64) response, sum of the earlier learners, and weight (0 on padding)
-    theta, sign : (q, 2 + p) parameters (a, intercept, w), and (q,) signs b
-    form : activation and loss"""
+    Only the learners at positions `active` are evaluated. theta (q, 2 + p) holds (a, intercept, w),
+    sign (q,) is b, `form` has activation and loss. X (n_tiles, p, 64), y, weight and the sum f of
+    the earlier learners (n_tiles, 64) are in tiles of 64 rows; weight is zero on padding. lo and hi
+    limit the blocks."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -341,12 +339,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     """Fill partials (n_blocks, M, 4 + p) with the loss of the sum of M learners, and its gradient.
 
     There is one sum per block of tiles. Row j has the derivatives by (a, intercept, w) of learner j
-    from column 2 on. In row 0, columns 0 and 1 are the loss and the sum of squared losses.
-
-    offset : (n_tiles, K, 64) linear predictors without learners
-    theta, sign, beta : parameters (a, intercept, w) and signs (M,) of the learners, and the
-        sharpness
-    target : (M,) class to which each learner is added"""
+    from column 2 on. In row 0, columns 0 and 1 are the loss and the sum of squared losses. theta
+    and sign (M,) are parameters and signs of the learners, `beta` is their sharpness, target (M,)
+    the class to which each is added; offset (n_tiles, K, 64) are the linear predictors without
+    learners."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
@@ -389,12 +385,10 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
     """Fill partials (n_blocks, 2 M + K p) with sums over rows, from which `Effects` are averaged.
 
-    For M learners: weighted slopes b_j g'; then the weight of rows where intercept_j + w_j'x > 0.
-    Then, for K linear predictors and p features: weighted absolute gradients.
-
-    theta, sign : parameters (a_j, intercept_j, w_j) and signs b_j of the learners
-    activation, beta : kind of g, and its sharpness
-    target : (M,) linear predictor to which each learner is added"""
+    For M learners (theta has a_j, intercept_j and w_j, `sign` b_j, `activation` and `beta` give g):
+    weighted slopes b_j g'; then the weight of rows where intercept_j + w_j'x > 0. Then, for K
+    linear predictors, to which learners are added by `target`, and p features: weighted absolute
+    gradients."""
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)

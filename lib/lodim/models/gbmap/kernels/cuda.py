@@ -29,9 +29,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks; wide data get fewer, so that the cache holds rows.
-
-    `shape` is (n_tiles, p, 64), `itemsize` the bytes per number."""
+    """Return the number of GPU thread blocks; few for wide rows, so that the cache holds them."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -98,9 +96,7 @@ def margin(code, score, k, y, base):
 
 
 def take(score, positions):
-    """Return the linear predictors (r, K) of the rows at `positions`, copied from the GPU.
-
-    score : linear predictors of all rows, in blocks of 64 rows"""
+    """Return the linear predictors (r, K) of the rows at `positions`, from `score` on a GPU."""
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
     launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
     return out.copy_to_host()
@@ -108,7 +104,6 @@ def take(score, positions):
 
 @cuda.jit(device=True)
 def _softplus(x):
-    """Return log(1 + exp(x)) and its derivative."""
     e = math.exp(-abs(x))
     share = 1.0 / (1.0 + e)
     return max(x, 0.0) + math.log1p(e), share if x > 0.0 else 1.0 - share
@@ -127,10 +122,9 @@ def _activate(z, beta, activation):
 def _project(X, t, first, size, w, stage, low, high):
     """Copy features of 64 rows to the shared memory `stage`; add their part of w'x to row sums.
 
-    The rows are block t of X (n_tiles, p, 64), the features number `first` to `first` + size - 1. w
-    holds these features' weights, one row per learner. `low` and `high` have one sum per learner:
-    each thread adds its features' products to `low` for one row, and to `high` for the row 32
-    further."""
+    The rows are block t of X, the features are `size` columns from `first` on; w has their weights,
+    one row per learner. Each thread adds to the sums of two rows: `low` for row i, `high` for row i
+    + 32, with one sum per learner."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -155,12 +149,10 @@ def _restage(X, t, first, size, stage):
 def _back_project(stage, r, first, size, width, start, partials, slot):
     """Add sums of features times loss derivatives, over 64 rows, to the gradients in `partials`.
 
-    The result is the gradient with respect to weights of two learners, number `slot` and slot + 1.
-
-    stage : (size, 64) features number `first` and later ones
-    r : (2, 64) derivatives of the loss by the rows' projections, for each learner
-    width : number of threads with different features; further threads take other rows
-    start : whether to overwrite earlier sums"""
+    This is the gradient with respect to weights of two learners, number `slot` and slot + 1.
+    `stage` has `size` features, those from `first` on; r (2, 64) are the loss derivatives by the
+    rows' projections. `width` threads take different features, others further rows. With `start`,
+    earlier sums are overwritten."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -181,11 +173,10 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Compute each thread block's partial sums of loss and gradient of several learners.
 
-    X, y : features and responses, in blocks of 64 rows; f : sum of the earlier learners
-    learners : a row per learner with sign b, constant a, intercept and p weights
-    activation, beta : kind of bend, and its sharpness
-    width : see `_back_project`
-    partials : (n_partials, n_learners, 3 + p) for the loss and its derivatives by all but b"""
+    X, y and the sum f of earlier learners are in blocks of 64 rows. A row of `learners` holds sign
+    b, constant a, intercept and p weights; `activation` and `beta` give the bend. `partials`
+    (n_partials, n_learners, 3 + p) gets the loss and its derivatives by all but b. `width` is as in
+    `_back_project`."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -317,9 +308,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add the values of learner j at all rows to out[:, into[j]], for each j, as `cpu.forward`.
-
-    A row of `learners` holds the sign b, the constant a, the intercept and the weights."""
+    """Add the values of learner j at all rows to out[:, into[j]], as `cpu.forward` does."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE

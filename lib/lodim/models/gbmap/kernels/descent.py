@@ -28,12 +28,10 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
     X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
-    sign : (q,) sign of each learner, 1 or -1
-    form : activation and loss
-    penalty : weights (d,) of squared and of absolute parameters
-    precision : relative rounding error of the loss
-    theta : (q, d) starting points, divided by the units of `scale`
-    limits : (max_iter, tol, ftol, memory), as in `lbfgs`"""
+    sign, theta : (q,) signs 1 or -1, and (q, d) starting points, divided by the units of `scale`
+    form, precision : activation and loss, and the relative rounding error of the loss
+    penalty, limits : weights (d,) of squared and of absolute parameters; (max_iter, tol, ftol,
+        memory)"""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight
@@ -45,8 +43,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
     """Run the iterations of `descend`; return the final state and the number of evaluations.
 
-    `ridge` (d,) are weights of squared parameters; `stops` has the L1 penalty and stopping rules.
-    Other arguments are as in `descend`."""
+    `stops` has the L1 penalty and tolerances, `ridge` (d,) are weights of squared parameters."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

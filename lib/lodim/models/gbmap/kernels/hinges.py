@@ -218,14 +218,10 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
     """Fill theta and sign with the best n_starts hinges of each sign; return their number.
 
-    The candidates are hinges along k directions (the first k rows of U) and their opposites. For
-    the signs 1 (row 0) and -1 (row 1), the following are (2, 2 k):
-
-    gain, knots : decrease of the loss, and position of the bend
-    steps, centres : coefficient and mean of the hinge
-
-    theta has columns a, intercept and weights. -level is the constant that a learner would have
-    without the hinge."""
+    The candidates are hinges along k directions (the first rows of U) and their opposites. gain,
+    knots, steps and centres (2, 2 k) are decrease of the loss, position of the bend, coefficient
+    and mean of each hinge: row 0 for sign 1, row 1 for sign -1. theta has columns a, intercept and
+    weights. A learner without the hinge would have the constant -level."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):

@@ -48,12 +48,10 @@ def _derivatives(at, own, rest, weight, loss, slope, bend):
 def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
     """Compute response and offset of all rows for the next learner; return the current loss.
 
-    Arrays are in blocks of 64 rows. The offset is the sum of earlier learners, `score`. With
-    several classes, the response is 1 for class `target`, else 0, and the offset is the logit of
-    this class; for ordered classes see `Ordinal.margin`.
-
-    own, rest : filled with response and offset
-    slope, curvature : filled with derivatives of the losses of the rows at positions `start_at`"""
+    They are stored in `own` and `rest`, in blocks of 64 rows. The offset is the sum of earlier
+    learners, `score`. With several classes, the response is 1 for class `target`, else 0, and the
+    offset is the logit of this class; for ordered classes see `Ordinal.margin`. `slope` and
+    `curvature` get derivatives of the losses of the rows at positions `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):

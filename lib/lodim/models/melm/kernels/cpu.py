@@ -133,9 +133,7 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract the forces e (x - U) from T, in place; return the sum of the forces.
-
-    x is a coordinate of one row, U of other rows; e are the kernels between them."""
+    """Subtract forces e (x - U), with kernels e, from T; return the sum of the forces."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])

@@ -39,25 +39,19 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Return how many projections onto k dimensions fit into the GPU's memory at the same time.
-
-    There are C classes, and n_tiles blocks of 64 rows."""
+    """Return how many projections onto k dimensions (C classes) fit into the GPU's memory."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over all pairs of rows, and sums of forces times features.
 
-    A force is a kernel times the difference of its two rows.
-
-    X : rows in tiles on the GPU; weight, owner, begin : from `upload_classes`
-    V : (q, r, k) projections
-    root, shift : inverse Cholesky factors of the kernels, and exponents that are added, (q, C, C,
-        ...)
-
-    Returns totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is,
-    for projection i, the sum over rows of class a of feature d times the force of class b on the
-    row."""
+    A force is a kernel times the difference of its two rows. X are rows in tiles on the GPU;
+    weight, owner and begin are from `upload_classes`; V (q, r, k) are projections; root and shift
+    have, for each pair of classes, the inverse Cholesky factor and the shift of exponents. Returns
+    totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is, for
+    projection i, the sum over rows of class a of feature d times the force of class b on the row.
+    """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -121,10 +115,9 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
-    U : coordinates from `_project`, for projection q
-    c, tile_class : classes of tiles s and t
-    point : shared memory, to which dimensions are copied in chunks; chunk `last` is copied last, so
-        that it can be used afterwards"""
+    U has coordinates from `_project` for projection q; c and tile_class are the classes of tiles s
+    and t. Dimensions are copied to shared memory, `point`, in chunks; chunk `last` is copied last,
+    and can be used afterwards."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -146,9 +139,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads that share a row; only valid in the first of them.
-
-    `room` (SEGMENTS, 64) is shared memory, one number per thread."""
+    """Return the sum of x over the threads of a row, by shared memory; only valid in the first."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -163,12 +154,9 @@ def _sum_over_segments(room, x):
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
     """Compute the forces of one class on the 64 rows of a tile, and the sum of the kernels.
 
-    A force is a kernel times the difference of its two rows.
-
-    U : the rows' coordinates from `_project`; owner, begin : class of each tile, first tile of each
-        class
-    shift : exponents that are added to all kernels of two classes
-    forces, ends : filled with the forces, and with the sums of kernels"""
+    A force is a kernel times the difference of its two rows. U are the rows' coordinates from
+    `_project`; owner is the class of each tile, begin the first tile of each class; `shift` is
+    added to the kernels' exponents. `forces` and `ends` get forces and sums."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)

@@ -144,9 +144,7 @@ def _search(sample, basis, plan, theta, names):
 
 
 def _continue(objective, ends, plan):
-    """Continue the best of the L-BFGS results `ends` to the final tolerance; return all results.
-
-    The settings of `plan` say how many are continued; `objective` is the Divergence."""
+    """Continue the best of the L-BFGS results `ends` to the plan's final tolerance; return all."""
     best = distinct(ends.value)[: plan.refined]
     more = _minimize(objective, ends.theta[best], plan, plan.ftol)
     value, theta = ends.value.copy(), ends.theta.copy()
@@ -166,9 +164,7 @@ def distinct(value):
 
 
 def _minimize(objective, theta, plan, ftol):
-    """Minimize an objective by L-BFGS from each row of theta (q, r k); return the minima.
-
-    ftol is the relative tolerance of values; `plan` has the other limits."""
+    """Minimize an objective by L-BFGS, from each row of theta (q, r k), to tolerance `ftol`."""
     return lbfgs(objective, theta, max_iter=plan.max_iter, tol=plan.tol, ftol=ftol)
 
 
@@ -179,9 +175,7 @@ def make_objective(sample, plan):
 
 
 def _manifold(sample, objective, ends, names, basis, plan):
-    """Return the best of the L-BFGS results `ends` as a Manifold; names are the kinds of starts.
-
-    The results are minima of `objective` on `sample`, whose coordinates are in `basis`."""
+    """Return the best of the minima `ends` as a Manifold; `names` are the kinds of starts."""
     best = int(np.argmin(ends.value))
     V = principal_axes(basis.directions(ends.theta[best].reshape(-1, plan.k)), basis, sample)
     theta = basis.of_directions(V)
@@ -204,9 +198,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return the projection of a sample's largest or smallest entropy: principal components.
-
-    See Theorems 1 and 2. `basis` has the coordinates, `plan` the settings."""
+    """Return a sample's projection of extreme entropy: principal components (Theorems 1, 2)."""
     theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
@@ -242,9 +234,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of a sample's rows, as directions (r, k).
-
-    A sum that cancels out becomes zero."""
+    """Return k random weighted sums of sample rows, as directions (r, k); zero if cancelled."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)

@@ -104,11 +104,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    rows, share : (m, p) centred rows, and their weights (m,); n : the number of rows
-    values : nonzero eigenvalues of the covariance
-
-    With s the shrinkage intensity of Ledoit and Wolf, the share kept is 1 - t, where t / (1 - t) =
-    shrinkage_factor s / (1 - s)."""
+    The covariance is of centred rows (m, p) with weights share (m,); `values` are its nonzero
+    eigenvalues, n is the number of rows. With s the shrinkage intensity of Ledoit and Wolf, the
+    share that is kept is 1 - t, where t / (1 - t) = shrinkage_factor s / (1 - s)."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -240,8 +238,7 @@ class Sample:
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
         """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero.
 
-        Coordinates are those of `basis`; `covariance` is the kind of shrinking, see
-        `class_covariance`."""
+        `basis` gives the coordinates; `covariance` is the kind of shrinking."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1

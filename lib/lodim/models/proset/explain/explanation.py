@@ -348,9 +348,7 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return a table, part of an explanation, with a role (such as "prior") for all its rows.
-
-    added : (n, K) contributions to the estimate; columns : further columns by name"""
+    """Return a table of rows with a role, such as "prior", contributions `added` and columns."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 

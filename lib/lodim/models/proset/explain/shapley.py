@@ -110,10 +110,9 @@ def _levels(fit):
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     """Return the reference's prediction and the Shapley values of P terms, with standard errors.
 
-    The result is (2, 1 + P, K): entry [0, 0] is the prediction, [0, 1:] the Shapley values, and [1]
-    their standard errors. terms (P,) are positions of terms; x and r (A,) are active features of
-    the row and of the reference; base (1, K) is the offset. n_permutations and rng are for random
-    orders."""
+    In the result (2, 1 + P, K), [0, 0] is the prediction, [0, 1:] the values, and row 1 the errors.
+    terms (P,) are positions of terms; x and r (A,) are active features of the row and of the
+    reference; base (1, K) is the offset. n_permutations and rng are for random orders."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -144,13 +143,11 @@ def half_squares(x, prototypes, player_of, n_players):
 
 
 def coalition_values(at_row, at_reference, w, mixture):
-    """Return a function from C sets of terms, bool (C, P), to estimates (C, K).
+    """Return a function from C sets of terms, bool (C, P), to estimates (C, K) by a Mixture.
 
-    Terms of the set have the values of the row, all others the values of the reference.
-
-    at_row, at_reference : (M, P) half the squared distances from M prototypes, within each term
-    w : (M,) weights of the prototypes
-    mixture : Mixture that gives the estimates"""
+    Terms of the set have the values of the row, all others the values of the reference. at_row and
+    at_reference (M, P) are half the squared distances from M prototypes within each term, w (M,)
+    the prototypes' weights."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
@@ -194,9 +191,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return by how much each of P terms changes the estimates, (P, K), if it is added in `order`.
-
-    `value` gives the estimates of sets of terms, as in `sampled_values`."""
+    """Return the change (P, K) of the estimates by `value` as terms are added in this order."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)

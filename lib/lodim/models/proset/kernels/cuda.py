@@ -185,11 +185,9 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
 
     Both are sums over the first `live` of J points, those of positive weight: of weight times
-    similarity, and for numerators also times agreement of responses.
-
-    tile, stage : as in `_similarities`; own : as in `_leave_out`
-    rows : responses of the rows, see `loss_gradient`; normal, loss : as in `_agreement`
-    A, B, G : work arrays"""
+    similarity, and for numerators also times agreement of responses. tile, stage and own are as in
+    `_similarities` and `_leave_out`; `rows` is as in `loss_gradient`; normal and loss are as in
+    `_agreement`; A, B and G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -265,8 +263,8 @@ def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partial
     """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
 
     Derivatives are by u (inverse width), D feature weights and J prototypes' weights. `theta` has
-    these parameters, `index` the positions of the features and candidates, `points` is from
-    `_gather_points`; the first `live` have positive weight. Other arguments are as in
+    these parameters, `index` the positions of features and candidates, `points` is from
+    `_gather_points`. The first `live` have positive weight. Other arguments are as in
     `loss_gradient`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)

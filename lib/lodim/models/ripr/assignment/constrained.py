@@ -249,9 +249,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return a dict: for each name of a data column or feature, the features it stands for.
-
-    They are given as bool (p,)."""
+    """Return a dict from the name of a data column or feature to its features, bool (p,)."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}

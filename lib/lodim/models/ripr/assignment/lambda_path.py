@@ -102,11 +102,10 @@ def _errors(path, views, errors_of):
 def class_errors(ratios, y, columns):
     """Return a function that gives leave-one-out errors (n,) of predicted classes for some views.
 
-    Its arguments are an Assignment, which it ignores, and the views (feature sets) to use. A row is
-    predicted as the class of its smallest ratio. An error is 0 or 1, or the mean over tied classes.
-
-    ratios : (n, A, K) log distance ratios of n rows for K classes, in A views
-    columns : (A,) the views to which the ratios belong"""
+    Its arguments are an Assignment, which it ignores, and the views (feature sets) to use. ratios
+    (n, A, K) are log distance ratios of n rows for K classes in A views, those in `columns`. A row
+    is predicted as the class of its smallest ratio. An error is 0 or 1, or the mean over tied
+    classes."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
