@@ -215,7 +215,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def effect_sums_of_many(learners, tiles, weight):
-    """Return the results of `effect_sums` by a compiled loop, which is faster for many rows."""
+    """Return the same as `effect_sums` by a compiled loop, which is faster for many rows."""
     M, K, p = len(learners), learners.n_scores, tiles.shape[1]
     shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
     rows = pad(weight, len(tiles)), *shape
@@ -224,7 +224,7 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield pairs (slice of rows, their features) of limited size.
+    """Yield pairs (slice of rows, their features) of limited size, from `tiles` with n rows.
 
     `width` is the number of temporary columns per row that the caller needs."""
     step = max(1, CHUNK // (1 + width // 16))

@@ -188,10 +188,10 @@ def gbmap(
     So every row has a slope for each feature. The learners' values are an embedding whose L1
     distance ignores features irrelevant to the response (Eqs. 5-8).
 
-    f(x) = offset + sum_{j=1..m} f_j(x), f_j(x) = a_j + b_j g(w_j'x~), x~ = (1, x),
-    b_j in {-1, 1}, g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j minimizes the mean loss
-    of f_1 + ... + f_j plus lambda_ mean_k((1 - l1_ratio) w_jk^2 + l1_ratio |w_jk|) over (a_j, w_j)
-    for both signs b_j, and keeps the better one (Eqs. 3-4).
+    f(x) = offset + sum_{j=1..m} f_j(x). Learner j is f_j(x) = a_j + b_j g(w_j'x~), where
+    x~ = (1, x), b_j is -1 or 1, and g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j
+    minimizes the mean loss of f_1 + ... + f_j plus lambda_ mean_k((1 - l1_ratio) w_jk^2 +
+    l1_ratio |w_jk|) over (a_j, w_j) for both signs b_j, and keeps the better one (Eqs. 3-4).
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Penalized loss of a sum of learners, as a function of all their parameters.
+    """Penalized loss of summed learners, as a function of all their parameters.
 
     `state` holds the training rows before the first boost; `learners` gives signs and sharpness;
     ridge (2 + p,) penalizes the squares of each learner's parameters."""

@@ -130,9 +130,9 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
     Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
-    are directions in which the loss changes, the weights of `near` (learners of a fit with another
-    penalty, with signs `near_sign`) and of `other_sign` (the learner, with its sign, that lost to
-    the other sign in the previous boost). `objective` makes the objective of learners from their
+    are directions in which the loss changes, and the weights of two kinds of learners: `near` with
+    signs `near_sign`, from a fit with another penalty, and `other_sign`, a pair of parameters and
+    signs, not chosen in the previous boost. `objective` makes the objective of learners from their
     signs, `state` is the fit's BoostState. Returns None if the loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts

@@ -163,8 +163,8 @@ class BoostState:
     def rows(self, k):
         """Return X, response, linear predictor and weight to fit a learner of class k.
 
-        Arrays are in blocks of 64 rows. With several classes, the response is 1 for class k and 0
-        for others, and the linear predictor is the logit of class k against all other classes."""
+        Arrays are in blocks of 64 rows. With several classes, the response is 1 for class k, else
+        0. The linear predictor is then the logit of class k against all other classes."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:

@@ -77,7 +77,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Submodel:
-    """Degrees of freedom and deviance of a model with a subset of a fit's terms.
+    """Degrees of freedom and deviance for a model with a subset of a fit's terms.
 
     `log_likelihood` lacks a constant that is the same for all such models."""
 

@@ -501,7 +501,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         other : GlmFit, optional
-            Fit of the same response, family and rows, with terms that contain those of this fit,
+            Fit of the same response, family and rows, whose terms include all terms of this fit,
             or vice versa. By default the terms of this fit are tested.
         data : frame, optional
             The training rows, for fitting models with fewer terms. Needed without `other`, unless

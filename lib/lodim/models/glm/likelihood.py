@@ -30,9 +30,9 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives (P, n) of each row's -log-likelihood by pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. The derivatives are
-    replaced by expected values unless `observed` (observed ones let Newton steps converge faster),
-    but for ordered classes they are always the observed ones, as in R and statsmodels."""
+    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. They are expected
+    values, unless `observed`, which lets Newton steps converge faster. For ordered classes they are
+    always the observed ones, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T

@@ -100,7 +100,7 @@ def glm(
 
     With link g, the model is g(E y) = offset + b_0 + x'b, unpenalized: least squares, logistic,
     multinomial and ordinal logistic, Poisson, gamma and Tweedie regression. statsmodels fits most
-    of them, up to 65,536 rows; formulas are those of lodim.
+    of them, up to 65,536 rows; formulas are as for lodim's other models.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of at most about 10,000 training rows, as a dict.
+    """Return deviance and balanced accuracy, by `view`, of at most about 10,000 training rows.
 
     Kernel densities leave the predicted row out; a user's classifier does not."""
     rows, score = _leave_one_out(problem, view)

@@ -91,9 +91,9 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    With too few rows, folds could lack candidates of a class. With eta = max_fraction, or 1/2, a
-    class needs N rows, where ceil(N / 2) must be at least 1 / (2 eta) and exceed 1 / (2 (1 - eta))
-    (condition 2.14)."""
+    With too few rows, folds could lack candidates of a class. N rows are enough if ceil(N / 2) is
+    at least 1 / (2 eta) and above 1 / (2 (1 - eta)) (condition 2.14); eta is max_fraction, or 1/2.
+    """
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch

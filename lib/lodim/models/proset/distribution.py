@@ -112,7 +112,7 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (slice of rows, W, total): for these rows, weights of the mixture of normals.
+    """Yield (slice of rows, W, total): for these rows, the weights in their mixture of normals.
 
     W (r, M) has the weights of the M prototypes. The null model has weight 1, so total (r,) is 1
     plus the row sums of W."""

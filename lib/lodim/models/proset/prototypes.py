@@ -174,7 +174,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return arguments of the kernels for the prototypes at positions `of`, those of batch c.
+    """Return arguments of the kernels for batch c, whose prototypes are at positions `of`.
 
     They are the positions (D,) of the features with positive weight, these weights, and the
     prototypes' features as `scaled` returns them."""
@@ -267,7 +267,7 @@ class Mixture:
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
-        """Return the Mixture for n rows with offsets base (n, n_scores)."""
+        """Return the Mixture of these prototypes for n rows with offsets base (n, n_scores)."""
         if prototypes.loss == CLASSES:
             p0 = null_sums(prototypes, base)
             return cls(np.zeros_like(p0), p0, response_values(prototypes))
@@ -311,7 +311,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, as an expression."""
+    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, by `features`."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)

@@ -38,7 +38,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Return loss and gradient of each of q learners, (q, 3 + p), as `cpu.loss_gradient` does."""
+    """Run `cpu.loss_gradient` on the GPU; return loss and gradient of each learner, (q, 3 + p)."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -58,7 +58,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Return loss and gradient of a sum of M learners, (M, 4 + p), as `cpu.joint_gradient` does."""
+    """Run `cpu.joint_gradient` on the GPU; return loss and gradient of the sum, (M, 4 + p)."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -72,14 +72,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j's values to row into[j] of `out`, an array in memory, as `cpu.forward`."""
+    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, an array in memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j's values to row into[j] of `out`, an array on the GPU, as `cpu.forward`."""
+    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, which is there too."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -255,11 +255,11 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute partial sums of the loss of all learners together, and of its gradient.
+    """Compute each thread block's part of the joint loss of all learners, and of its gradient.
 
-    Each thread block adds its rows. A row of `learners` holds the sign b, the constant a, the
-    intercept and the weights of a learner; `target` is the linear predictor to which it is added;
-    `beta` is the sharpness of the bends. `room` holds work arrays."""
+    A row of `learners` holds the sign b, the constant a, the intercept and the weights of a
+    learner; `target` is the linear predictor to which it is added; `beta` is the sharpness of the
+    bends. `room` holds work arrays, `partials` gets the results."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -49,9 +49,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     A force is a kernel times the difference of its two rows. X are rows in tiles on the GPU;
     weight, owner and begin are from `upload_classes`; V (q, r, k) are projections; root and shift
     have, for each pair of classes, the inverse Cholesky factor and the shift of exponents. Returns
-    totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is, for
-    projection i, the sum over rows of class a of feature d times the force of class b on the row.
-    """
+    totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is for
+    projection i: for rows of class a, it sums feature d times the force of class b on the row."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -97,7 +96,7 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with coordinates of the rows of a tile, in units of the kernel with one class.
+    """Fill U with coordinates of a tile's rows, in units of the kernel with one class.
 
     X are the rows, in tiles; `into` has the transformation for each projection and pair of classes;
     `owner` is the class of each tile."""
@@ -152,7 +151,7 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute the forces of one class on the 64 rows of a tile, and the sum of the kernels.
+    """Compute one class's forces on the 64 rows of a tile, and the sum of the kernels.
 
     A force is a kernel times the difference of its two rows. U are the rows' coordinates from
     `_project`; owner is the class of each tile, begin the first tile of each class; `shift` is

@@ -99,7 +99,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of the summed kernels of class c at column i of P (k, m).
+    """Fill out[i, c] with the log of class c's summed kernels at column i of P (k, m).
 
     This is done for columns lo * step to hi * step - 1. `tile` and `place` (m,) are the position of
     the point among the rows of `classes` (ClassTiles), which leaves it out, or -1."""

@@ -205,9 +205,9 @@ def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
 
     The overlap is the integral of min(f_A, f_B). Outside boxes around the rows, it is at most the
-    probability there; inside, Theorem 3 holds. Z (n, k) and code (n,) are coordinates and classes
-    of the rows, width (C, k) the SDs of the kernels, potential (C, C) logs of the integrals of f_A
-    f_B."""
+    probability there; inside, Theorem 3 holds. Z (n, k) are coordinates and code (n,) classes of
+    the rows; width (C, k) are the SDs of the kernels; potential (C, C) are logs of the integrals of
+    f_A f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -71,10 +71,10 @@ def multiply(V, T, Z):
 def scaled(x, v, rows, columns):
     """Return the matrix V from which similarities of data rows with J points are computed.
 
-    `rows` are the positions in x of the points, `columns` those of the D features with weights v. A
-    row of V has z = v * x[row, columns], then -|z|^2 / 2, then 1, so that its product with data
-    scaled in the same way is the log of a similarity. V is padded with zeros to multiples of four
-    rows and columns."""
+    `rows` are the positions in x of the points, `columns` the positions of the D features with
+    weights v. With z = v * x[row, columns], a row of V is z, then -|z|^2 / 2, then 1. V times a
+    data row that is scaled in the same way gives logs of similarities. V is padded with zeros to
+    multiples of four rows and columns."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -179,7 +179,7 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the derivative of the loss of 64 rows by the weight w of candidate j.
+    """Return the loss derivative of 64 rows by the weight w of candidate j.
 
     Row j of G holds similarities G_ij with the rows i, slope (64,) the derivatives of the loss by w
     G_ij. Afterwards, row j of G holds w G_ij slope_i, for the gradient by feature weights."""

@@ -184,10 +184,10 @@ def _slopes(y, a, b, weight, loss):
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
     """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
 
-    Both are sums over the first `live` of J points, those of positive weight: of weight times
-    similarity, and for numerators also times agreement of responses. tile, stage and own are as in
-    `_similarities` and `_leave_out`; `rows` is as in `loss_gradient`; normal and loss are as in
-    `_agreement`; A, B and G are work arrays."""
+    Both are sums over the first `live` of J points, which have positive weight: denominators of
+    weight times similarity, numerators also times agreement of responses. tile, stage and own are
+    as in `_similarities` and `_leave_out`; `rows` is as in `loss_gradient`; normal and loss are as
+    in `_agreement`; A, B and G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):

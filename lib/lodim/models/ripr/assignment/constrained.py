@@ -91,9 +91,9 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 def _objective(cp, B, L, cost, weight, hard):
     """Return the objective as a CVXPY expression of the assignment B (n, d*); cp is cvxpy.
 
-    It is sum_i weight_i (u_i - the row's smallest loss)^2 + sum_ij cost_ij B_ij, where the loss u_i
-    is the mean of the losses L (n, d*) of row i weighted by the shares B. If `hard` (one view per
-    row), it is written as a linear function."""
+    It is sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij, for losses L (n, d*). u_i is
+    the mean of row i's losses weighted by its shares B, smallest_i the least of them. If `hard`
+    (one view per row), it is written as a linear function."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)

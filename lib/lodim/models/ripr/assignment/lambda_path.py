@@ -39,9 +39,9 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
     L (n, d*) are losses of n rows in d* views (feature sets). Penalties are multiples of `unit`,
     the squared scale of the losses: 10^-1.5 to 10^1.5, times a power of ten that suits the losses.
-    Larger ones are added until one view has more than the share `least` of the rows, smaller ones
-    until they no longer change which views have more than this share. There are no warm starts,
-    since dropped views would never return."""
+    A view is selected if it has more than the share `least` of the rows. Larger penalties are added
+    until one view is selected, smaller ones until the selected views do not change. There are no
+    warm starts, since dropped views would never return."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
