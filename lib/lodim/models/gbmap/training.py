@@ -237,7 +237,8 @@ class BoostState:
     def margin(self, k, rows):
         """Return the response and linear predictor of class k, (n,) each, for a slice of rows.
 
-        With several classes they are 1 or 0, and the logit of class k against all other classes."""
+        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
+        logit of class k against all other classes."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -297,9 +298,10 @@ def _as_tiles(X, *columns):
 
 
 def _margin(family, y, score, k):
-    """Return response (1 or 0) and logit of class k against all other classes, (n,) each.
+    """Return the response and linear predictor for class k of several classes, (n,) each.
 
-    score (n, K) are linear predictors. If K is 1, y and score are returned unchanged; for ordered
+    The response is 1 for class k, else 0; the linear predictor is the logit of class k against all
+    other classes, from score (n, K). If K is 1, y and score are returned unchanged; for ordered
     classes see `Ordinal.margin`."""
     if family.shared_slopes:
         return family.margin(y, score)

@@ -46,7 +46,8 @@ class WorkerRows:
     def margin(self, k):
         """Return the response and linear predictor of class k, to which a learner is fitted.
 
-        With several classes they are 1 or 0, and the logit of class k against all other classes."""
+        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
+        logit of class k against all other classes."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)

@@ -159,8 +159,8 @@ def _statistic(fit):
 def _test(fit, df, fall):
     """Return statistic and p-value of a test of some terms, as a dict; empty if df is 0.
 
-    `fall` is the decrease of the deviance by their df coefficients. The test is an F test if the
-    dispersion is estimated, otherwise a likelihood-ratio test (LR)."""
+    `fall` is by how much these terms, with df coefficients, decrease the deviance. The test is an F
+    test if the dispersion is estimated, otherwise a likelihood-ratio test (LR)."""
     if not df:
         return {}
     if not fit.family.dispersed:

@@ -61,7 +61,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add tile' v to z (64,), in place: projections of 64 rows, tile (p, 64), on weights v (p,)."""
+    """Add tile' v to z (64,), in place: products of 64 rows, tile (p, 64), with weights v (p,)."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:
@@ -97,7 +97,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add tile r to out (p,), in place: the sum of 64 rows, tile (p, 64), times numbers r (64,)."""
+    """Add tile r to out (p,), in place: the sum of 64 rows, tile (p, 64), with weights r (64,)."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0

@@ -37,7 +37,8 @@ class DeviceRows:
     def margin(self, k):
         """Return the response and linear predictor of class k as GPU arrays, (n_tiles, 64) each.
 
-        With several classes they are 1 or 0, and the logit of class k against all other classes."""
+        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
+        logit of class k against all other classes."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda.margin(self.y, self.score, k, *self.problem)

@@ -30,10 +30,10 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill `slope` and `bend` with first and second derivatives of the losses of the rows `at`.
+    """Fill `slope` and `bend` with first and second derivatives of the losses of some rows.
 
-    `own` holds responses, `rest` linear predictors, in blocks of 64 rows. Second derivatives have a
-    positive lower bound."""
+    The rows are at positions `at`. `own` holds responses, `rest` linear predictors, in blocks of 64
+    rows. Second derivatives have a positive lower bound."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]

@@ -201,7 +201,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 def _moments(X, forces, begin, out):
     """Sum features times forces of another class over the rows of each class.
 
-    X (n_tiles, r, 64) are features, `forces` those from `_pair_sums`, begin the first tile of each
+    X (n_tiles, r, 64) are features, `forces` is from `_pair_sums`, begin has the first tile of each
     class; `out` is the result `moments` of `pair_sums`."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)

@@ -189,10 +189,10 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds (m,) of mass outside.
+    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and the probabilities outside.
 
-    The class has a kernel density; width (k,) are the standard deviations of the kernels. A box is
-    its lower and its upper corner."""
+    A box is its lower and its upper corner. The probabilities (m,) are upper bounds by the class's
+    kernel density; width (k,) are the standard deviations of its kernels."""
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width

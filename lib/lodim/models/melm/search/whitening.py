@@ -118,7 +118,8 @@ def _with_means(vectors, values, between, varies):
     """Append to `vectors` the directions in which only class means differ, and zeros to `values`.
 
     vectors (p, r) are directions, values (r,) the variances along them, between (C, p) centred
-    class means. Features that do not vary within classes, by varies (p,), are ignored."""
+    class means. Features that do not vary within classes, where varies (p,) is False, are ignored.
+    """
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
