@@ -467,12 +467,12 @@ class MelmFit(Fit):
         return self.estimates.converged
 
     def pairs(self) -> pd.DataFrame:
-        """Return divergence, its two terms and error bounds for each pair of classes.
+        """Return divergence, its two terms and bounds of the overlap for each pair of classes.
 
-        divergence = fitting - regularizing. overlap is an upper bound of the integral of the
-        smaller of the two densities. balanced_accuracy = 1 - overlap / 2 would be a lower bound of
-        the classifier's accuracy if the densities were known, but they are estimated. weight is the
-        weight of the pair in the fit's divergence.
+        divergence = fitting - regularizing. overlap is an upper bound (Theorem 3) of the integral
+        of the smaller of the two densities. balanced_accuracy = 1 - overlap / 2 would be a lower
+        bound of the classifier's accuracy if the densities were known, but they are estimated.
+        weight is the weight of the pair in the fit's divergence.
 
         See Also
         --------

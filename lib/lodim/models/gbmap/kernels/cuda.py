@@ -79,7 +79,7 @@ def forward(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, which is there too."""
+    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, an array on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
