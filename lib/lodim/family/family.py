@@ -181,18 +181,17 @@ def hits(y, score):
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
 
-def beside_offset(family, y, weight, offset, start, intercepts=np.asarray):
+def beside_offset(family, y, weight, offset, start):
     """Return the intercepts (K,) of lowest mean deviance, given the offset (n, K).
 
-    start : values at which the search starts, the solution if the offset is zero
-    intercepts : callable(free parameters) -> intercepts; by default both are the same"""
+    start : values at which the search starts, the solution if the offset is zero"""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
 
     with single_blas():
         value = partial(mean_deviance, family, y, weight, offset)
-        return intercepts(minimize(lambda x: value(intercepts(x)), start, method="BFGS").x)
+        return minimize(value, start, method="BFGS").x
 
 
 def mean_deviance(family, y, weight, offset, intercept):
