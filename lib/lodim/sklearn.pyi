@@ -250,7 +250,6 @@ class MelmClassifier(_Classifier, _Transformer, BaseEstimator):
         gamma: float | None = None,
         covariance: Literal["shrunk", "ledoit-wolf"] | None = None,
         divergence: Literal["sum", "mean"] = "sum",
-        penalty: bool = False,
         n_starts: int = 17,
         classifier: Any = "kde",
         missing: Missing = "indicator",

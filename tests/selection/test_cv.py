@@ -553,8 +553,9 @@ def test_an_estimator_with_a_length_is_one_value_of_a_grid(df):
     from sklearn.preprocessing import StandardScaler
 
     pipe = make_pipeline(StandardScaler(), LogisticRegression())
-    grid = {"learner": [pipe, LogisticRegression()]}
-    made = ld.cv(ld.ripr, "c ~ x1 + x2", df, folds=2, grid=grid, lambda_=1.0, threads=1)
+    grid = {"classifier": [pipe, LogisticRegression()]}
+    fixed = {"k": 1, "gamma": 1.0, "n_starts": 1, "threads": 1}
+    made = ld.cv(ld.melm, "c ~ x1 + x2", df, folds=2, grid=grid, **fixed)
     assert len(made.frame) == 2
 
 
