@@ -15,7 +15,8 @@ class SearchSpace:
     """Candidates of a search: the m nodes of the dependency graph among which it selects.
 
     A selection `used` (m,) bool marks the candidates whose columns a model has. A purchase is paid
-    once, even if several nodes are copies of it."""
+    once, even if several nodes are copies of it. A series is a set of alternative nodes, its
+    sources: a model uses at most one of them."""
 
     network: Network  # the graph; every column of X belongs to a node
     candidates: np.ndarray  # (m,) nodes that may be selected and have columns
@@ -24,8 +25,8 @@ class SearchSpace:
     at: np.ndarray
     incidence: np.ndarray  # (m, B) float64, 1 for each of B purchases that a candidate needs
     cost: np.ndarray  # (B,) costs of the purchases
-    single_price: np.ndarray  # (m,) price of each candidate alone, with everything it needs
-    source: np.ndarray  # (m, S) source needed of each of S sets of alternatives, or -1
+    single_price: np.ndarray  # (m,) price of a model with one candidate and everything it needs
+    source: np.ndarray  # (m, S) node that a candidate needs from each of S series, or -1
     screened: bool  # whether nodes were left out because there are too many
 
     @classmethod
@@ -89,16 +90,16 @@ class SearchSpace:
     def compatible(self, used):
         """Return whether each of m candidates can be added to r selections `used`, (r, m) bool.
 
-        It cannot if it needs a second source from one set of alternatives."""
+        It cannot if it needs one source of a series and the selection needs another one."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine, other = self.source[None], self._sources_of(used)[:, None]
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return an array (r, S): the source that a selection needs from a set of alternatives.
+        """Return the source of each of S series that r selections need, (r, S), or -1 for none.
 
-        It is -1 if the selection needs none. used : (r, m) bool, r selections of candidates"""
+        used : (r, m) bool, the candidates in each selection"""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -129,9 +130,9 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price of each candidate alone, with everything it needs, (m,).
+    """Return the price of each candidate if it is the only one in a model, (m,).
 
-    network : dependency graph with prices
+    It includes everything that the candidate needs. network : dependency graph with prices
     incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) their nodes"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
@@ -140,7 +141,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each node needs of each set of alternatives, (m, S), or -1."""
+    """Return the source of each of S series that each of m nodes needs, (m, S), or -1 for none."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

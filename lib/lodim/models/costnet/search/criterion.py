@@ -1,8 +1,8 @@
-"""Criteria by which models of a search are compared: deviance plus a charge per coefficient.
+"""Criteria by which models of a search are compared: deviance plus a penalty per coefficient.
 
-Without a charge, the best model fits noise; with a high charge, it misses weak features. On the
-data set `monitoring`, models with the charge "hq" or a higher one are at least as good as the
-lasso's models of the same price (benchmarks/costnet_rules.py)."""
+Without a penalty, the best model fits noise; with a large one, it misses weak features. On the data
+set `monitoring`, models by Hannan and Quinn's criterion ("hq"), or with a larger penalty, are at
+least as good as the lasso's models of the same price (benchmarks/costnet_rules.py)."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,8 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for the rows `data` and p columns.
 
-        "cv" gives the criterion of the searches whose models cross-validation compares.
+        For "cv" it is "hq", with fewer coefficients allowed for several classes: the search uses
+        it to find models, which cross-validation then compares.
         null_deviance : deviance of the model without columns"""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)

@@ -22,8 +22,9 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 class CostFrontier:
     """Frontier: M models of increasing cost, each better than all cheaper ones.
 
-    Better means lower criterion and deviance; if held-out rows choose, lower held-out loss. There
-    are p standardized columns, K linear predictors, and V nodes of the dependency graph."""
+    Better means a lower held-out loss if models are compared by cross-validation, otherwise a lower
+    criterion and a lower deviance. Coefficients are for p standardized columns and K linear
+    predictors. The graph of prices and dependencies has V nodes."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -142,7 +143,7 @@ def blend(refits, space, candidate):
 
 
 def estimates_of(refits, space, candidate):
-    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, using `refits`."""
+    """Return intercept (K,) and coefficients (r, K) of a CandidateModel, as `blend` describes."""
     on, relax = space.columns_of(candidate.state.used), candidate.relax
     if relax == 1.0:
         fit = refits(on)
@@ -199,10 +200,10 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections that one move from `state` can reach, with about the same criterion.
+    """Yield selections that may be as good as the model `state`.
 
-    A move drops some columns and adds others, within the price; the criterion is predicted. Changes
-    of a source among alternatives are also yielded."""
+    First those after one move, with about the same predicted criterion: a move drops some columns
+    and adds others. Then those with another source for one series of alternatives."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -27,7 +27,7 @@ def forward_selection(search):
 
     A queue holds selections of candidates. Each step takes the cheapest selections and refits the
     two most promising, up to 200 times. If the better model beats all cheaper ones, it is improved
-    by moves within its price, and its extensions by one candidate enter the queue."""
+    by exchanging candidates at no higher price. Its extensions by one candidate enter the queue."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -49,10 +49,10 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the selections of about the lowest price from the queue, and return the best two.
+    """Remove the cheapest selections from the queue; refit and return the two most promising.
 
-    These have the best predicted criterion, and are refitted. A selection is a set of candidates;
-    those in `seen` were removed before, and are ignored."""
+    Selections within 3% of the lowest price are removed. The two have the lowest predicted
+    criterion. A selection is a set of candidates; those in `seen` are ignored."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -82,9 +82,9 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) for changes of a source that improve model `state`.
+    """Yield (price, criterion, selection) if another source of a series improves model `state`.
 
-    A source is one of several alternatives. More expensive sources are tried only here."""
+    A series is a set of alternative sources. More expensive sources are tried only here."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)

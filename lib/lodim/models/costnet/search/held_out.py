@@ -30,15 +30,15 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Dict search rule -> candidates in the L models of its penalized path, (L, m) bool."""
+        """Dict from a search rule to the candidates of its L penalized models, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the candidates (L, m) that the models of a rule's path use, and their prices (L,).
+        """Return the selections (L, m) and prices (L,) of the L models on a search rule's path.
 
-        choice : (S,) source to use from each of S sets of alternatives; candidates that need other
-            sources are left out"""
+        choice : (S,) node to use from each of S series of alternatives; candidates that need
+            another one are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -50,8 +50,8 @@ class RuleResults:
 class RefitRecipe:
     """Model of all rows, and how to find its counterpart for other rows, such as all but a fold.
 
-    The counterpart is on the same rule's penalized path, or is the best model of any rule, for at
-    most the same price."""
+    The counterpart costs at most the same. If the model is on the penalized path of a search rule,
+    it is on that rule's path for the other rows, otherwise it is the best model of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
@@ -87,10 +87,10 @@ def _state(search, used, relax):
 
 
 def recipes_of(results, relax=None):
-    """Return a RefitRecipe for the null model and each model within the budget that was found.
+    """Return RefitRecipes of the null model and of all models in `results` within the budget.
 
-    results : RuleResults of all rows. Models of a penalized path are included once per share
-    `relax` of the unpenalized refit; None means the shares 0, 0.5 and 1."""
+    results : RuleResults of all rows; relax : share of the unpenalized refit in the coefficients
+        of models on a penalized path; None: each has three recipes, with shares 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -158,8 +158,8 @@ class HeldOut:
 def _losses(recipes, results, test, family):
     """Return the deviances (V, n) of held-out rows under V models, refitted without these rows.
 
-    recipes : RefitRecipes of the models; results : RuleResults without these rows; test : their
-    batch. The deviance is inf if a model cannot be refitted."""
+    recipes : RefitRecipes of the models; test : batch of the held-out rows
+    results : RuleResults of the other rows. The deviance is inf if a model cannot be refitted."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -1,6 +1,7 @@
 """Moves of a local search: a model drops and adds candidates (columns), within a budget.
 
-In functions, `search` is a Search, `space` its m candidates, and `state` a model (SearchState)."""
+Candidates are nodes of the dependency graph. In functions, `search` is a Search, `space` its m
+candidates, and `state` a model (SearchState)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """Refitted model of a search."""
+    """Model in a search: the candidates whose columns it has, its price and its criterion."""
 
     used: np.ndarray  # (m,) bool, candidate nodes whose columns it has
     price: float  # with everything that the candidates need
@@ -72,16 +73,18 @@ class Moves:
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
-        """Return the candidates (m,) after move (a, b): `used` without drop[a], with add[b]."""
+        """Return the candidates of a model after the move that drops set a and adds set b, (m,).
+
+        used : (m,) bool, the candidates before"""
         return used & ~self.drop[a] | self.add[b]
 
 
 def possible_moves(search, state, budget, drop=True):
     """Return all Moves (sets of candidates to drop and to add) from `state` within a budget.
 
-    One candidate, or all that need one node, may be dropped. One candidate, alone or with all that
-    it needs, may be added. The criterion after a move is exact for a numeric response, otherwise
-    from a quadratic approximation of the deviance."""
+    A move may drop one candidate, or all candidates that need the same purchase. It may add one
+    candidate, alone or with all candidates that it needs. The criterion after a move is exact for a
+    gaussian family, otherwise from a quadratic approximation of the deviance."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -106,7 +109,7 @@ def possible_moves(search, state, budget, drop=True):
 def local_search(search, state, budget):
     """Improve the model `state` by moves until none helps; return the models after each move.
 
-    A move drops and adds columns with what they need, within the budget."""
+    A move drops and adds candidates, or replaces a source by an alternative, within the budget."""
     states = []
     for _ in range(ROUNDS):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -136,7 +139,7 @@ def _best_move(search, state, budget):
 def _drop_sets(space, used):
     """Return the sets of candidates in `used` that a move may drop, (a, m) bool.
 
-    They are: the empty set, each candidate alone, and all candidates that need one purchase."""
+    They are: the empty set, each candidate alone, and all candidates that share a purchase."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -180,9 +183,10 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return `state` with a better, or equal and cheaper, source of one series; or None.
+    """Return the model after the best change of a source from model `state`; None if none improves.
 
-    A series is a set of alternative sources. budget : largest price of the new model"""
+    A series is a set of alternative sources; one of them is replaced by another. An equally good
+    but cheaper model counts as better. budget : largest price of the new model"""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -195,10 +199,10 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield the selections in which another source of series s replaces the one that `used` needs.
+    """Yield selections (m,) bool that use another source of series s than the selection `used`.
 
-    A series is a set of alternative sources; a selection is (m,) bool. Candidates that need the
-    series are replaced by their copies for the other source."""
+    A series is a set of alternative sources. A candidate that needs it has one copy in the graph
+    per source: the copies for one source are replaced by those for another."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -39,9 +39,9 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the approximation at a model with intercept (K,) and coefficients (r, K).
+        """Return the approximation of the deviance at a model of the r columns `on`.
 
-        `on` are the model's r columns."""
+        data : SearchData, the rows; intercept (K,) and coef (r, K) : the model's coefficients"""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -87,7 +87,9 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` without those whose coefficient a required sign keeps at zero."""
+        """Return the columns `on` whose refitted coefficient is not held at zero by its sign.
+
+        Without required signs, all of them are returned."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -156,7 +158,9 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return the negative gradient (r,) of half the mean deviance at `coef` of columns `on`."""
+    """Return the negative gradient (r,) of half the mean deviance in the coefficients `coef`.
+
+    on : the r columns that the coefficients belong to; intercept, coef : the model"""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])

@@ -1,6 +1,8 @@
 """Search rules: how models are proposed, among which the best ones by price are selected.
 
-In functions, `search` is the Search that refits models, and `space` its m candidates."""
+In functions, `search` is the Search that refits models, and `space` its m candidates: nodes of the
+dependency graph. A series is a set of alternative nodes, its sources. A candidate that needs a
+series has one copy per source."""
 
 from dataclasses import replace
 from itertools import islice, product
@@ -52,8 +54,8 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (index, choice, selection) for each model of a path and each choice of sources.
 
-    choice : (S,) one source from each of S sets of alternatives
-    selection : (m,) bool, the candidates that the model uses and that need no other source"""
+    index : position on the path; choice : (S,) one source from each of S series of alternatives
+    selection : (m,) bool, the candidates of the model, without those that need other sources"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
@@ -62,8 +64,8 @@ def path_selections(space, path):
 def selections_along(space, path):
     """Return the candidates that each of L models of a path uses, (L, m) bool.
 
-    A candidate is used if any of its columns has a coefficient that is not negligible. Copies of a
-    candidate for alternative sources have the same columns, so all of them count as used."""
+    A candidate is used if any of its columns has a coefficient that is not negligible. All copies
+    of a candidate have the same columns, so all of them count as used."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -74,10 +76,10 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return at most 64 choices of one source per set of alternatives, for the candidates `used`.
+    """Return at most 64 ways to choose sources that the candidates `used` need.
 
-    A choice is a tuple (S,), for S sets of alternatives: a source that one of the candidates needs,
-    or -1 if none needs any."""
+    Each is a tuple with one entry per series of alternatives: one of its sources, or -1 if no
+    candidate needs this series."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
@@ -85,7 +87,7 @@ def choices_of_sources(space, used):
 def served_by(space, choice):
     """Return which of m candidates need only sources that a choice contains, (m,) bool.
 
-    choice : (S,) one source from each of S sets of alternatives"""
+    choice : (S,) one source from each of S series of alternatives"""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -135,7 +137,9 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates have equal price and needs, and nothing needs either."""
+    """Return whether two candidates can replace each other in any model, at the same price.
+
+    They have the same price, need the same nodes of the graph, and no other node needs them."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False

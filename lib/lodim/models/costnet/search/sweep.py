@@ -9,11 +9,11 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def sweep(gram, target, k):
-    """Sweep column k into a least-squares model, or out if it is in, in place.
+    """Add column k to a least-squares model, or remove it if it is in the model, in place.
 
     gram (q, q) are products of the columns, target (q, K) products with K responses. Afterwards,
-    target has the coefficients of the columns in the model, and gram has -1 / v on the diagonal for
-    each: v is its variance that the other columns of the model do not explain."""
+    target has the coefficients of the model's columns. On the diagonal of gram they have -1 / v,
+    where v is the part of a column's variance that the model's other columns do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -61,7 +61,8 @@ def rank(gram, on):
 def _against(sign, j, v, k):
     """Return whether a column's coefficient would get the wrong sign.
 
-    sign[j] : required sign of column j, or 0; v[k, 0] : slope of the fit in this column"""
+    sign[j] : required sign of column j, or 0
+    v[k, 0] : product of the column with the residuals, whose sign the coefficient gets"""
     return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
@@ -73,8 +74,8 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
     Both results are (n_out, n_in). A column whose coefficient would get the wrong sign is not
     added.
 
-    gram, target : products of columns, and with the response, after `enter` of the model's columns
-    variance : diagonal of gram before `enter`; within : (q,) bool, columns of the model
+    gram (q, q), target (q, K) : what `enter` made of the columns' products when it built the model
+    variance : (q,) diagonal of gram before `enter`; within : (q,) bool, columns of the model
     out_start, out_at : sets to drop; set s is out_at[out_start[s]:out_start[s + 1]]
     in_start, in_at : sets to add, in the same form
     allowed : (n_out, n_in) bool, other exchanges gain -inf; sign : (q,) required signs, or 0"""
@@ -114,12 +115,12 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Return the gain v' M^-1 v of an exchange of columns, and the change of the rank.
+    """Return the decrease of the deviance by an exchange of columns, and the change of the rank.
 
-    M (size, size) and v (size, K) are products of the columns `at`, and with the response. The
-    first `going` of them are dropped, the others are added.
+    Of the `size` columns `at`, the first `going` are dropped and the others added.
 
-    variance : as in `gains`; sign : (q,) required signs, or 0"""
+    M (size, size), v (size, K) : entries of gram and target in `gains` for the columns, overwritten
+    variance, sign : as in `gains`"""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
