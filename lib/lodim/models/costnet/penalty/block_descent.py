@@ -187,8 +187,10 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
     Return the squared length of the step, and whether the same coefficients are zero as before.
     A block is a set of groups that share coefficients.
 
-    nested : (B,) bool, as in Layout; L : upper bound of the Hessian's eigenvalues in the block
-    u, d : work arrays; eps : gain of a step that is negligible; others : as in `minimize`"""
+    layout : arrays of a Layout; nested : (B,) bool, whether each block's groups are nested
+    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays
+    dual : (K, members) dual vectors of overlapping groups, updated
+    eps : gain of a step that is negligible"""
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -250,12 +252,14 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize w'Hw / 2 - c0'w + lam Omega(w) over w (K, A), in place; return the sweeps made.
+    """Minimize q(w) + lam Omega(w) over w (K, A), in place; return the number of sweeps.
 
-    Omega is the group penalty of `layout`. A sweep minimizes over each block of w in turn. The
-    iteration stops when the duality gap is below `target`, or after `max_sweeps`.
+    q is a quadratic function and Omega the group penalty of `layout`. A sweep minimizes over each
+    block of w in turn. The iteration stops when the duality gap is below `target`, or after
+    `max_sweeps`.
 
-    c : c0 - Hw at the start; dual : dual vectors of the groups; both are updated
+    H, c : Hessian of q, and its negative gradient at w; dual : dual vectors of the groups; c and
+        dual are updated
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape

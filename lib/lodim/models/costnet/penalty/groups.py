@@ -12,8 +12,9 @@ from scipy.sparse.csgraph import connected_components
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    A column has a coefficient for each of its copies in the dependency graph. Coefficients in no
-    group are not penalized. A group comes after the groups that it contains."""
+    If several nodes of the dependency graph have the same column of X, one per alternative source,
+    it has a coefficient for each. Coefficients in no group are not penalized. A group comes after
+    the groups that it contains."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
     node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
@@ -73,7 +74,9 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups from the dict `cost_of`, frozenset of coefficients -> cost, and fields."""
+        """Return Groups, given the weight of each group and the fields for coefficients.
+
+        cost_of : dict from a frozenset, the positions of a group's coefficients, to its weight"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -107,7 +110,7 @@ class Groups:
 
     @property
     def group_of_member(self):
-        """Index of the group that each entry of `member` belongs to."""
+        """Number of the group of each entry of `member`, which lists the coefficients by group."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def members(self, g):
@@ -115,7 +118,9 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets (of q coefficients) overlap an earlier one that they do not contain."""
+    """Return which sets overlap an earlier set without containing it, as a bool array.
+
+    sets : frozensets of positions of coefficients, from 0 to q - 1"""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -128,10 +133,11 @@ def _crossed(sets, q):
 class Layout:
     """Order of the A penalized coefficients in compiled functions, block by block.
 
-    A block is a set of groups that share coefficients; contained groups come first in it. Group g
-    has the coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
+    A block is a set of groups that share coefficients. In a block, a group comes after the groups
+    that it contains. Group g has the coefficients member[start[g]:start[g + 1]] and the weight
+    cost[g]."""
 
-    at: np.ndarray  # (A,) position in Groups of each coefficient
+    at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
     block: np.ndarray  # (B + 1,) start of each block's coefficients
     first: np.ndarray  # (B + 1,) start of each block's groups
     nested: np.ndarray  # (B,) bool, whether a block's groups form a tree
@@ -166,10 +172,11 @@ class Layout:
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Return a Layout, given its coefficients and its groups in the order of their blocks.
 
-        at, block, sign (A,) : position in Groups, block and required sign of each coefficient
+        at, block, sign (A,) : index in Groups, block and required sign of each coefficient
         block_of_group, size, cost (G,) : block, number of coefficients and weight of each group
         member : coefficients of the first group, then of the second, and so on
-        nested : whether the groups of each block form a tree; also for blocks that are now empty"""
+        nested : whether the groups of each block form a tree; a block may have no coefficients, and
+            is then dropped"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

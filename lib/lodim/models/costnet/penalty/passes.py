@@ -40,13 +40,13 @@ def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
     """Return the loss and its derivatives for C columns, as one array of four parts:
 
     - half the weighted mean deviance, which is the loss
-    - the sum over rows of squared slope over curvature of the loss, for duality gaps
+    - weighted sum over rows of l'^2 / l'', for duality gaps, with l the loss of a row's score
     - the negative gradient (K, C) in the coefficients of the columns
-    - second moments (J, J, C, C) of the columns, weighted by the loss's curvatures
+    - second moments (J, J, C, C) of the columns, weighted by J^2 curvatures of the loss per row
 
-    curvatures : number J^2 of curvatures per row: K^2, or 1 for their mean, or 0 for no moments
-    f : linear predictors in blocks of 64 rows, which are first changed by `step` (K, C) of the
-        coefficients, if given"""
+    curvatures : J^2; all K^2 curvatures, or 1 for their mean, or 0 for no moments
+    f : linear predictors in blocks of 64 rows
+    step : change (K, C) of the coefficients, which is first added to f, or None"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

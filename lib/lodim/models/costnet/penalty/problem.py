@@ -52,10 +52,11 @@ class PathProblem(TrainingRows):
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, its negative gradient, and a sum for gaps.
+        """Return the loss at linear predictors f, its negative gradient, and a sum over the rows.
 
-        The gradient is in two parts, (K, A) of penalized and (K, F) of unpenalized coefficients.
-        The sum, for duality gaps, is over rows: squared slope over curvature of the loss."""
+        The gradient is in two parts: (K, A) for the A penalized coefficients and (K, F) for the F
+        unpenalized ones. The sum is that of l'^2 / l'' in `passes.derivatives`, for duality gaps.
+        """
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -108,8 +109,8 @@ class PenaltyPath:
     """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
     The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
-    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column has a coefficient for each of its
-    copies in the dependency graph."""
+    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column that belongs to several nodes
+    of the dependency graph has a coefficient for each."""
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
@@ -163,12 +164,13 @@ class PenaltyPath:
 class ReducedQuadratic:
     """Quadratic model of the loss in A coefficients, minimized over F unpenalized coefficients.
 
-    It is for J linear predictors.
+    Each coefficient exists J times, once per linear predictor.
 
-    H : (J, J, A, A) Hessian of the A coefficients
-    elimination : (J F, J A), a step v of them changes the unpenalized ones by -elimination v
+    H : (J, J, A, A) Hessian in the A coefficients after this minimization
+    elimination : (J F, J A); if the A coefficients change by v, the unpenalized ones change by
+        -elimination v
     inverse : (J F, J F) pseudo-inverse of the unpenalized coefficients' Hessian
-    alone : (A,) bool, columns that are not combinations of unpenalized ones; others have zeros in H
+    alone : (A,) bool, False for a linear combination of unpenalized columns, whose H is set to 0
     least : smallest eigenvalue that `inverse` uses, relative to the largest"""
 
     H: np.ndarray
@@ -179,9 +181,9 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the model for second moments G (J, J, F + A, F + A) of the columns.
+        """Return the model for second moments G (J, J, F + A, F + A) of F + A columns.
 
-        n_free : number F of unpenalized columns, which come first"""
+        There are J linear predictors. n_free : number F of unpenalized columns, which come first"""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)

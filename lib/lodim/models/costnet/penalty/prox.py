@@ -46,10 +46,12 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 
 @njit(**FAST)
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
-    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to u (K, A), in place.
+    """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     The groups [g0, g1) may overlap. The result is u - t sum_g x_g, for dual vectors x_g of length
-    at most lam cost_g. `dual` holds their starting values, and then their solution up to `tol`."""
+    at most lam cost_g. `dual` has the x_g: starting values, which are replaced by the solution.
+
+    start, member, cost : groups, as in Layout; tol : precision of the x_g"""
     K = u.shape[0]
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -97,7 +99,7 @@ def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
 
 @njit(**INNER)
 def _inside_ball(dual, limit, i0, i1):
-    """Return whether entries [i0, i1) of a dual vector are shorter than `limit`, up to rounding."""
+    """Return whether the norm of dual[:, i0:i1] is below `limit`, by more than rounding."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(dual.shape[0]):
@@ -107,9 +109,10 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Set one group's dual vector to its optimum, others fixed; return its largest change.
+    """Optimize one group's dual vector, others fixed; return the largest change of an entry.
 
-    The vector is dual[:, i0:i1], of length at most `limit`; u is updated with it."""
+    The vector is dual[:, i0:i1], of length at most `limit`. u is, as in `_dual_ascent`, the
+    argument of the map minus t times the sum of all dual vectors, and is updated."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -144,9 +147,9 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
     """Return s and d such that the duality gap at w is at most s + d Omega(v), with v the minimum.
 
     Omega is the group penalty of `layout`, c the negative gradient of the loss at w, and
-    s = lam Omega(w) - c'w. If w is the minimum, c is a sum of dual vectors, one per group. A sum
-    that is close to c is subtracted from it. The rest is written to u; d is an upper bound of its
-    dual norm, with precision `tol`."""
+    s = lam Omega(w) - c'w. At the minimum, c is a sum of dual vectors, one per group. Elsewhere,
+    u gets the difference of c and the sum that approximates it, and d is an upper bound of the dual
+    norm of u. tol : precision of d"""
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
     slack = penalty(w, lam, FIRST, cost.size, start, member, cost)

@@ -30,12 +30,13 @@ LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of the loss in some of the penalized coefficients.
+    """Quadratic model of the loss in some of the A penalized coefficients.
 
-    keep : (A,) bool, coefficients of the model
-    member : (members,) bool, entries of the problem's `layout.member` that are in the model
+    keep : (A,) bool, which of them the model has; layout : their order by groups
+    member : (members,) bool, which entries of the whole problem's `layout.member` (coefficients
+        listed group by group) the model has
     reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : (B,) largest eigenvalue of the Hessian per block of groups, including `ridge`"""
+    lipschitz : largest eigenvalue of the Hessian in each of the layout's blocks, with `ridge`"""
 
     keep: np.ndarray
     member: np.ndarray
@@ -69,7 +70,7 @@ class QuadraticModel:
 class MomentSolver:
     """Solver of the path of a quadratic loss, which needs only second moments of all columns.
 
-    lambda_max : smallest penalty at which all priced coefficients are zero
+    lambda_max : smallest penalty at which all penalized coefficients are zero
     null : objective of the unpenalized coefficients alone
     least : smallest eigenvalue of the unpenalized columns' moments, relative to the largest"""
 
@@ -144,8 +145,9 @@ class PathState:
 
     w (K, A), b (K, F) : penalized and unpenalized coefficients
     f : linear predictors in blocks of 64 rows
-    loss, c, slope : half the mean deviance at f; its negative gradient in w and in b
-    bend : curvature of the dual, the sum over rows of squared slope over curvature
+    loss : half the mean deviance at f
+    c (K, A), slope (K, F) : negative gradients of the loss in w and in b
+    bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
     dual (K, members) : dual vectors of the groups"""
 
     w: np.ndarray
@@ -161,9 +163,10 @@ class PathState:
 class NewtonSolver:
     """Proximal Newton solver of a penalized path.
 
-    Each step minimizes a quadratic model of the loss in coefficients that may be nonzero.
+    Each step minimizes a quadratic model of the loss. The model leaves out penalized coefficients
+    that are expected to stay zero.
 
-    lambda_max : smallest penalty at which all priced coefficients are zero
+    lambda_max : smallest penalty at which all penalized coefficients are zero
     null : objective of the unpenalized coefficients alone"""
 
     def __init__(self, problem):
@@ -259,9 +262,10 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the current duality gap, and the part of the gradient (K, A) that causes it.
+        """Return the current duality gap, and the residual (K, A) of the optimality conditions.
 
-        The dual point is the rows' slopes, scaled down until the penalty's dual constraints hold.
+        The residual is the gradient plus the closest subgradient of the penalty. The dual point is
+        the derivatives of the rows' losses, scaled down until the dual constraints hold.
         lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; `target`, the gap
         at which the iteration stops, sets the precision."""
         s, layout = self.state, self.problem.layout
@@ -331,7 +335,9 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of coefficients `keep` (A,) with this ridge; return True."""
+        """Compute the quadratic model of coefficients `keep` (A,) at the current estimates.
+
+        Returns True: the model is current. ridge : added to the diagonal of its Hessian"""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -386,9 +392,9 @@ def penalty_path(
 ):
     """Fit the models of a path of penalties, each starting from the previous one.
 
-    By default the path has `n_lambda` penalties from lambda_max (all priced coefficients are zero)
-    down to lambda_min_ratio lambda_max, evenly on the log scale. It then stops early if the
-    explained deviance hardly increases, as in glmnet.
+    By default the path has `n_lambda` penalties, evenly on the log scale, from lambda_max down to
+    lambda_min_ratio * lambda_max. At lambda_max all penalized coefficients are zero. The path then
+    stops early if the explained deviance hardly increases, as in glmnet.
 
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
     lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
@@ -422,7 +428,7 @@ def penalty_path(
 
 
 def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
-    """Return the smallest lambda at this l1_ratio for which priced coefficients are zero."""
+    """Return the smallest lambda at this l1_ratio for which penalized coefficients are zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         return _own_solver(problem).lambda_max / l1_ratio * problem.spread
