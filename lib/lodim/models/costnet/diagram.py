@@ -25,11 +25,13 @@ OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() 
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the diagram: an item, or a series (a set of interchangeable sources)."""
+    """Box of the diagram, which represents an item: a column, a term or another purchase.
+
+    It may also represent a series: a set of alternative items, of which a model needs one."""
 
     text: str  # name
     parents: tuple[int, ...]  # positions of the boxes that it needs
-    step: int  # number of the cheapest model that contains it, 0 if none does
+    step: int  # number on the frontier of the cheapest model that contains it; 0 if none does
     chosen: bool  # whether the model used by predict() needs it
     series: bool = False  # whether it represents a series
 
@@ -67,7 +69,9 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a Box for each item and each set of interchangeable sources, after those it needs."""
+    """Return a list with a Box for each item and each series of alternative items.
+
+    The boxes that a box needs come before it."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []
@@ -99,23 +103,26 @@ def _boxes(fit):
 
 
 def _bought(fit, copies):
-    """Return (number of the cheapest model with an item, whether predict()'s model has it).
+    """Return the number of the cheapest model with an item, and whether predict() uses the item.
 
-    The number is 0 if no model has it. copies : nodes of the graph that stand for the item"""
+    Models of the frontier are numbered from 1; the number is 0 if none has the item.
+    copies : nodes of the graph of prices that stand for the item"""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the Box of a series, updated for an item that needs one of its sources.
+    """Return the `box` of a series of alternatives, updated for an item that needs the series.
 
-    step, chosen : as in the Box of the item"""
+    step, chosen : fields of the item's Box; a series is in all models that have such an item"""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return at most `most` boxes: first items of predict()'s model, then items of cheap models."""
+    """Return at most `most` of the boxes, in their order.
+
+    Boxes of the model that predict() uses are taken first, then those in the cheapest models."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)

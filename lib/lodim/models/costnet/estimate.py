@@ -116,7 +116,7 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _penalties(settings, p):
-    """Return a dict search rule -> Groups, its penalty on the coefficients of p columns.
+    """Return the penalties for p columns as a dict: {"group": Groups, "lasso": Groups}.
 
     "lasso" is left out if it equals "group", because no column depends on another one."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
@@ -125,7 +125,7 @@ def _penalties(settings, p):
 
 
 def _needs_folds(batch, settings):
-    """Return whether held-out losses choose the budget, or the models of the frontier."""
+    """Return whether cross-validation is needed: to choose the budget, or to compare models."""
     if None in _budgets(settings):
         check_units(batch, "budget")
         return True
@@ -135,7 +135,7 @@ def _needs_folds(batch, settings):
 def _cross_validated(batch, family, settings, results, draws):
     """Return the models of the frontier (best models by price), and a dict of held-out losses.
 
-    The dict has arguments of `CostFrontier.from_candidates`.
+    The dict has the arguments `held_out` and `error` of `CostFrontier.from_candidates`.
 
     results : models that the search rules found with all rows; draws : number of sets of folds"""
     by_cv = settings.criterion == "cv"

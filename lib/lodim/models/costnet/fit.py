@@ -31,16 +31,16 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        Estimates for standardized features: `path` of the group penalty; `frontier`, the models of
-        all rules.
+        Estimates for standardized features: `path`, models with the group penalty; `frontier`, the
+        best model at each price that any search rule finds.
     position : tuple of (bool, int)
         Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
         on the frontier or on the path; `at` changes it.
     paid : Purchases
         Items that each model of the path needs, and their total price.
     limit, total : float
-        Largest price of the models searched, or inf; price of everything, with the most expensive
-        source of each series of alternatives.
+        Largest price of the models searched, or inf; price of everything, where only the most
+        expensive of several alternatives counts.
     lightest : float
         Smallest positive row weight, where all weights sum to 1.
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
@@ -109,7 +109,7 @@ class CostnetFit(Fit):
 
     @cached_property
     def step(self) -> ListedModel:
-        """Model that predict(), coef() and evaluate() use."""
+        """Model that predict() uses: one step of the frontier or of the penalized path."""
         return ListedModel.from_position(self.position, self.estimates, self.paid)
 
     # The contract of Fit -----------------------------------------------------------------------
@@ -253,15 +253,16 @@ class CostnetFit(Fit):
         ----------
         kind : str, optional
             "cost", the default: deviance explained against the price, in training and held-out
-            rows; log=True for prices of different sizes. "path": coefficients of the group penalty
-            against log lambda, with names of the `top` (10) largest. "graph": the purchases, at
-            most `most` (30), and the price from which each is bought. "calibration": observed share
-            of a class against its predicted probability, in `bins` (10) groups of rows of `data`,
-            for the class `level` (default: the second of two, or all of several).
+            rows; log=True for prices of different sizes. "path": coefficients of the models with
+            the group penalty against log lambda, with names of the `top` (10) largest. "graph": the
+            columns and other items with a price, at most `most` (30), and the price from which each
+            is bought. "calibration": observed share of a class against its predicted probability,
+            in `bins` (10) groups of rows of `data`, for the class `level` (default: the second of
+            two, or all of several).
         ax : matplotlib Axes, optional
             New axes by default.
         **arguments
-            log, top, most, or data, level, bins and offset.
+            log, top, most, or data, level, bins and offset (of the rows of `data`).
 
         Returns
         -------
@@ -411,7 +412,7 @@ class CostnetFit(Fit):
         """Return the purchases of the model, including free ones, one per row.
 
         price; in_model: whether the model uses it directly; needed_by: names of the columns and
-        purchases that need it; serves: the series of alternatives for which it is the source.
+        purchases that need it; serves: name of the `alternatives` among which it was selected.
 
         See Also
         --------
@@ -477,7 +478,9 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return arguments with `changes`; defaults for those that lambda_ or lambdas disables."""
+        """Return the call's arguments, changed by `changes`, for fitting the model again.
+
+        Arguments that cannot be given with lambda_ or lambdas get their defaults."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

@@ -177,7 +177,9 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, index on the path) of the penalized model nearest to a lambda_."""
+    """Return the position of the penalized model nearest to a lambda_: (False, index on the path).
+
+    False means that the model is not on the frontier."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -200,7 +202,8 @@ def priced_items(fit, model):
 
 
 def changes(fit, models):
-    """Yield for each model the names bought since the model before, and those no longer bought."""
+    """Yield for each model two lists of names: items that it buys in addition to those of the model
+    before, and items that only the model before buys."""
     before: dict = {}
     for model in models:
         now = priced_items(fit, model)
@@ -233,7 +236,7 @@ def prices(fit, models=None):
 
 
 def bought(fit):
-    """Return a table of what the fit's model buys: price, and what needs each purchase."""
+    """Return the table of `CostnetFit.bought`: the items that the fit's model buys."""
     network, model = fit.settings.network, fit.step
     derived = derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]

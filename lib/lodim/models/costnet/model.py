@@ -75,7 +75,7 @@ class Costnet(Model):
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the CostnetFit of estimates, with the model of its budget or lambda_ selected.
+        """Return the CostnetFit of estimates; `predict` uses the model of its budget or lambda_.
 
         selection : table of tried settings, or None; `log` and `for_path` are not used"""
         # A budget chosen after the search did not limit the search.
@@ -130,7 +130,8 @@ def _choose(problem, frontier, selection):
     """Return the problem with the budget that held-out losses choose, and a table of all budgets.
 
     frontier : CostFrontier with held-out losses
-    The table has mean held-out losses and standard errors. If `selection` is given, it is kept."""
+    The table has mean held-out losses and standard errors; if `selection`, the table of a
+    cross-validation, is given, it is returned instead."""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []
@@ -145,7 +146,10 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return (True, index on the frontier) or (False, index on the path) of the settings' model."""
+    """Return the position of the model that the settings' budget or lambda_ selects.
+
+    It is (True, index) for a model of the frontier, (False, index) for one of the penalized path.
+    """
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -292,8 +296,8 @@ def costnet(
     rules : str or sequence, default=("group", "lasso", "greedy")
         Search rules, whose models are compared at equal price. "group": columns used along the path
         above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (the lowest other
-        price if j is free). "greedy": forward selection by the decrease of the deviance and per
-        unit of cost, with exchanges and removals at each cost.
+        price if j is free). "greedy": forward selection. The best model at each cost is improved
+        by exchanging and removing features, and then extended by one feature.
     dependents : {"all", "direct"}, default="all"
         G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
         the cost) counts some needs more than once.

@@ -127,7 +127,7 @@ def _rules(frame):
 
 
 def _percent(share):
-    """Return shares as percentages of two digits, never as -0."""
+    """Return shares as percentages, rounded to two decimals, never as -0."""
     return (100.0 * share).round(2) + 0.0
 
 
@@ -151,7 +151,7 @@ def _explained(fit, table):
 
 
 def _changes(new, dropped, room):
-    """Return names of purchases added after +, dropped after -, shortened to `room` characters."""
+    """Return new and dropped purchases as text, "+ age, sex - weight", of `room` characters."""
     parts = [(sign, names) for sign, names in (("+", new), ("-", dropped)) if names]
     text = " ".join(f"{sign} {', '.join(names)}" for sign, names in parts)
     if len(text) <= room:
@@ -316,7 +316,7 @@ def _priced_things(fit):
 
 
 def _has_series(fit):
-    """Return whether the fit has alternatives: interchangeable sources of which one is needed."""
+    """Return whether the fit has `alternatives`: sets of items of which one is needed."""
     return bool((fit.settings.network.series >= 0).any())
 
 

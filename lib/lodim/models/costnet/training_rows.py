@@ -74,10 +74,10 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, its negative gradient (K, C), second moments, and a sum for gaps.
+        """Return the loss, its negative gradient (K, C), second moments, and a sum over the rows.
 
-        They are the parts of `passes.derivatives`, at linear predictors f changed by `step`.
-        The sum is for duality gaps."""
+        All are for C columns, at linear predictors f changed by `step`, as `passes.derivatives`
+        says. The sum is that of l'^2 / l'' there, for duality gaps."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
@@ -123,7 +123,8 @@ def _rows(batch, n_scores):
 def _known_rows(batch, n_scores):
     """Return response, weight and offset of a batch whose features are on workers of a cluster.
 
-    The workers then compute weight and offset from their own data."""
+    The workers are told how to compute weight and offset from their own data, so that these arrays
+    need not be sent. n_scores : number of linear predictors per row"""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
