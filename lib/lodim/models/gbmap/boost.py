@@ -97,9 +97,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, near):
     """Fit a learner, then the boundaries between ordered classes; return (learner, log).
 
-    With the identity activation this is repeated until nothing changes. With the softplus, later
-    boosts correct the rest. fit : callable(starting point) -> (learner, log); near : starting point
-    """
+    With the identity activation, both are fitted in turn until the boundaries do not change. With
+    the softplus this is done once: later learners adapt to the boundaries.
+
+    fit : callable(near) -> (learner, log); near : WeakLearners as starting points, or None"""
     before, total = state.score.copy(), np.zeros(state.shift.size)
     for _ in range(ROUNDS):
         learners, log = fit(near)
@@ -211,8 +212,8 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
     warm_start : WeakLearners of another fit, or None; X : the original features
-    other_signs : list of a further starting point per class: from the last step, the best learner
-        with the sign b that was not chosen. This step replaces the entries."""
+    other_signs : list of (theta, sign) or None per class, as further starting points: the result of
+        the last step for the sign b that was not chosen; replaced by the results of this step"""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -226,9 +227,9 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit the learner of class k (0 for a number) in boosting step number `stage`.
 
-    Returns the learner, the optimizer's results, and (theta, sign) of the best learner with the
-    sign b that was not chosen. The next step gets it as `other_sign`, a further starting point.
-    warm_start : WeakLearners of another fit, or None"""
+    Learners of both signs b are optimized, and the better one is chosen. Returns it, the
+    optimizer's results, and (theta, sign) of the other one. In the next step this is a further
+    starting point, `other_sign`. warm_start : WeakLearners of another fit, or None"""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -275,7 +276,7 @@ def _stop(state):
 def _preconditioned(state):
     """Return whether L-BFGS is preconditioned by the Hessian of the loss on sampled rows.
 
-    This saves time only for few parameters; the limit is higher if the fit must be accurate."""
+    This saves time only if there are few parameters: fewer for fits of low precision."""
     settings = state.settings
     if settings.monotone is not None:
         return False
@@ -340,7 +341,10 @@ def _enough(state, k, start, stop):
 def _curved(objective, penalty, state, k, sign):
     """Return the loss on sampled rows (or all, if few) whose Hessian preconditions L-BFGS.
 
-    None if L-BFGS is not preconditioned. objective : callable(signs b of the learners) -> loss"""
+    None if L-BFGS is not preconditioned.
+
+    objective : callable(sign) -> loss on all rows; penalty : penalty of the learner's parameters
+    k : class to which the learner is added; sign : signs b of learners a + b g(intercept + w'x)"""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -376,10 +380,10 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Return the learner `end`; in fits to few rows, its rounding errors are removed.
+    """Return the optimizer's result `end`; in fits to few rows, remove its rounding errors.
 
-    Later learners then do not depend on them. Newton steps find the last digits; under loose
-    tolerances theta is rounded instead. curved : loss with its Hessian, for these steps"""
+    They would otherwise change later learners. Newton steps make the last digits exact; in fits of
+    low precision, theta is rounded instead. curved : loss with its Hessian, or None"""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -424,12 +428,12 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    A path of penalties starts there. With the bounds s_j of `_steepest`, a boost with weights w_j
-    of p features lowers the loss by at most sum_j s_j |w_j|.
+    A path of penalties starts there. Let s_j be the bounds that `_steepest` returns for p features.
+    A learner with weights w_j then lowers the loss by at most sum_j s_j |w_j|.
 
-    With an L1 share, all w_j are therefore zero if lambda is at least max_j s_j p / l1_ratio.
-    With a ridge, a boost lowers the loss by at most p sum_j s_j^2 / (4 lambda). Then lambda_max
-    makes this 1% of the null loss in m boosts."""
+    With an L1 penalty, all w_j are therefore zero if lambda is at least max_j s_j p / l1_ratio.
+    With a ridge alone, a learner lowers the loss by at most p sum_j s_j^2 / (4 lambda). At the
+    returned lambda, m learners together lower it by at most 1% of the null model's loss."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

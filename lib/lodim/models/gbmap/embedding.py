@@ -125,8 +125,8 @@ def _change(z0, z1, sign, s, t, beta, activation):
 def _path_length(z0, z1, sign, beta, activation, tolerance):
     """Return the total variation of f on the segment between two rows, and a bound on its error.
 
-    z0 and z1 are the rows' values of intercept_j + w_j'x. If bounds of df/dt show that f is
-    monotone on a part, |change| is exact (Lemma 3 of Patron et al. 2024); other parts are halved
+    z0 and z1 are the rows' values of intercept_j + w_j'x. On a part of the segment where f is
+    monotone, the variation is |change of f| (Lemma 3 of Patron et al. 2024). Other parts are halved
     until the error is within `tolerance`. sign, beta, activation : as in `_change`"""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1

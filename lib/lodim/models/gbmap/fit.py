@@ -35,8 +35,8 @@ class GbmapFit(Fit):
         Weak learners, for standardized features.
     log : dict of arrays (M,)
         Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
-        newton (False for L-BFGS). Fits to many rows add resolution: a boost stops if the expected
-        gain of ten further steps is smaller than this.
+        newton (False for L-BFGS). Also resolution in fits to many rows: the optimizer stops if it
+        expects ten further steps to lower the objective by less than this.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -44,10 +44,11 @@ class GbmapFit(Fit):
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
         model
     calibration : dict of arrays (101,) or None
-        Percentiles of each drift indicator (k = 5) over held-out training rows. None if m and
-        lambda_ were both given, since then there are no fits to folds.
+        Percentiles of both drift indicators of held-out rows, each compared with its 5 nearest
+        training rows. None without `reference`, or without folds (if m and lambda_ were given).
     response_range : array (2,) or None
-        Smallest and largest training response, minus its offset; None for classes and `first(m)`.
+        Smallest and largest training response, minus its offset. None for classes, `first(m)` and
+        control's reference_rows=0.
     refit_log : dict or None
         Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
         relative decrease of the held-out deviance (NaN if not measured).
@@ -277,11 +278,12 @@ class GbmapFit(Fit):
         return frame
 
     def projections(self) -> pd.DataFrame:
-        """Return the weights w_j of the learners a_j + b_j g(w_j'x~), with x~ = (1, x).
+        """Return the weights of the features in each learner, one row per learner.
 
-        The frame has a row per learner, in units of the link per unit of each feature;
-        `(Intercept)` is the weight of the constant. If the response is numeric, beta in g is
-        divided by the standard deviation of the response minus its offset.
+        Learner j is a_j + b_j g(w_0j + w_j'x), with g the softplus of sharpness beta, or the
+        identity. `(Intercept)` is w_0j, and w_j is in units of the link per unit of each feature.
+        If the response is numeric, g has the sharpness beta / s: s is the standard deviation of
+        (response - offset).
 
         See Also
         --------
