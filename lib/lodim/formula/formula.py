@@ -131,9 +131,9 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return columns named like those that augment() adds, such as .fitted, if there is a dot.
+    """Return the columns that a dot leaves out: augment() adds columns of such names (.fitted).
 
-    A dot does not stand for them."""
+    Empty if the right side has no dot. names : all columns of the data"""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -146,12 +146,14 @@ def written(formula):
 
 
 def compressed(name, center, spread):
-    """Return the code of a function of a column that compresses its heavy tails."""
+    """Return a formula term, as text, that compresses the heavy tails of the column `name`.
+
+    center, spread : values that the column is centred and divided by"""
     return f"np.arcsinh(({quote(name)} - {center!r}) / {spread!r})"
 
 
 def is_compressed(code, name):
-    """Return whether code is a function of a column that `compressed` can return."""
+    """Return whether a formula term `code` is one that `compressed` makes of the column `name`."""
     number = r"\d[\d.]*(e[+-]?\d+)?"
     start = re.escape(f"np.arcsinh(({quote(name)} - ")
     return re.fullmatch(rf"{start}-?{number}\) / {number}\)", code) is not None

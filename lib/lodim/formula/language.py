@@ -268,8 +268,9 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Raise Refused unless a date function gets a column, and days() also a valid origin, if any.
+    """Raise Refused unless the arguments of a date function, such as days(date), are allowed.
 
+    The first must be a column. If days() has an `origin`, it must be a date in quotes.
     node : syntax tree of the call; values : syntax trees of its arguments"""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
@@ -319,7 +320,9 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless a constant argument is allowed, and small enough for a spline."""
+    """Raise Refused unless an argument such as df=4 is an allowed constant, or a list of them.
+
+    A single integer must not exceed the largest number of columns of a spline."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):
         _check_literal(item)
         value = getattr(item, "value", None)

@@ -331,8 +331,9 @@ class Effects:
             Columns: group (value of `by`, if given), term, value (of the feature; for slopes the
             comparison), value_2 (for pairs), class (if there are more than two), estimate,
             std_error, conf_low, conf_high. Errors and limits come from the replicates of
-            `interval`; without it, for "importance" from the normal distribution, else they are
-            NaN. Outside pandas, values are text if there are both numbers and levels.
+            `interval`. Without it they are NaN, except for "importance": its limits come from the
+            standard error, by the normal distribution. Outside pandas, values are text if there are
+            both numbers and levels.
 
         See Also
         --------

@@ -125,9 +125,10 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan of a numeric feature's mean slope, or of differences between levels.
+    """Return the Plan of a feature's mean slope: rows to predict, and how to combine predictions.
 
-    A feature with levels is changed from the most frequent level to each of the others."""
+    For a feature with levels, the effects are mean differences of predictions between each level
+    and the most frequent one."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

@@ -41,7 +41,9 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Return the intervals of a feature for all rows of positive weight."""
+        """Cut the range of a feature into intervals of equal total weight, and assign the rows.
+
+        Rows without weight, or without a value of the feature, are left out."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -57,7 +59,8 @@ class Along:
         """Return the accumulated local effect at the E edges of the intervals, (E, K).
 
         gradient : (N, K) derivatives of the predictions of all N rows in the feature
-        fit : model for the differences in the outer intervals; type : "response" or "link"
+        fit : model that predicts rows at the ends of the first and the last interval
+        type : scale of predictions, "response" or "link"
         """
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
@@ -77,8 +80,9 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return a list with the effect of each term (a column, or a pair of columns) over rows.
+        """Return the requested kind of effect for each term, as a list of TermEffect.
 
+        rows : Rows over which effects are averaged; terms : columns, or pairs of columns
         features : dict name -> Feature, a column as numbers"""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
@@ -167,9 +171,9 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position, of numeric columns that occur in only one term.
+    """Return a dict name -> feature position, of numeric columns that only occur as their own term.
 
-    The term is the column itself, so derivatives in the feature are derivatives in the column."""
+    Derivatives of predictions in such a feature are derivatives in the column."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}
