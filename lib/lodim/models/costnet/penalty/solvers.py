@@ -262,10 +262,10 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the current duality gap, and the residual (K, A) of the optimality conditions.
+        """Return the current duality gap, and the residual (K, A) of the negative gradient.
 
-        The residual is the gradient plus the closest subgradient of the penalty. The dual point is
-        the derivatives of the rows' losses, scaled down until the dual constraints hold.
+        The residual is its difference from a close sum of dual vectors, zero at the minimum. The
+        dual point is the derivatives of the rows' losses, scaled until the dual constraints hold.
         lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; `target`, the gap
         at which the iteration stops, sets the precision."""
         s, layout = self.state, self.problem.layout
