@@ -28,8 +28,8 @@
 #   formula.
 # - **lasso**: the lasso, with a weight for each feature: the price of the feature and all items
 #   that it needs. So an item counts again for each feature that needs it.
-# - **greedy**: add the item that lowers the deviance most, or that lowers it most per unit of cost.
-#   Repeat.
+# - **greedy**: at each price, improve the best model by exchanging and removing features. Then add
+#   one feature. Repeat.
 #
 # `costnet` refits the features that a rule selected, without the penalty. The *frontier* is a list
 # of models by price. Each model on it has a lower held-out loss than all cheaper models.
