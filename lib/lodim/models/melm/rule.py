@@ -52,7 +52,7 @@ class Rows:
 
     @property
     def share(self):
-        """Weights (m,) of the rows, scaled so that each class has its total weight, `size`."""
+        """Row weights (m,), scaled so that those of each class add up to its entry in `size`."""
         return self.weight * (self.size / np.bincount(self.code, self.weight))[self.code]
 
     def _check_fields(self):
@@ -151,14 +151,15 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows : training rows kept for plots, about `reference_rows` of `control`
-    densities, background : kernel densities of the classes, and wide ones that decide far from rows
+    rows : training rows kept for plots; `control` sets their number, `reference_rows`
+    densities : kernel density of each class
+    background : wide normal densities of the classes; far from all rows, they decide the class
     width : factor of the kernel width, relative to the search
     other : user's Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the linear predictors (log-odds) that calibrates probabilities
     present : codes of the classes that have training rows
     n_classes : number of classes, with or without training rows
-    n_scores : number of linear predictors of the family; 1 for two classes"""
+    n_scores : number of linear predictors: 1 for two classes, otherwise one per class"""
 
     rows: Rows = forms.part(Rows)
     densities: Densities = forms.part(Densities)
@@ -240,10 +241,10 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return the weighted deviance of each row for each inverse temperature, (n, n_factors).
+    """Return the weighted deviance of each row for each of INVERSE_TEMPERATURES, (n, n_factors).
 
-    score (n, K) are linear predictors, which inverse temperatures multiply, in order to calibrate
-    probabilities."""
+    An inverse temperature multiplies the linear predictors, score (n, K). The best one calibrates
+    the class probabilities."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
@@ -302,7 +303,7 @@ def score_nodes(rule, Z):
 def _log_density(rule, c, Z):
     """Return the log density of class c at coordinates Z, as an expression for code export.
 
-    The Rule's wide normal density is included, which decides far from all rows."""
+    It includes the Rule's wide normal density, which decides the class far from all rows."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

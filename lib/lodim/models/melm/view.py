@@ -25,14 +25,14 @@ class View:
 
     deviation, spread : standard deviations of the features, and of the coordinates
     correlation : correlation of each feature with each coordinate
-    potential : logs of integrals of products of class densities, for classes A <= B; without
-        classes (1, 1), minus the entropy
+    potential : logs of integrals of products of two class densities, for classes A <= B. Without
+        classes, a single number, minus the entropy
     overlap : bounds on the integral of the smaller density of classes A < B
     size : total weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
-    drawn : number of randomly drawn rows in the divergence; 0 if it uses all rows
+    drawn : number of randomly drawn rows on which the projection was optimized; 0 for all rows
     converged : whether the search met the tolerance
     rule : Rule that classifies in these coordinates"""
 

@@ -20,12 +20,12 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 
 
 def shares(size, average=False):
-    """Return the weights (C, C) with which log integrals enter the divergence, for A <= B.
+    """Return the weights (C, C) of log integrals in the divergence, for pairs of classes A <= B.
 
-    The integral for classes A and B is over f_A f_B, the product of their densities. Two classes
-    have the weights 1 (A = B) and -2. With more, the divergence is the sum over pairs of classes,
-    or their mean weighted by products of class sizes if `average`. For one class, -1 gives the
-    entropy."""
+    The integral for a pair is over f_A f_B, the product of the class densities. For two classes,
+    the weights are 1 if A = B and -2 if A < B. For more, the divergence is the sum over pairs of
+    classes, or their mean weighted by products of class sizes if `average`. For a single class, the
+    weight is -1, and the sum is the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -68,9 +68,9 @@ class Divergence:
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
 
-        The GPU returns, for each feature, the sum over the rows of feature times force (kernels
-        times differences of rows). `finish` multiplies forces by rows, so it gets an identity
-        matrix as rows."""
+        A force is a kernel times the difference of two rows. The GPU already returns sums over the
+        rows of force times feature. `finish` would multiply by the rows once more, so it gets an
+        identity matrix instead of rows."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
@@ -79,10 +79,10 @@ class Divergence:
         self._stripes, self._together = 1, cuda.together(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) at theta, q projections, only where `active`.
+        """Return values (q,) and gradients (q, r k) at q projections theta; zero if not `active`.
 
-        Values are for an orthonormal basis: f(V M) = f(V) - d log |det M|, d the sum of the
-        weights."""
+        theta has q matrices V (r, k), `active` positions of projections. The value of V is that of
+        an orthonormal basis of the same space."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -133,8 +133,9 @@ class Divergence:
 
         A force is a kernel times the difference of its two rows.
 
-        rows : projected rows (q, k, n); on a GPU instead the projections (q, r, k)
-        root, shift : from `prepare` and `closest`"""
+        rows : (q, k, n) rows in q projections to k dimensions; on a GPU, the projections (q, r, k)
+        root : (q, C, C, k, k) inverse Cholesky factors of the kernel covariances of two classes
+        shift : (q, C, C) numbers added to the logs of the kernels of two classes"""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -142,10 +143,11 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill `shift` with half of the smallest squared distances between rows of two classes.
+        """Fill shift (q, C, C) with half of the smallest squared distance for each pair of classes.
 
-        Kernels are multiplied by exp(shift), so that classes far apart do not vanish by underflow.
-        rows and root are as in `_sum_pairs`."""
+        The distance is between a row of one class and a row of the other. Kernels are multiplied by
+        exp(shift), so that those of distant classes do not underflow. rows and root are as in
+        `_sum_pairs`."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -204,10 +206,10 @@ def _boxes(Z, weight, width):
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
 
-    The overlap is the integral of min(f_A, f_B). Outside boxes around the rows, it is at most the
-    probability there; inside, Theorem 3 holds. Z (n, k) are coordinates and code (n,) classes of
-    the rows; width (C, k) are the SDs of the kernels; potential (C, C) are logs of the integrals of
-    f_A f_B."""
+    The overlap is the integral of min(f_A, f_B). Within boxes around the rows, `bound` limits it;
+    outside, it is at most the probability of being outside. Z (n, k) are coordinates and code (n,)
+    classes of the rows; width (C, k) are the SDs of the kernels; potential (C, C) are logs of the
+    integrals of f_A f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -198,7 +198,7 @@ def principal_axes(V, basis, sample):
 
 
 def _extreme_entropy(sample, basis, plan):
-    """Return a sample's projection of extreme entropy: principal components (Theorems 1, 2)."""
+    """Return the Manifold of largest entropy (smallest if `plan.smallest`) for a single class."""
     theta = _principal_components(*class_moments(sample), sample, basis, plan.k, plan.smallest)
     V = principal_axes(basis.directions(theta), basis, sample)
     entropy = normal_entropy(sample.cov[0], basis.of_directions(V))
@@ -234,7 +234,9 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of sample rows, as directions (r, k); zero if cancelled."""
+    """Return k random weighted sums of the rows of a Sample, as directions (r, k).
+
+    Sums that are nearly zero because terms cancel are replaced by zero."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)

@@ -32,8 +32,8 @@ class Basis:
     coordinates is the direction V = A theta of features.
 
     into, back : (p, r) matrix A, and its left inverse (r, p)
-    kept, added : shrinking replaces the covariance within classes, cov, by kept cov + added (added
-        in whitened coordinates)
+    kept, added : number and matrix (r, r); in coordinates, shrinking replaces the covariance S
+        within classes by kept S + added
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ in the dropped directions"""
 
@@ -115,11 +115,11 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 
 
 def _with_means(vectors, values, between, varies):
-    """Append to `vectors` the directions in which only class means differ, and zeros to `values`.
+    """Append directions in which only class means differ to `vectors`, and zeros to `values`.
 
     vectors (p, r) are directions, values (r,) the variances along them, between (C, p) centred
-    class means. Features that do not vary within classes, where varies (p,) is False, are ignored.
-    """
+    class means. Features that are constant in each class, where varies (p,) is False, do not
+    contribute."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -190,11 +190,12 @@ def _intensity(mean, square, fourth, n, p):
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) in white coordinates, from its rows X (n, p).
+    """Return a class's shrunk covariance (r, r) in whitened coordinates, from its rows X (n, p).
 
-    The matrix `into` (p, r) converts features to these coordinates; `kept` and `added` are fields
-    of the Basis; `kind` is "shrunk" or "ledoit-wolf". Eigenvalues below 1e-4 are raised to this
-    value, since a constant direction would have infinite divergence."""
+    In these coordinates, made by the matrix `into` (p, r), rows have unit covariance within
+    classes. `kind` is "shrunk" or "ledoit-wolf". For "shrunk", the covariance S is first replaced
+    by kept S + added, as in `Basis`. Eigenvalues below 1e-4 are raised to this value, since a
+    constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -256,7 +257,7 @@ class Sample:
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
 
-        It keeps the covariances of all rows."""
+        The new Sample keeps the class covariances computed from all rows."""
         if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)
