@@ -48,10 +48,10 @@ class ElasticNet:
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Return the penalty of p feature weights, J candidates' weights and an inverse width.
+        """Return the penalty of p feature weights, J candidates' weights and one inverse width.
 
-        For each of the three kinds it is lambda ((1 - r) / 2 sum theta^2 + r sum theta), r the
-        l1_ratio."""
+        Each of these three kinds of parameters theta adds lambda ((1 - r) / 2 sum theta^2 + r sum
+        theta), with its own lambda and l1_ratio r."""
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -108,7 +108,8 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return the loss and its derivatives by u, v (D,) and w (J,), as a vector (2 + D + J,).
 
-        v are the weights of the D features `active`, w the weights of the J candidates `order`."""
+        v are the weights of the D features at positions `active`, w those of the J candidates at
+        positions `order`. u is the inverse width for densities, `loss` the code of the loss."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

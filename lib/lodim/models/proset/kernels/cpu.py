@@ -40,8 +40,9 @@ class Points(NamedTuple):
 def multiply(V, T, Z):
     """Fill Z with the product V T, for V (M, K) and T (K, 64), M and K multiples of four.
 
-    T and Z are flattened, so that the compiler sees that rows do not overlap. Callers pass V[::1],
-    a view of general layout, so that one compilation also works for a transposed matrix."""
+    T and Z are flattened, so that the compiler sees that their rows do not overlap. Callers write
+    V[::1], which hides the memory layout of V: one compilation then also suits transposed matrices.
+    """
     M, K = V.shape
     zero = V.dtype.type(0)
     m = 0
@@ -71,10 +72,10 @@ def multiply(V, T, Z):
 def scaled(x, v, rows, columns):
     """Return the matrix V from which similarities of data rows with J points are computed.
 
-    `rows` are the positions in x of the points, `columns` the positions of the D features with
-    weights v. With z = v * x[row, columns], a row of V is z, then -|z|^2 / 2, then 1. V times a
-    data row that is scaled in the same way gives logs of similarities. V is padded with zeros to
-    multiples of four rows and columns."""
+    Point j is row rows[j] of x; `columns` are the positions of the D features with weights v. With
+    z = v * x[rows[j], columns], row j of V is z, then -|z|^2 / 2, then 1. Its product with (t, 1,
+    -|t|^2 / 2), where t = v times the features of a data row, is the log of their similarity. V is
+    padded with zeros to multiples of four rows and columns."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -165,10 +166,11 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add weights times similarities to B, and times agreements h (64,) to A, for some points.
+    """Add points with equal responses to the numerators A and denominators B of 64 estimates A / B.
 
-    The points are `first` to `stop` - 1, which have equal responses; G are their similarities with
-    64 rows, w their weights. A / B are the estimates of these rows."""
+    Each adds its weight times its similarity with the row to B. To A, it adds this product times h
+    (64,), the agreement of its response with the row's. The points are `first` to `stop` - 1; G are
+    their similarities, w their weights."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -195,9 +197,9 @@ def weight_slope(G, j, w, slope):
 def width_slope(G, j, y, target, u, h, alpha):
     """Return the derivative of the loss by u that comes from prototype j, divided by j's weight.
 
-    u is the inverse width of the normal densities h of the responses y around the prototype's
-    response, `target`. Row j of G holds similarities; alpha (64,) are the derivatives of the loss
-    of 64 rows by the numerators of their estimates."""
+    h (64,) is the normal density around the prototype's response, `target`, at the responses y of
+    64 rows; u is its inverse width. Row j of G holds the prototype's similarities with the rows.
+    alpha (64,) are the derivatives of the loss by A, where A / B are the rows' estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -207,11 +209,11 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return what 64 rows add to the sum for feature k from which `loss_gradient` takes the slope.
+    """Return the part of 64 rows i in the sum for feature k that `loss_gradient` computes.
 
-    It is the sum over the rows i of Y_li t_i^2 - 2 t_i Y_ki. t is row k of T: the rows' feature k
-    times its weight v_k. Y is V' C, with C as in `loss_gradient`; its row l = `last` is the sum of
-    C over candidates."""
+    It is sum_i s_i t_i^2 - 2 t_i Y_ki. Row k of T holds t_i, the feature times its weight v_k. With
+    C_ij from `loss_gradient` and candidates j, s_i = sum_j C_ij is row `last` of Y, and Y_ki =
+    sum_j C_ij v_k x_jk is row k."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -221,15 +223,15 @@ def feature_sum(T, Y, k, last):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
-    """Fill `partials` with the loss of the scoring rows and its gradient (Eqs. 2.8-2.12).
+    """Fill `partials` with the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12).
 
-    Scoring rows i are those whose loss is summed. Their estimate is A_i / B_i, where A_i = a_i +
-    sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij. The sums are over candidates j other than
-    row i; w_j are their weights, G_ij similarities and h_ij agreements (see `agreement`). a_i and
-    b_i come from the null model and earlier batches.
+    The loss is summed over scoring rows i. Candidates j have weights w_j, similarities G_ij with
+    row i, and agreements h_ij of responses (see `agreement`). The estimate of row i is A_i / B_i,
+    where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij; a candidate that is row i
+    itself is left out. a_i and b_i come from the null model and earlier batches.
 
     scoring : ScoringRows; `own` is the candidate that is the row itself
-    points : candidates (Points), those with positive weight first
+    points : J candidates with D active features (Points), those with positive weight first
     runs : (R + 1,) starts of R runs of candidates with equal responses
     u : inverse width, for loss "density"
     lo, hi, step : blocks to compute, and number of tiles per block
@@ -278,11 +280,12 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t, prototypes j, columns q.
+    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t and columns q.
 
-    G_ij are similarities of rows of X, from feature weights v of the features `active` and the
-    matrix V of `scaled` for J prototypes. `values` includes the prototypes' weights and is padded
-    with zeros, so that its sides are multiples of four. Tiles are lo * step to hi * step - 1."""
+    G_ij is the similarity of row i with prototype j. Tiles t of X from lo * step to hi * step - 1
+    are processed. v are weights of the features `active`; V, from `scaled`, describes the J
+    prototypes. `values` includes the prototypes' weights, padded with zeros to multiples of four
+    rows and columns."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -296,11 +299,12 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
-    """Add prototypes to numerators A and denominators B of the rows' estimates, (n_tiles, 64).
+    """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
 
-    To B, the prototype's weight times its similarity with a row of X is added; to A, this product
-    times the agreement with the response y (see `agreement`). `points` are the prototypes (Points),
-    u is the inverse width of densities; tiles are lo * step to hi * step - 1."""
+    To B (n_tiles, 64), each prototype adds its weight times its similarity with the row of X. To A,
+    it adds this product times its agreement with the row's response y (see `agreement`). Tiles from
+    lo * step to hi * step - 1 are processed. `points` are the prototypes (Points), u is the inverse
+    width of densities."""
     active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
@@ -316,8 +320,8 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
     """Fill out[t, j, i] with weight times similarity of prototype j, for the rows i of tile t.
 
-    v are weights of the features `active`, V is the matrix of `scaled`, w (J,) the prototypes'
-    weights; tiles are lo * step to hi * step - 1."""
+    Tiles of X from lo * step to hi * step - 1 are processed. v are weights of the features
+    `active`; V, from `scaled`, describes the prototypes; w (J,) are their weights."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):

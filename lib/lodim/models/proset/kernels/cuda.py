@@ -68,9 +68,10 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64) in memory, for rows i of X on the GPU.
+    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64), an array in the main memory.
 
-    active, v, V, J and values are as in `cpu.kernel_sums`."""
+    G_ij is the similarity of row i of X, on the GPU, with prototype j. The other arguments are as
+    in `cpu.kernel_sums`."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -82,10 +83,11 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill points (D + 2, padded J): D features times their weights, then w, then responses.
+    """Fill points (D + 2, width(J)): a column for each of J candidates, then columns of zeros.
 
-    `theta` has the feature weights and w; `index` the positions of the D features and of the J
-    candidates. Padding becomes zero."""
+    A column has the D features times their weights, the candidate's weight, and its response. theta
+    has the D feature weights and the J candidates' weights. index has the positions of the
+    features, then those of the candidates, in `candidates`."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -101,9 +103,9 @@ def _gather_points(candidates, theta, index, D, J, points):
 def _stage(tile, j, first, size, stage):
     """Copy `size` features of 64 rows and 64 points to the shared memory `stage`.
 
-    The features are those from `first` on, the points those from j on. Row values are multiplied by
-    feature weights here; point values have been before. `tile` is (X, number of the tile, active
-    features, their weights, points, number of features)."""
+    They are the features from position `first` on, and the points from position j on. Row values
+    are multiplied by feature weights here; values in `points` already are. `tile` is (X, number of
+    the tile, active features, their weights, points, number of features)."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -141,8 +143,8 @@ def _similarities(tile, j, stage, G):
 def _leave_out(own, t, index, D, J, first, G):
     """Set similarities in G of rows with themselves to zero, so that no row predicts itself.
 
-    own[t] has the positions of the rows of tile t among the candidates; index[D:] has the positions
-    of the J points. G has the points from `first` on."""
+    G (4, 4) has this thread's rows of tile t, and its points among the 64 from position `first` on.
+    own[t] has the rows' positions among the candidates. index[D:] has those of the J points."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -157,8 +159,8 @@ def _agreement(y, target, normal, loss):
     """Return the agreement of a point's response `target` with a row's y, and its derivative by u.
 
     For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
-    it is a normal density around the target with SD 1 / u. `normal` holds 1, u sqrt(1/2), the
-    density's height, and height / u."""
+    it is a normal density around the target with SD 1 / u. `normal` holds 1, u sqrt(1/2), u /
+    sqrt(2 pi) and 1 / sqrt(2 pi)."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -182,12 +184,12 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store each thread's part of the numerators and denominators of 64 rows' estimates in `room`.
+    """Store this thread's part of the numerators and denominators of 64 estimates in `room`.
 
-    Both are sums over the first `live` of J points, which have positive weight: denominators of
-    weight times similarity, numerators also times agreement of responses. tile, stage and own are
-    as in `_similarities` and `_leave_out`; `rows` is as in `loss_gradient`; normal and loss are as
-    in `_agreement`; A, B and G are work arrays."""
+    `room` is shared memory. Denominators are sums of weight times similarity over the first `live`
+    of J points, which have positive weight; in numerators, agreement of responses is another
+    factor. tile, stage and own are as in `_stage` and `_leave_out`; `rows` is as in
+    `loss_gradient`; normal and loss are as in `_agreement`; A, B and G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -212,7 +214,7 @@ def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
 
 @cuda.jit(device=True)
 def _column(room, start, i):
-    """Return the sum of column i of `room`, over the SIDE rows from `start` on."""
+    """Return the sum of column i of the shared memory `room`, over 16 rows from `start` on."""
     total = 0.0
     for part in range(SIDE):
         total += float(room[(start + part) * PITCH + i])
@@ -221,11 +223,12 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sums over rows i and points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
+    """Add sums over 64 rows i and 64 points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
 
-    C has w_j times the derivative of row i's loss by w_j. The derivative by the feature weight v_d
-    follows from these sums. tile, j and stage are as in `_similarities`; `room` is shared memory;
-    `zero` is 0 with the precision of the sums."""
+    The derivative of the loss by the feature weight v_d follows from these sums. C (4, 4) is this
+    thread's part of C_ij: the weight w_j of point j times the derivative of row i's loss by w_j.
+    tile, stage and the first point, j, are as in `_stage`; `room` is shared memory; `zero` is 0
+    with the precision of the sums."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -262,9 +265,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
 
-    Derivatives are by u (inverse width), D feature weights and J prototypes' weights. `theta` has
+    Derivatives are by u (inverse width), D feature weights and J candidates' weights. `theta` has
     these parameters, `index` the positions of features and candidates, `points` is from
-    `_gather_points`. The first `live` have positive weight. Other arguments are as in
+    `_gather_points`. The first `live` candidates have positive weight. Other arguments are as in
     `loss_gradient`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
@@ -360,10 +363,10 @@ def _kernel_sums(X, active, v, points, values, out):
 
 
 def upload_rows(X, scoring, x, target):
-    """Copy to the GPU what `loss_gradient` needs in addition to X; return the arrays.
+    """Return the arguments rows, own, candidates and points of `loss_gradient`, on the GPU.
 
-    They are rows and own (from the ScoringRows `scoring`), candidates (from features x (J, p) and
-    responses target (J,)) and points, a work array."""
+    The first two come from the ScoringRows `scoring`. x (J, p) and target (J,) are features and
+    responses of the candidates; points is a work array, of the precision of X."""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)
