@@ -52,7 +52,9 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw prototypes, rows of `data` and one `row` by two features; label `named` of them."""
+    """Draw prototypes, rows of `data` and one `row` in the plane of two active features.
+
+    The `named` heaviest prototypes get labels, or those with the largest impact on `row`."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -105,10 +107,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of`, the rows of `data` and one row in a plane.
+    """Draw the prototypes at positions `of` in the fit, the rows of `data` and one row in a plane.
 
-    `to_plane` maps active features (n, A) to coordinates (n, 2) with labels `names`. The `named`
-    prototypes of largest weight (or impact on the row) get their row labels."""
+    `to_plane` maps active features (n, A) to coordinates (n, 2) with labels `names`. The number of
+    prototypes with a label is `named`: those of largest weight (or impact on the row)."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -217,10 +219,11 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return values on the grid whose zero contour encloses the familiar points, and its label.
+    """Return values on the grid whose zero contour encloses the familiar region, and its label.
 
-    They are the familiarity `mass` (G, G) minus the familiarity that 99% of the training rows
-    exceed. None if all points of the grid are above it."""
+    They are the familiarity (similarity to the prototypes) of the grid's points, mass (G, G), minus
+    the value that 99% of the training rows exceed. None if all are positive, or without
+    calibration."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -230,7 +233,9 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return a text with values r (A,) of at most three features other than the `two` drawn."""
+    """Return a text with the values of at most three features that are not axes of the plot.
+
+    r (A,) are standardized values of the active features, `two` the positions of the axes."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]

@@ -39,22 +39,22 @@ class Explanation:
     ----------
     frame : DataFrame
         The row itself (role "query"), the null model ("prior", one row per class), prototypes by
-        decreasing impact, and the sum of the prototypes not shown ("others"). Columns: batch, row
-        (label in the training data), target, prototype_weight w, similarity G(x), impact w G(x),
-        dominant (whether in the dominant set, Algorithm 4.1), p[class] or contribution (what is
-        added to the probability of each class, or to a number), cumulative (the estimate so far),
-        and the features.
+        decreasing impact, and the sum of the prototypes not shown ("others"). Columns: batch (set
+        of prototypes, from 1), row (label in the training data), target, prototype_weight w,
+        similarity G(x), impact w G(x), dominant (whether it helps to decide the estimate,
+        Algorithm 4.1 of Ruf 2022), p[class] or contribution (what is added to the probability of
+        each class, or to a number), cumulative (the estimate so far), and the features.
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
-    familiarity : float, sum of all impacts (Eq. 4.5)
+    familiarity : float, sum of all impacts
     quantile : float
-        Share of the training rows that are at most as familiar; NaN in a fit of a path.
+        Share of the training rows that are at most as familiar; NaN if unknown, as in fits of a
+        path of penalties.
     n_prototypes, n_dominant : int
     features : list of str, the features shown, most important first
     nearest : DataFrame or None
         The rows of `train` nearest to the row in the active features, with their distance in widths
-        of the kernel.
-    """
+        of the kernel."""
 
     call: str
     response: str
@@ -333,22 +333,25 @@ def _largest(impact, wanted):
 
 
 def _dominant(fit, impact, mixture):
-    """Return which prototypes decide the estimate of a row, bool (M,) (Algorithm 4.1).
+    """Return which prototypes are in the dominant set, bool (M,) (Algorithm 4.1 of Ruf 2022).
 
-    The impact (M,) of a prototype is its weight times its similarity with the row. `mixture` has
-    the null model's class probabilities."""
+    Whatever the targets of the others, the most probable class stays, or a number stays on its side
+    of the null model's mean. impact (M,) is a prototype's weight times its similarity with the row.
+    `mixture` is the Mixture of null model and prototypes."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
 
 
 def _columns(fit):
-    """Return the names of the columns with contributions: one, or p[class] for each class."""
+    """Return the names of the columns with contributions: "contribution", or p[class] per class."""
     return ["contribution"] if fit.levels is None else [f"p[{level}]" for level in fit.levels]
 
 
 def _rows(fit, role, added, **columns):
-    """Return a table of rows with a role, such as "prior", contributions `added` and columns."""
+    """Return rows of the table of an explanation, which have the same role, such as "prior".
+
+    The columns are the role, the given `columns`, and the contributions `added` (n_rows, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -384,7 +387,7 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return one row for the sum of the prototypes at positions j, or no row if j is empty.
+    """Return the table row that sums up the prototypes at positions j; no row if j is empty.
 
     impact (M,) are the weights times similarities of all prototypes, added (M, K) their
     contributions."""
@@ -415,10 +418,10 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Return the table `frame` with further columns, the active features at positions `on`.
+    """Add active features as columns to the table `frame`; return it.
 
-    They are filled for the explained row, `query`, and for the prototypes; `shown` are the
-    positions of the prototypes in the table."""
+    They have values for `query`, the row explained, and for prototypes. `shown` are the positions
+    of these prototypes among all; `on` are the features' positions among the active ones."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -445,9 +448,10 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    They are the fewest prototypes of largest impact (weight times similarity) that fix this class,
-    even if all others had other classes; prototypes of equal impact go together. code (M,) are the
-    prototypes' classes, prior (K,) the null model's probabilities. All False if no class leads."""
+    Prototypes are taken by decreasing impact (weight times similarity), until one class leads
+    whatever the classes of the others. Those of equal impact are taken together. If no class leads
+    in the end, none is dominant. impact and code (M,) are the prototypes' impacts and classes,
+    prior (K,) the null model's probabilities."""
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
@@ -483,10 +487,11 @@ def _rest(impact):
 
 
 def _up_to(order, last, decided):
-    """Return which prototypes are needed to decide the estimate, bool (M,).
+    """Return which prototypes are in the dominant set, bool (M,); none if nothing is decided.
 
-    Prototypes of equal impact form a group. They are added by group, from the largest impact on,
-    until the estimate is `decided` (bool per group). order and last are the results of `_ranks`."""
+    `order` has their positions by decreasing impact, `last` the ends of groups of equal impact.
+    `decided` (one bool per group) says whether this and all earlier groups decide the estimate. The
+    first such group is the last in the set."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -553,9 +558,9 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return columns of the training data `data` that the fit does not have, for its prototypes.
+    """Return columns of the training data that the fit does not keep, for its prototypes.
 
-    `taken` are the names of the table so far."""
+    `data` are the training data, `taken` the names of other columns in the result."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

@@ -160,7 +160,7 @@ def mean_distances(x):
 
 
 def _borda_points(x):
-    """Return for each row of x the number of rows with a larger mean distance, (n,)."""
+    """Return for each row of x how many are farther from all rows on average; ties count half."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
     return len(x) - rankdata(np.round(distance / size, DIGITS))

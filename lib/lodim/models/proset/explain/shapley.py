@@ -191,7 +191,9 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return the change (P, K) of the estimates by `value` as terms are added in this order."""
+    """Return how the estimates change as each of P terms is added, in this order, (P, K).
+
+    `value` is a function from sets of terms to estimates, as from `coalition_values`."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
