@@ -89,9 +89,10 @@ def _variances(state, prototypes):
     """Return the variances of the prototypes and of the null model, and scaled residuals.
 
     They are an array (M,), a number and an array (n,), for the training rows of `state`. A
-    prototype's variance is its squared residual (a mean over merged rows). The null model's is the
-    mean squared residual of all rows. A row's variance is the weighted mean of these, and its
-    residual is divided by the root of it."""
+    prototype's variance is the mean squared residual of the rows merged in it; the null model's is
+    that of all rows. A row's variance is a weighted mean of these: weight 1 for the null model,
+    weight times similarity for a prototype. The row's residual is divided by the root of its
+    variance."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

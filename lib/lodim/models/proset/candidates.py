@@ -62,9 +62,9 @@ def allocate(sizes, n_candidates, max_fraction):
 def draw_split(groups, weight, content, settings, seed):
     """Draw candidates and scoring rows at random within the given groups; return a Split.
 
-    The draw depends on the seed and on content (n,), a hash of each row. With max_fraction,
-    candidates are not scoring rows, and the weights of the others are scaled to represent their
-    group (Eq. 2.8); otherwise all rows are scoring rows."""
+    The draw depends on the seed and on content (n,), a hash of each row. At most `max_rows` rows
+    are drawn. With max_fraction, candidates are not scoring rows; otherwise all drawn rows are
+    scoring rows. Weights of scoring rows are scaled to the total weight of their group."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())
@@ -91,9 +91,9 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    With too few rows, folds could lack candidates of a class. N rows are enough if ceil(N / 2) is
-    at least 1 / (2 eta) and above 1 / (2 (1 - eta)) (condition 2.14); eta is max_fraction, or 1/2.
-    """
+    With too few rows, a class could lack candidates (possible prototypes) or other rows in a fold.
+    With N rows in the class, ceil(N / 2) must be at least 1 / (2 eta) and above 1 / (2 (1 - eta)).
+    This is condition 2.14 of Ruf (2022); eta is max_fraction, or 1/2."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch

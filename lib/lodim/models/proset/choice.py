@@ -97,14 +97,14 @@ def _null_scores(train, test, family, settings):
 def _choice(losses, gains, values, null):
     """Return the lambda_v among `values` that cross-validation chooses.
 
-    If it does not beat the null model, it is at least `null`, a value that gives the null model.
-    losses and gains have an array from `_held_out` per repetition."""
+    If the best value does not clearly beat the null model, the result is at least `null`, a penalty
+    that gives the null model. losses and gains have an array from `_held_out` per repetition."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return weights (n_values,) of the values tried, with sum 1; values of similar loss share it.
+    """Return weights (n_values,) of the values of lambda_v tried, larger for lower losses; sum 1.
 
     `losses` has an array from `_held_out` per repetition of cross-validation."""
     rows = np.concatenate(losses, axis=1)
@@ -117,7 +117,9 @@ def _mean_position(losses):
 
 
 def _lead_over_null(losses, gains):
-    """Return the best value's gain over the null model minus two SE, and this SE."""
+    """Return the best lambda_v's gain over the null model minus two SE, and this SE.
+
+    The best one has the lowest mean of `losses`. Both arguments are as in `_choice`."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -127,9 +129,9 @@ def _lead_over_null(losses, gains):
 def _is_settled(losses, gains, most):
     """Return whether further repetitions of cross-validation would hardly change lambda_v.
 
-    losses and gains are as in `_choice`. In units of their standard errors, the mean
-    position must be far from half-way between two values, and the lead over the null model far from
-    zero. `most` is the largest number of repetitions."""
+    Two conditions are in units of standard errors. The mean position in the list of penalties must
+    be far from half-way between two penalties, and the lead over the null model far from zero.
+    losses and gains are as in `_choice`; `most` is the largest number of repetitions."""
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
     centres = [_mean_position([a]) for a in losses]
@@ -141,7 +143,7 @@ def _is_settled(losses, gains, most):
 
 
 def _table(losses, values):
-    """Return a table of the values tried, from held-out losses: mean, SE and weight."""
+    """Return a table of the `values` of lambda_v: mean held-out loss, SE, weight in the choice."""
     draws, rows = len(losses), np.concatenate(losses, axis=1)
     means = fold_means(rows)
     errors = [standard_error(row, mean, draws) for row, mean in zip(rows, means, strict=True)]

@@ -3,9 +3,9 @@
 Prototype j has weight w_j, response y_j and similarity G_j with the row. B = 1 + sum_j w_j G_j.
 
 With loss="squared", the mean is m = sum_j w_j G_j y_j / B and the variance is s^2 = (e_0^2 + sum_j
-w_j G_j e_j^2) / B. Here e_0^2 is the mean squared residual of all rows, and e_j^2 that mean for the
-rows merged in prototype j, each left out of its own estimate. A quantile is m + s q, where q is the
-quantile of residual / s over the training rows.
+w_j G_j e_j^2) / B. Here e_0^2 is the mean squared residual of all rows, and e_j^2 that of the rows
+merged in prototype j. For residuals, a row is left out of its own estimate. A quantile is m + s q,
+where q is the quantile of residual / s over the training rows.
 
 With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
 of normal densities with inverse width u. Levels of quantiles are calibrated on the training rows.
@@ -27,10 +27,11 @@ CHUNK = 64  # tiles of rows per step
 
 @forms.record
 class Calibration:
-    """Percentiles 0 to 100 over training rows, for familiarity quantiles and intervals.
+    """Percentiles 0 to 100 of the training rows' familiarity and errors.
 
-    A row that is a prototype is left out of its own estimate. Variances are relative to the
-    variance of the response."""
+    They give quantiles of familiarity (similarity to the prototypes) and prediction intervals. A
+    row that is a prototype is left out of its own estimate. Variances are relative to the variance
+    of the response."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution

@@ -208,9 +208,10 @@ def _descend(function, t, lower, D, max_iter, stop, steps):
     """Minimize over the parameters t of one batch, leaving out those at a bound; return a Minimum.
 
     `function` returns value and gradient at t, given which parameters are in use (None: all). t and
-    `lower` (D + J + 1,) are start and bounds: for D features, J candidates' weights and u.
-    Parameters at their bound that would not lower the loss are left out of evaluations, and checked
-    again at the end. `stop` are stopping limits; `steps` stores the optimizer's last steps."""
+    `lower` (D + J + 1,) are start and bounds of D feature weights, J candidates' weights and an
+    inverse width. Parameters at their bound that would not lower the loss are left out of
+    evaluations, and checked again at the end. `stop` are stopping limits; `steps` stores the
+    optimizer's last steps."""
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
     for k in count():

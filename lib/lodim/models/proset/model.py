@@ -90,8 +90,9 @@ class Proset(Model):
     def assemble(self, problem, prototypes, log, selection, for_path):
         """Return the ProsetFit of prototypes and log.
 
-        `selection` is the table of cross-validation, or None. With `for_path`, for one of the fits
-        of a path of penalties, there is no typical row and usually no calibration."""
+        `selection` is the table of cross-validation, or None. `for_path` is set for a fit that is
+        one of several for a path of penalties. It stores no typical row (reference row of Shapley
+        values) and usually no calibration."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1

@@ -174,10 +174,10 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return arguments of the kernels for batch c, whose prototypes are at positions `of`.
+    """Return arguments of the kernels for the prototypes of batch c, which are at positions `of`.
 
-    They are the positions (D,) of the features with positive weight, these weights, and the
-    prototypes' features as `scaled` returns them."""
+    The arguments are the positions (D,) of the features with positive weight, these weights (D,),
+    and the matrix that `scaled` computes from the prototypes' features."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -193,7 +193,7 @@ def run_kernel(kernel, X, threads, *args):
 
 
 def _nonempty_batches(prototypes):
-    """Return a list of pairs (number, positions of prototypes), for batches with prototypes."""
+    """Return pairs (batch number, positions of its prototypes), for batches with prototypes."""
     numbered = ((c, prototypes.of_batch(c)) for c in range(1, prototypes.n_batches + 1))
     return [(c, of) for c, of in numbered if len(of)]
 
@@ -216,11 +216,11 @@ def response_values(prototypes):
 
 
 def null_sums(null, base):
-    """Return the null model's part of the sums from which estimates are computed, (n, Q).
+    """Return the null model's sums, (n, Q), to which the sums over prototypes are added.
 
-    For classes, it is their probabilities at offsets `base`. For a numeric response, the first
-    column, the sum of weights, is 1, and the second, the sum of weighted responses, is 0. `null`
-    has the null model: Prototypes or a BatchState."""
+    For classes, they are the class probabilities at offsets `base`. For a numeric response, they
+    are the sum of weights, 1, and the sum of weighted responses, 0. `null` (Prototypes or
+    BatchState) has the level of the null model."""
     if null.loss == CLASSES:
         return prior(null.level, base, null.n_classes)
     return np.tile([1.0, 0.0], (len(base), 1))
@@ -311,7 +311,10 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j over prototypes t with similarities G_j, by `features`."""
+    """Return sum_j values_j w_j G_j over the prototypes t, as an expression for code export.
+
+    w_j is the weight of prototype j, G_j its similarity with a row. `features` are the expressions
+    of the row's standardized features."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -329,9 +332,10 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities as symbolic expressions, for prototypes t.
+    """Return the null model's class probabilities as expressions, for code export.
 
-    They depend on the offset if the fit has one (with two classes only)."""
+    `t` (Prototypes) has the level of the null model. The probabilities depend on the offset if the
+    fit has one (with two classes only)."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -144,7 +144,7 @@ def _notes(fit):
 
 
 def _carried(fit):
-    """Return a list with a line on the heaviest prototypes' share of the weight; empty if few."""
+    """Return lines on the weight of the heaviest prototypes; an empty list for few prototypes."""
     w = np.sort(fit.estimates.w)[::-1]
     if len(w) <= MANY_PROTOTYPES:
         return []

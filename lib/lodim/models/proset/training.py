@@ -25,9 +25,9 @@ LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must 
 class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate. Otherwise later batches of prototypes
-    would treat memorized rows as explained. Data of more than 65,536 rows keep rows of weight zero,
-    because dropping them would copy the features.
+    A row that is a prototype is left out of its own estimate. Otherwise it would seem well
+    predicted, and later batches would ignore it. Data of more than 65,536 rows keep rows of weight
+    zero, because dropping them would copy the features.
 
     y : (n,) class codes, or (response - offset - level) / scale
     weight : (n,) weights that sum to one
@@ -37,7 +37,7 @@ class BatchState:
     level, scale : linear predictor of the null model, (K,); standard deviation of a numeric
         response (else 1)
     loss, n_classes : code of the loss; number of classes (0 for a numeric response)
-    content : (n,) number computed from each row's content, for random draws
+    content : (n,) key of each row, computed from its values, for random draws
     varies : (p,) bool, features that are not constant"""
 
     def __init__(self, batch, family, settings):
@@ -118,13 +118,13 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return the numerators `start` and the denominators b, (n,) each, after adding prototypes.
+        """Return the numerators and denominators of estimates after adding the prototypes `part`.
 
-        For each prototype of `part`, its weight times its similarity with the row is added to b,
-        and this product times an agreement to the numerator. The agreement depends on the `loss`: 1
-        for equal classes (else 0), the prototype's response, or its normal density at the row's
-        response. If the row itself is the prototype, its own term is subtracted; this needs
-        float64."""
+        Both are (n,); without them, the numerators are `start`, the denominators b. Each prototype
+        adds its weight times its similarity with the row to b, and this product times an agreement
+        to the numerator. Depending on the `loss`, the agreement is 1 for equal classes (else 0),
+        the prototype's response, or its normal density at the row's response. If the row itself is
+        the prototype, its own term is subtracted; this needs float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
@@ -149,7 +149,7 @@ class BatchState:
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
     def add(self, part):
-        """Add the prototypes `part` to the rows' estimates a / b, in place."""
+        """Add the prototypes `part` to numerators a and denominators b of the rows' estimates."""
         a, b = self.estimates_with(part)
         if self.loss == DENSITY and len(part):
             self.moment = self._with_sums(part, SQUARED, self.moment)[0]
