@@ -31,9 +31,9 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return unnormalized log probabilities (m, r, K), a weighted sum of votes and ratios.
+        """Return unnormalized log probabilities of the classes, by row and view (m, r, K).
 
-        scale (2,) has the factors of ratio (subtracted) and vote."""
+        They are scale[1] * vote - scale[0] * ratio, where `scale` are two factors."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -41,9 +41,8 @@ class Evidence:
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ : penalty that was used; NaN if forward selection found the views. Its unit is
-        (1 - alpha)^2, or for a numeric response the mean over rows of the variance of their losses
-    """
+    lambda_ : penalty that was used, divided by the squared scale of the losses (`Recovery.unit`);
+        NaN if forward selection found the views"""
 
     lambda_: float = forms.real(least=0, nan=True)
 
@@ -80,9 +79,9 @@ class AssignedViews(Ensemble):
 class ClassViews(AssignedViews):
     """Views (feature sets) for a response of classes; one view predicts each row.
 
-    power : exponent of the losses, 1 minus the order of the divergence (alpha)
+    power : exponent, 1 - alpha; a loss is a ratio of distances to this power
     balanced : whether class shares are removed from the distance ratios
-    scale : factors of distance ratio and vote in the log probabilities, see Evidence"""
+    scale : two factors in the log probabilities, of distance ratios and of votes; see Evidence"""
 
     power: float = forms.real(least=0, most=1)
     balanced: bool = forms.flags()
@@ -108,8 +107,8 @@ class ClassViews(AssignedViews):
     def votes(self, j, X=None):
         """Return the weight of each class among the k nearest rows in view (feature set) j, (m, K).
 
-        Without X it is for the training rows, each left out. Weights are relative to the mean
-        weight."""
+        Row weights are divided by their mean. Without X, it is for the training rows, each left
+        out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -175,7 +174,7 @@ class NumberViews(AssignedViews):
 class ClusterViews(AssignedViews):
     """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
 
-    power : exponent of the losses, 1 minus the order of the divergence (alpha)
+    power : exponent, 1 - alpha; a loss is a ratio of distances to this power
     seed, n_samples : seed and number of uniform samples, to which the rows' density is compared
     volumes : per view, volume of the rows' bounding box along principal components, divided by the
         volume of the box along the features
@@ -194,7 +193,7 @@ class ClusterViews(AssignedViews):
     def assign(self, X, answers):
         """Return the clusters of rows X (m, a), and squared distances to their centres, (m,) each.
 
-        `answers` are the predictions for X, with the view of each row."""
+        `answers` (Answers) say which view (feature set) predicts each row and has its cluster."""
         return clusters.assign_clusters(self, X, answers)
 
     @property

@@ -165,7 +165,7 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return how much one additional neighbour counts in the votes of m rows: one, (r, m).
+        """Return the weight (r, m) of an additional neighbour in the votes of m rows: one for all.
 
         Subclasses use its `distance` (r, m) from the rows in r feature sets, and each row's `reach`
         (r, m), the distance of its k-th neighbour."""
@@ -204,7 +204,7 @@ class Record:
     Cluster centres are fitted to all rows; their results are training errors.
 
     share : share of all rows that each view predicts
-    mass : mean share of each view in the rows' assignment
+    mass : mean over the rows of each view's share in `assignment` of the Ensemble
     error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
         to the cluster centre; NaN without clusters
     n : number of rows with positive weight
@@ -229,7 +229,7 @@ class Record:
 
 
 def record(e, family):
-    """Return shares, errors and deviances of a fitted ensemble e, each training row left out."""
+    """Return the Record of a fitted ensemble e, its leave-one-out results."""
     answers = e.query()
     error = _errors(e, answers)
     counted = e.weight > 0
@@ -279,7 +279,9 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of ensemble e's rows to the mean of their `view` (n,)."""
+    """Return the mean squared distance of rows to the mean of all rows with the same view.
+
+    e : ensemble; view : (n,) view (feature set) of each of its rows, -1 if none"""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -145,7 +145,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _views_vote(settings, lambda_):
-    """Return whether all feature sets vote together: not if lambda_ or "assignment" is given."""
+    """Return whether all feature sets predict a row together, as with method="vote"."""
     if settings.method == VOTE and lambda_ is not None:
         raise ArgumentError("lambda_ needs method='assignment', not 'vote'")
     return settings.method != ASSIGNMENT and lambda_ is None
@@ -222,7 +222,9 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that all ensembles have, from a search and chosen `views`."""
+    """Return a dict of the fields that Ensembles of all kinds have.
+
+    search : the ViewSearch; X : (n, p) its features, or axes; views : chosen feature sets"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -231,7 +233,7 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return the ensemble e with the feature set that predicts each training row when left out."""
+    """Return the ensemble e with its leave-one-out views, the field `assigned_view`, computed."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
@@ -246,7 +248,7 @@ def _class_views(common, search, settings):
 
 
 def _number_views(common, search, settings):
-    """Return the NumberViews of a fit: feature sets, one of which predicts each row's number.
+    """Return the NumberViews of a fit: feature sets for a numeric response.
 
     common : dict of fields that all ensembles have; search : the ViewSearch"""
     return _assigned(NumberViews(**common), search)
@@ -275,13 +277,12 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def calibrate(evidence, y, weight):
-    """Return two factors t (2,) that calibrate the class probabilities, from evidence on n rows.
+    """Return two factors t (2,) that calibrate the class probabilities, from Evidence on n rows.
 
-    The evidence for a class, in the feature set that predicts the row, is the log distance ratio
-    and the log share of votes. The factors t >= 0 minimize the deviance of softmax(-t_0 ratio + t_1
-    vote). As in Platt (1999), the target probabilities are not exactly 0 and 1, so that t is
-    finite.
-    evidence : Evidence of the rows; y (n,) : class codes"""
+    The probabilities are softmax(-t_0 ratio + t_1 vote), with the fields of the Evidence for the
+    feature set that predicts the row. The factors t >= 0 minimize the deviance. As in Platt (1999),
+    the target probabilities are not exactly 0 and 1, so that t is finite. y (n,) are class codes.
+    """
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -295,10 +296,10 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return each row's evidence in the feature set that predicts it, weights and class codes.
+    """Return the evidence (2, m, K) for K classes, the weights, and the class codes of m rows.
 
-    The evidence (2, m, K) for K classes is minus the log distance ratio, and the log share of
-    votes. Rows without a feature set, weight or class are left out."""
+    The two parts of the evidence are -ratio and vote, fields of `evidence` (Evidence), in the
+    feature set that predicts the row. Rows without a feature set, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

@@ -89,11 +89,12 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return the objective as a CVXPY expression of the assignment B (n, d*); cp is cvxpy.
+    """Return the objective of an assignment as a CVXPY expression; cp is cvxpy.
 
-    It is sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij, for losses L (n, d*). u_i is
-    the mean of row i's losses weighted by its shares B, smallest_i the least of them. If `hard`
-    (one view per row), it is written as a linear function."""
+    B (n, d*) has the shares of d* views in n rows, L (n, d*) the rows' losses in the views. The
+    objective is sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij, where u_i = sum_j B_ij
+    L_ij and smallest_i is the smallest loss of row i. If `hard` (one view per row), it is written
+    as a linear function."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -157,7 +158,8 @@ class Constraints:
     budget : largest price of a row's views: a number, or (N,) one per row of the data, or None
     groups : (N,) codes; rows of a group have the same assignment; or None
     hard : whether each row has one view
-    further : function, (B, names of the views) -> list of CVXPY constraints, or None"""
+    further : function that returns a list of CVXPY constraints, or None. Its arguments are the
+        CVXPY variable B, the shares of views in rows, and the feature names of each view"""
 
     names: tuple
     prices: np.ndarray | None
@@ -249,7 +251,9 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return a dict from the name of a data column or feature to its features, bool (p,)."""
+    """Return which features each name stands for, as a dict from name to bool (p,).
+
+    A data column stands for all features computed from it, any other feature for itself."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}

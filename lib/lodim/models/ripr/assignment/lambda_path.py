@@ -63,11 +63,13 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Choose one of the penalties `grid` (q,), given their Assignments `path`; return a LambdaPath.
+    """Choose one of the penalties `grid` (q,) by leave-one-out errors; return a LambdaPath.
 
-    errors_of(assignment, selected columns) returns leave-one-out errors (n,). The choice is the
-    largest penalty with a mean error at most `control.tolerance` standard errors above the
-    smallest."""
+    The choice is the largest penalty with a mean error at most `control.tolerance` standard errors
+    above the smallest.
+    path : (q,) Assignments, one per penalty
+    errors_of : function of an Assignment and the columns (views) to use; returns errors (n,)
+    weight : (n,) row weights, or None if all are one"""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
@@ -88,8 +90,8 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 def _errors(path, views, errors_of):
     """Return leave-one-out errors of n rows for q assignments, (q, n).
 
-    `views` are the selected columns of the loss matrix for each assignment. Equal assignments are
-    computed once."""
+    path and errors_of are as in `select_lambda`; `views` has the selected columns for each
+    Assignment. Equal assignments are computed once."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -122,9 +124,9 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function that gives leave-one-out squared errors (n,) of a number for some views.
 
-    Its arguments are an Assignment of rows to views (feature sets), and the views to use, to which
-    all rows are then assigned. Errors are divided by the variance of y (n,). L (n, d*) are the
-    losses, near[j] the distances and positions of the rows' neighbours in view j."""
+    Its arguments are an Assignment of rows to views (feature sets), and the views to use. All rows
+    are reassigned to these. Errors are divided by the variance of y (n,). L (n, d*) are the losses
+    in d* views, near[j] the distances and positions of the rows' neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):

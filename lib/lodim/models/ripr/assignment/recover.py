@@ -84,10 +84,10 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return logs of the distance to each class over that to all other rows, (n, A, K).
+        """Return log ratios of distances to each class and to all other classes, (n, A, K).
 
-        `columns` are the positions of the A views (feature sets). The distance to some rows is that
-        to the k-th nearest of them."""
+        The distance is that to the k-th nearest row. Logs are multiplied by the number of features
+        of the view. `columns` are the positions of A views (feature sets)."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
@@ -129,9 +129,9 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
     For classes without lambda_, forward selection is used instead if it has clearly fewer errors.
     k : number of neighbours
-    lambda_ : penalty divided by (1 - alpha)^2, for numbers by the mean variance of a row's losses.
-        If None, leave-one-out errors choose it; for clustering it is then 2
-    L (n, d*) : losses, if they are already computed"""
+    lambda_ : penalty, divided by the squared scale of the losses (`Recovery.unit`). If None, it is
+        2 for clustering; otherwise leave-one-out errors choose it
+    L : (n, d*) losses in d* views, if they are already computed"""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -146,7 +146,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 def _better(rival, best, n_more, weight):
     """Return whether errors `rival` (n,) are clearly smaller in total than errors `best` (n,).
 
-    The difference must exceed 0 and n_more + 0.5 times its standard error (as in McNemar's test).
+    The decrease must be positive and exceed (n_more + 0.5) standard errors, as in McNemar's test.
     n_more : number of views of the rival minus those of the best; weight (n,) : of rows, or None"""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
@@ -158,8 +158,8 @@ def _better(rival, best, n_more, weight):
 def _by_penalty(data, k, lambda_, L):
     """Return the Recovery (selected feature sets) for a penalty, and leave-one-out errors (n,).
 
-    If lambda_ is None, leave-one-out errors choose it; for clustering it is then a constant. The
-    second result is None unless errors chose lambda_. L (n, d*) are losses, or None."""
+    If lambda_ is None, it is 2 for clustering; otherwise leave-one-out errors choose it. The second
+    result is None unless errors chose lambda_. L (n, d*) are losses, or None."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -184,9 +184,9 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return a LambdaPath with the best penalty chosen, and the leave-one-out errors (n,) there.
+    """Return a LambdaPath with the best penalty chosen, and its leave-one-out errors (n,).
 
-    L (n, d*) : losses; unit : their squared scale, by which the penalties are multiplied"""
+    L (n, d*) : losses in d* views; unit : squared scale of the losses, a factor of penalties"""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -211,10 +211,11 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of L with the largest views, and the Assignment of all rows to these.
+    """Return the columns of the largest views in L, and the Assignment of all rows to these.
 
-    Views (feature sets) are large if their share of the rows in the Assignment `search` exceeds
-    `control.least`. At least one and at most `control.most` are returned, largest first."""
+    L (n, d*) are losses of n rows in d* views (feature sets). A view is large if its share of the
+    rows in an earlier Assignment, `search`, exceeds `control.least`. At least one and at most
+    `control.most` are returned, largest first."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -257,17 +258,18 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=CANDIDATES):
-    """Return at most `most` columns of L (n, d*), those with the lowest `single_errors`."""
+    """Return the views, at most `most` columns of the losses L, with the lowest `single_errors`."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Select views (feature sets) one by one; return their positions in ratios (n, A, K).
+    """Select at most `most` views (feature sets) one by one; return their positions in `ratios`.
 
-    ratios are logs of distance ratios, own class to others, of n rows in A views for K classes; y
-    (n,) are the rows' classes. Each step adds the view that most lowers the mean doubt: one minus
-    the probability of the own class in the view that predicts the row. It must lower the number of
-    errors by more than `tolerance` times its square root, to exceed chance."""
+    ratios (n, A, K) are logs of distance ratios, own class to others, of n rows in A views for K
+    classes; y (n,) are the rows' classes. A row is predicted by the view with its smallest ratio.
+    Its doubt is one minus the probability of its own class in this view. Each step adds the view
+    that most lowers the mean doubt. It must lower the number of errors by more than `tolerance`
+    times its square root, to exceed chance."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -291,8 +293,8 @@ def _by_view(ratios, y):
 
     ratios (n, A, K) : log distance ratios of n rows for K classes; y (n,) : class codes
     least : smallest log ratio of the classes
-    doubt : one minus the probability of the own class; probabilities are softmax(-log ratios)
-    wrong : 1.0 if another class has the smallest ratio; share of other classes if some are tied"""
+    doubt : one minus the probability of the row's own class; probabilities are softmax(-ratios)
+    wrong : share of other classes among those tied for the smallest ratio; without ties 0 or 1"""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

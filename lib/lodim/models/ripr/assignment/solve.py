@@ -52,7 +52,7 @@ class Assignment:
     converged: bool
 
     def matrix(self):
-        """Return B (n, A), where B[i, j] is the share of view (feature set) j in row i."""
+        """Return a matrix B (n, A): B[i, j] is the weight of view (feature set) j in row i."""
         B = np.zeros((len(self.first), len(self.views)))
         rows = np.flatnonzero(self.first >= 0)
         B[rows, self.first[rows]] += 1.0 - self.share[rows]
@@ -75,7 +75,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own` with the objectives of an earlier one, `search`.
+    """Return the Assignment `own`, but with the objectives of an earlier one, `search`.
 
     It counts as converged if both converged."""
     converged = search.converged and own.converged
@@ -154,8 +154,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 def eligible_views(L, lambda_):
     """Return the columns (views) of the losses L (n, d*) that have the smallest loss in some row.
 
-    Only these views (feature sets) can get rows, because all penalties are equal at the start. The
-    penalty lambda_ sets the tolerance within which losses are tied."""
+    Other views (feature sets) never get rows. In the first round, each row gets the view of
+    smallest loss; later, a view without rows has the largest penalty. The penalty lambda_ sets the
+    tolerance within which losses are tied."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -223,17 +224,19 @@ def reassign(L, search, mass, weight=None):
 def _masses(first, second, share, weight, n_views):
     """Return the total weight of the rows assigned to each view, (n_views,).
 
-    first, second, share : fields of an Assignment; weight (n,) : of the rows"""
+    first, second : (n,) the one or two views of each row, -1 if none
+    share, weight : (n,) share of the second view in the row, and row weights"""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the objective F of the module: squared excess losses plus penalty.
+    """Return the sum of squared excess losses, plus the penalty: F in the module's docstring.
 
-    best (n,) are the rows' smallest losses, weight (n,) row weights, c (A,) total weights of the
-    rows of each view; first, second and share describe the assignment."""
+    L (n, A) are losses and best (n,) their minima over A views. first, second and share (n,) are
+    each row's views and the share of the second, weight (n,) row weights. c (A,) are the total
+    weights of the rows of each view."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]

@@ -169,7 +169,7 @@ class ViewSearch:
 
         Returns positions of the selected columns of L, and a Mixture with the shares.
         L (m, d*) : losses of m rows in d* feature sets
-        recovery : result without constraints, whose penalty is used"""
+        recovery : earlier Recovery without constraints; its penalty is used again"""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
