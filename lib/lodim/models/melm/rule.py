@@ -151,7 +151,7 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows : training rows kept for plots; `control` sets their number, `reference_rows`
+    rows : training rows kept for plots, about as many as the entry `reference_rows` of `control`
     densities : kernel density of each class
     background : wide normal densities of the classes; far from all rows, they decide the class
     width : factor of the kernel width, relative to the search

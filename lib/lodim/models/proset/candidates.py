@@ -62,9 +62,10 @@ def allocate(sizes, n_candidates, max_fraction):
 def draw_split(groups, weight, content, settings, seed):
     """Draw candidates and scoring rows at random within the given groups; return a Split.
 
-    The draw depends on the seed and on content (n,), a hash of each row. At most `max_rows` rows
-    are drawn. With max_fraction, candidates are not scoring rows; otherwise all drawn rows are
-    scoring rows. Weights of scoring rows are scaled to the total weight of their group."""
+    The draw depends on the seed and on content (n,), a hash of each row. If there are more than
+    `max_rows` rows, about this number is drawn. With max_fraction, the drawn rows that are not
+    candidates are scoring rows; otherwise all are. Weights of scoring rows are scaled to the total
+    weight of their group."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())

@@ -54,7 +54,8 @@ class Explanation:
     features : list of str, the features shown, most important first
     nearest : DataFrame or None
         The rows of `train` nearest to the row in the active features, with their distance in widths
-        of the kernel."""
+        of the kernel.
+    """
 
     call: str
     response: str
