@@ -94,9 +94,7 @@ def learn(name, data, settings, words, positive_weight):
 
 
 def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bounds):
-    """Return the arguments of a call bs(x, ...), with the knots computed if they are not given.
-
-    Knots are quantiles of x, computed together, so that x is sorted only once."""
+    """Return the arguments of bs(x, ...), with default knots (quantiles of x) computed at once."""
     n_knots = (df or 0) - degree - 1 + (not include_intercept)
     if knots is None and n_knots > 0:
         knots = np.percentile(x, 100 * np.linspace(0, 1, n_knots + 2)[1:-1])

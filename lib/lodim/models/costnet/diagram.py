@@ -25,9 +25,7 @@ OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() 
 
 @dataclass(frozen=True)
 class Box:
-    """Box of the diagram, which represents an item: a column, a term or another purchase.
-
-    It may also represent a series: a set of alternative items, of which a model needs one."""
+    """Box of the diagram: an item (column, term, purchase) or a series of alternative items."""
 
     text: str  # name
     parents: tuple[int, ...]  # positions of the boxes that it needs
@@ -69,9 +67,7 @@ def graph(fit, ax, *, most=30):
 
 
 def _boxes(fit):
-    """Return a list with a Box for each item and each series of alternative items.
-
-    The boxes that a box needs come before it."""
+    """Return a Box for each item and series of alternatives, each after the boxes that it needs."""
     network, derived = fit.settings.network, derived_names(fit.design)
     series = [name for name, _ in fit.settings.alternatives]
     at, boxes = {}, []

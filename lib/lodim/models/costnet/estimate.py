@@ -94,7 +94,6 @@ def _path_solver(settings):
 
 
 def _lambdas(settings):
-    """Return the penalties that the user gave, (L,), or None."""
     if settings.lambda_ is not None:
         return np.array([settings.lambda_])
     return None if settings.lambdas is None else np.asarray(settings.lambdas)

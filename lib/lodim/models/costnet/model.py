@@ -27,7 +27,7 @@ Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
 def _largest_lambda(batch, family, s):
-    """Return the lambda_ from which on all priced coefficients are zero, given settings s."""
+    """Return the lambda_ from which on all penalized coefficients are zero, given settings s."""
     groups = Groups.from_network(s.network, s.dependents, batch.X.shape[1], s.monotone)
     rest, _ = batch_beyond_null(batch, family)
     # Slightly above, since rounding at the value itself gives coefficients of 1e-17.
@@ -179,7 +179,6 @@ def _call(problem):
 
 
 def _warn(path):
-    """Warn if some penalties of a path did not converge."""
     if not path.converged.all():
         failed, of = np.count_nonzero(~path.converged), path.converged.size
         warn_not_converged(

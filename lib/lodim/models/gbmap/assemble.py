@@ -89,9 +89,7 @@ def _calibrate(problem):
 
 
 def _held_out_drift(problem, train, test):
-    """Fit gbmap to the rows `train`; return the drift indicators of the rows `test`.
-
-    They are a dict with "difference" and "distance", as from `drift_indicators`."""
+    """Fit gbmap to the rows `train`; return the `drift_indicators` of the rows `test`, a dict."""
     numeric, settings = problem.family.link == "identity", replace(problem.settings, threads=1)
     family = problem.model.learn_family(train, problem.family, settings)
     stages = refit.fit_stages(train, family, settings.for_comparison(train.n, train.X.shape[1]))

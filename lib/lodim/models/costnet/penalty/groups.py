@@ -74,9 +74,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups, given the weight of each group and the fields for coefficients.
-
-        cost_of : dict from a frozenset, the positions of a group's coefficients, to its weight"""
+        """Return Groups; `cost_of` maps the positions of a group's coefficients to its cost."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -175,8 +173,7 @@ class Layout:
         at, block, sign (A,) : index in Groups, block and required sign of each coefficient
         block_of_group, size, cost (G,) : block, number of coefficients and weight of each group
         member : coefficients of the first group, then of the second, and so on
-        nested : whether the groups of each block form a tree; a block may have no coefficients, and
-            is then dropped"""
+        nested : whether the groups of each block form a tree; blocks may have no coefficients"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

@@ -335,9 +335,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of coefficients `keep` (A,) at the current estimates.
-
-        Returns True: the model is current. ridge : added to the diagonal of its Hessian"""
+        """Compute the quadratic model of coefficients `keep`; return True: it is now current."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)

@@ -73,9 +73,7 @@ class Moves:
     price: np.ndarray  # (a, b) price after it, by the sum of costs
 
     def after(self, used, a, b):
-        """Return the candidates of a model after the move that drops set a and adds set b, (m,).
-
-        used : (m,) bool, the candidates before"""
+        """Return the candidates (m,) of a model `used` after it drops set a and adds set b."""
         return used & ~self.drop[a] | self.add[b]
 
 

@@ -87,9 +87,7 @@ class Refits:
         return self.known[key]
 
     def open(self, on):
-        """Return the columns `on` whose refitted coefficient is not held at zero by its sign.
-
-        Without required signs, all of them are returned."""
+        """Return the columns `on` without those whose required sign makes the coefficient zero."""
         return on[self(on).coef.any(axis=1)] if self.data.sign.any() else on
 
     def rank(self, on):
@@ -158,9 +156,7 @@ def _fit_with_signs(refits, on):
 
 
 def _slopes(refits, on, intercept, coef):
-    """Return the negative gradient (r,) of half the mean deviance in the coefficients `coef`.
-
-    on : the r columns that the coefficients belong to; intercept, coef : the model"""
+    """Return the negative gradient (r,) of half the mean deviance in the coefficients of `on`."""
     if refits.data.family.name == "gaussian":
         return (refits.at_null.target[on] - refits.at_null.gram[np.ix_(on, on)] @ coef)[:, 0]
     theta = np.vstack([intercept, coef])
