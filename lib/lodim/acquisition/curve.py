@@ -41,9 +41,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Measure each model of a costnet fit on test rows; yield the results in the form of `by_rule`.
+    """Yield the price and the losses on test rows of each model of a costnet fit.
 
-    policy : Policy for the same response
+    A result has the same five entries as in `by_rule`; the rule is "frontier".
+    policy : Policy with the same response as the fit
     rows : (n,) positions of the test rows in the data
     y : (n,) their class codes, or numbers in original units"""
     if fit.levels != policy.levels:

@@ -33,10 +33,10 @@ class Items:
 
     @cached_property
     def _options(self):
-        """List the sets of purchases that give access to the columns.
+        """Sets of purchases, each of which is enough to know one of the columns.
 
-        A column has one set per combination of alternatives. Return the sets, (Q, V) bool, sorted
-        by column, and the position of the first set of each of G columns, (G,)."""
+        A column has several sets if it can be bought in several ways. The result is a pair: all Q
+        sets, sorted by column, (Q, V) bool; and the position of each column's first set, (G,)."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -73,10 +73,11 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which purchases are paid, (C, V) bool, after buying C different sets of columns.
+        """Return which of V purchases are paid, (C, V) bool, after buying each of C column sets.
 
-        The cheapest alternatives are bought.
-        paid, sets : (V,) bool, purchases paid before; (C, G) bool, columns to buy"""
+        A column that can be bought in several ways is bought in the cheapest way.
+        paid : (V,) bool, purchases paid before
+        sets : (C, G) bool, which of G columns each set contains"""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -88,11 +89,12 @@ class Items:
         return paid
 
     def closed(self, measured, paid, sets):
-        """Return which columns are known (C, G) and purchases paid (C, V) after buying C sets.
+        """Return which columns are known after buying each of C sets, and which purchases are paid.
 
-        Columns that cost nothing after these purchases become known too.
+        The results are (C, G) and (C, V) bool. Columns that cost nothing after the purchases of a
+        set become known too.
         measured, paid : (G,) and (V,) bool, columns known and purchases paid before
-        sets : (C, G) bool, columns to buy"""
+        sets : (C, G) bool, which columns each set contains"""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0

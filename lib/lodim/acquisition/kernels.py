@@ -13,8 +13,9 @@ LOG2 = np.log(2.0)
 def condition(x, known, rest, mixture):
     """Condition a Gaussian mixture of Z components on the values of x (p,) at the columns `known`.
 
-    Return a tuple: number of known columns; log density of their values (Z,); and the conditional
-    mean, cov, cross, y_mean and y_var, as in Mixture.
+    Return a tuple: number of known columns; log density of their values (Z,); and, given these
+    values, the fields mean, cov, cross, y_mean and y_var of a `Mixture`: means, covariances with
+    each other and with the response, and the response's mean and variance, per component.
     rest : the columns at which mean, cov and cross are computed; mixture : `Mixture.arrays`"""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
@@ -59,12 +60,12 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a Gaussian mixture on more columns, in m rows; write to the last three arguments.
+    """Condition a mixture of Z Gaussians on t more columns, in m rows; fill the last 3 arguments.
 
     V, columns : (t, m) values of the rows, and (t,) their columns in ascending order
-    given : result of `condition` for the columns known before, which have equal values in all rows
-    mixture : `Mixture.arrays`
-    joint : (Z, m) output: log weight of each component + its log density, tempered as in Mixture
+    given : result of `condition` for the columns known before; all m rows share their values
+    mixture : `Mixture.arrays`; its temperature and repetition give a factor of the log density
+    joint : (Z, m) output: log weight of each component + factor * its log density
     centre, residual : (Z, m) and (Z,) output: mean and variance of the response in each component
     """
     log_share, scales = mixture[0], mixture[-1]
@@ -173,8 +174,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
     V : (p, m) features of the rows, of which a purchase reveals those in the set
     columns, start : set c consists of columns[start[c]:start[c + 1]]
-    given : result of `condition` for the columns known before, which have equal values in all rows
-    mixture, label : `Mixture.arrays`, and the class of each component (-1 for a number)"""
+    given : result of `condition` for the columns known before; all m rows share their values
+    mixture : `Mixture.arrays`
+    label : (Z,) class of each component, or -1 for a numeric response"""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

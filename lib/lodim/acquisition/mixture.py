@@ -94,7 +94,8 @@ class Mixture:
         """Return the log-losses or squared errors (S, m) of predicting y (m,) from known features.
 
         V, columns : (t, m) values of the known features, and (t,) their positions
-        scales : S pairs (temperature, repetition) to try; by default the pair of this mixture"""
+        scales : list of S pairs of values to try for the fields `temperature` and `repetition`; by
+            default one pair, this mixture's own values"""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))

@@ -163,9 +163,9 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets, alone : (C, G) bool, sets of columns tried so far; (G, G), the sets of one column each
-    price, loss, total : (C,) of the sets; total is loss + trade-off * price, infinite above budget
-    """
+    sets : (C, G) bool, the C sets tried so far: which of the G columns each contains
+    alone : (G, G) bool, the G sets of one column
+    price, loss, total : (C,) of `sets`; total is loss + trade-off * price, infinite above budget"""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -224,10 +224,11 @@ class _Search:
     def first(self, chosen):
         """Return which column of the best set to buy first.
 
-        A column is good if its value tells which columns to buy next. To measure this, each similar
-        training row gets the set of columns that is best for rows with similar values of the
-        column. The column with the lowest mean loss + trade-off * price is best. Of the columns
-        within one standard error of it, return the one that saves most loss per price.
+        A column is good if its value tells which columns to buy next. To measure this, take the
+        training rows similar to the row. Each of them buys the set of columns that is best for
+        those among them with nearly its value of the column. The column with the lowest mean loss +
+        trade-off * price is best. Of the columns within one standard error of it, return the one
+        that saves most loss per price.
         chosen : positions of the columns of the best set"""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]

@@ -30,8 +30,9 @@ class Played:
 class Player:
     """Simulation of a policy on complete rows.
 
-    trade_off : loss that one unit of price must save; myopic : compare single columns only
-    limit : (1 + R,) budget per row of price and of R resources; None means unlimited"""
+    trade_off : the policy buys a set of columns only if it saves this much loss per unit of price
+    limit : (1 + R,) budget of each row: its price, then R resources; None means unlimited
+    myopic : whether to compare single columns only, not sets"""
 
     oracle: Oracle
     trade_off: float
@@ -39,9 +40,9 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Simulate purchases for the rows X (n, p); return a list with a Played per row.
+        """Simulate which columns the policy buys for each row of X (n, p); return a list of Played.
 
-        own : (n,) positions if these are training rows, which are not compared with themselves"""
+        own : (n,) positions if these are training rows; then none is compared with itself"""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -65,11 +66,11 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate purchases for the rows X (n, p) at a limited mean price; return a list of Played.
+    """Simulate which columns rows X (n, p) buy at a limited mean price; return a list of Played.
 
-    The trade-off is chosen such that the purchases for some training rows cost `mean_price` on
-    average. The mean price is a step function of the trade-off. So the trade-offs on both sides of
-    the step are used, each for a random part of the rows.
+    The trade-off (see `Player`) is chosen such that columns for some training rows cost
+    `mean_price` on average. The mean price jumps at certain trade-offs. So two trade-offs are used,
+    just below and just above a jump, each for a random part of the rows.
     oracle, own : Oracle with the training rows, and positions of the training rows to use
     limit : (1 + R,) budget per row of price and of R resources, or None"""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
@@ -92,9 +93,9 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Return a list with a Played for each row of X (n, p), after buying columns in a given order.
+    """Buy given columns for each row of X (n, p); return purchases and predictions: list of Played.
 
-    oracle : Oracle that predicts; items : (n, k) positions of the columns that each row buys"""
+    oracle : Oracle that predicts; items : (n, k) positions of each row's k columns, in order"""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)

@@ -603,7 +603,7 @@ class Policy:
         return pd.Series(self._shown(self._oracle.predict(state)), self._heads)
 
     def _alpha(self, trade_off):
-        """Convert `trade_off` (None: the policy's) to losses of the standardized response."""
+        """Convert a trade-off (None: the policy's) to the loss unit of a standardized response."""
         value = self.trade_off if trade_off is None else number("trade_off", trade_off, 0.0)
         return value / self._loss_unit
 

@@ -41,7 +41,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """Most frequent sequences of purchases; each branch is a range of measured values.
+    """Most frequent orders in which a policy buys features; branches are ranges of their values.
 
     Attributes
     ----------
@@ -117,10 +117,11 @@ class _Growing:
         return bought[k] if k < len(bought) else -1
 
     def node(self, rows, bought, depth, questions=QUESTIONS):
-        """Return the Node, with all nodes below it, for rows that have bought the columns `bought`.
+        """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
 
-        rows : positions of the rows; depth : largest number of further purchases
-        questions : largest number of questions about measured values before the next purchase"""
+        rows : positions of the rows; bought : positions of the columns, in order
+        depth : largest number of further purchases
+        questions : largest number of splits by values of `bought` before the next purchase"""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]

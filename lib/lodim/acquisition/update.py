@@ -1,4 +1,4 @@
-"""Policies with new rows, and warnings of drift."""
+"""Update of a purchase policy with new rows; warns if it predicts them worse than expected."""
 
 from dataclasses import replace
 
