@@ -53,8 +53,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    Models refuse levels that no category declares. A declared level counts as missing until a row
-    with it is labelled. Columns of which the first frame has all levels can stay text.
+    A fit refuses rows with unknown levels. If a level is declared but no training row has it, the
+    fit treats it as missing. A text column stays text if the first frame has all its levels.
     response : name of a column to leave unchanged; frames : data frames, or None"""
     known = [frame for frame in frames if frame is not None]
     new = {}
@@ -121,8 +121,8 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    learner : Learner with the pool; new : whether to accept classes without labelled rows, which
-        are always accepted before the first fit"""
+    learner : Learner with the pool
+    new : whether to accept classes that no labelled row has; before the first fit, all are"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

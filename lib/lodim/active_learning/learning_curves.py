@@ -322,9 +322,10 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests of two runs that differ by `gain` (repetitions, T).
+    """Return p-values (T,) of paired t tests, which compare two runs by each of T measures.
 
-    They are 1 if all differences are 0, and NaN with one repetition."""
+    They are 1 if all differences are 0, and NaN with one repetition.
+    gain : (repetitions, T) differences, such as those of the accuracy after each of T rounds"""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -336,7 +337,7 @@ def _paired(gain):
 def _sign_test(mine, others):
     """Compare two runs by a sign test after each of T rounds; return exact p-values and signs (T,).
 
-    The sign is 1 if the first run is better. Only rows that one run alone predicts right count.
+    The sign is 1 if the first run is better. Rows that both or none predict right do not count.
     mine, others : (T, n_test) bool, whether the first and the second run predict a row right"""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))

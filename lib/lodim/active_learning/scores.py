@@ -58,15 +58,16 @@ def committee(learner, rng):
 
 
 def diverse(learner, rng):
-    """Return committee scores (n,) of a Learner's pool, from which `query` selects distant rows."""
+    """Return the scores (n,) of `committee`; `query` combines them with distances of the rows."""
     return committee(learner, rng)
 
 
 def infogain(learner, rng):
     """Return how much each row's label would reduce the total entropy of a Learner's pool, (n,).
 
-    This is the mean over the row's predicted class probabilities. A fit of ripr computes it. Other
-    models are refitted with each possible label of the 20 most uncertain rows; others get NaN."""
+    The result is an expected value, since the label is only known by its predicted probabilities. A
+    fit of ripr computes it. Other models are refitted with each possible label of a row; this is
+    done for the 20 most uncertain rows, and all other rows get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)

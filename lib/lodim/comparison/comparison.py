@@ -84,8 +84,8 @@ def compare(
     baselines : bool, default=True
         Whether to add baselines: "null", which predicts the mean or the class shares of the
         training rows; "glm"; and, if scikit-learn is installed, "boosting" (histogram gradient
-        boosting with defaults) and "forest" (500 trees; for classes, another tree predicts the
-        class shares). Both use the columns of lodim's design, with one per level of a category.
+        boosting with defaults) and "forest" (500 trees; for classes also a tree without splits, so
+        that no probability is 0). Both use lodim's features, in which categories are columns.
     groups : column name or array (n,), optional
         Rows with equal values form a group, such as all rows of one patient. A group is held out
         together, also in inner folds of a model. Standard errors treat groups as sampling units.
@@ -449,10 +449,10 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict of lists with an entry per model: sizes, noun for parts, and seconds.
+        """Return what each model needs: a dict of lists with an entry per model.
 
-        Sizes are means over folds: numbers of features and of parts (such as learners), and price.
-        """
+        "features", "parts" and "price" are means over folds; "part" is the name of a part, such as
+        "learner"; "seconds" is the mean time per fold, of fit and predictions."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -152,7 +152,7 @@ def null_scores(task):
 
 
 def _null(task, train):
-    """Return the null model's linear predictor (1, K): mean or shares in a Task's rows `train`."""
+    """Return the linear predictor (1, K) of the null model fitted to a Task's rows `train`."""
     batch = task.batch
     weight = batch.weight[train] / batch.weight[train].sum()
     none = np.zeros((len(train), task.n_scores))

@@ -37,7 +37,7 @@ INVASIVE, CUFF, CUFF_ERROR = 3.0, 1.0, 4.0
 
 
 class _Node(NamedTuple):
-    """A simulated feature: name, features from which it is computed, positions of its signals."""
+    """A simulated feature: its name; the features and signals (by number) that it is made of."""
 
     name: str
     parents: tuple[str, ...]
@@ -80,8 +80,8 @@ def monitoring(
     noise : float, default=0.5
         Standard deviation of the normal noise of y; without it y has standard deviation 1.
     coupling : float, default=0.5
-        Share of the variance of level, trend and so on that every third signal (1, 4, 7, ...; 2, 5,
-        8, ...; 3, 6, 9, ...) has in common.
+        Share of the variance of level, trend, volatility and missing samples that signals of a
+        group have in common. The groups are signals 1, 4, 7, ...; 2, 5, 8, ...; and 3, 6, 9, ...
     alternatives : bool, default=False
         Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1 with an
         error of 4 mmHg (standard deviation). Features derived from bp need one of the two. The
@@ -173,7 +173,7 @@ def _signal(b):
 
 
 def _parent(name, operation):
-    """Return the feature that an operation needs: hr_mean for the signal hr and "mean_slope"."""
+    """Return the feature from which {name}_{operation} is computed: hr_mean for hr_mean_slope."""
     before = operation.rpartition("_")[0]
     return f"{name}_{before}" if before else name
 
@@ -181,8 +181,7 @@ def _parent(name, operation):
 def _measure(rng, n, signals, coupling, plan):
     """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column.
 
-    coupling : share of the variance of level, trend and so on that signals b, b + 3, b + 6, ...
-        have in common"""
+    coupling : share of the variance that signals of a group have in common, see `monitoring`"""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -200,7 +199,7 @@ def _measure(rng, n, signals, coupling, plan):
 def _sample(rng, state):
     """Simulate 48 standardized samples of a signal per row; return them and which are observed.
 
-    state : (4, n) level, trend, log volatility and loss of samples of the signal in each row"""
+    state : (4, n) level, trend, log volatility, and a number that rises with the missing samples"""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -249,10 +248,11 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw the informative features; return a dict of their coefficients, and the true score (n,).
+    """Draw the informative features; return their names and coefficients, and y without noise.
 
-    plan, columns : list of nodes, and dict name -> column
-    carriers : positions of the signals on which the response depends"""
+    The first result is a dict with entries of `attrs`, see `monitoring`; the second is (n,).
+    plan, columns : features as a list of nodes, and as a dict name -> column
+    carriers : positions of the three signals from which the informative features are computed"""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
