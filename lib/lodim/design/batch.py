@@ -89,7 +89,7 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of numbers of 4,096-row blocks with positive weight; None for all."""
+        """Ranges (lo, hi) of 4,096-row blocks, lo to hi - 1, with positive weight; None for all."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)

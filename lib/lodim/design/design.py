@@ -58,7 +58,7 @@ class Design:
     constant : names of the constant features
     n_dropped : number of rows of positive weight dropped for missing values
     weights, offset : names of columns, or None; offset_given : whether there was an offset
-    left_out : columns that a dot leaves out: predictions of a model, and identifiers of rows
+    left_out : columns that the formula's '.' does not include: predictions, and identifiers of rows
     missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
         number becomes the training mean, with an indicator; a missing category is a level
     fills : replacements of missing values per column; empty unless missing is 'indicator'
@@ -66,7 +66,7 @@ class Design:
     frame_kind : package of the data frame; "pandas" also for a dict
     n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 for
         all
-    wild : ranges (Limits) of features with extreme outliers, which are replaced by `middle`"""
+    wild : ranges (Limits) of features with extreme outliers; a number in the range replaces them"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -120,7 +120,7 @@ class Design:
         standardize : whether to scale features to unit standard deviation; they are always centred
         missing : treatment of missing features, see `Design`
         reference_levels : whether to code factors as R does, without a column for the first level
-        compress_tails : whether to compress columns of a dot with heavy tails
+        compress_tails : whether to compress heavy-tailed columns that the formula includes by '.'
         which : index of the response, if the formula has several
         reading : how rows are read, and where X is held"""
         _check_arguments(family, dtype, standardize, missing)
@@ -292,7 +292,7 @@ class Design:
 
     @property
     def compressed(self):
-        """Names of the columns with heavy tails, which terms of their own compress."""
+        """Names of the columns whose heavy tails are compressed, each by a term of its own."""
         codes = [t[0] for t in self.terms if len(t) == 1 and isinstance(t[0], factors.Expression)]
         columns = [(factors.needs(code)[0], code.name) for code in codes if factors.needs(code)]
         return [name for name, code in columns if is_compressed(code, name)]

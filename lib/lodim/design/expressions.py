@@ -84,8 +84,9 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a syntax tree; remove the states that it uses from `states`.
+    """Return how many columns a formula's expression makes; remove its states from `states`.
 
+    node : syntax tree of the expression
     states : list of what splines, centres and scales have learned, in order of evaluation"""
     if column_name(node) is not None:
         return 1

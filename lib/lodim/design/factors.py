@@ -38,7 +38,7 @@ NO_CURE = (
 
 @forms.record
 class Numeric:
-    """Part of a term (a factor) that is a column of numbers, unchanged."""
+    """Part of a term that is a column of numbers, unchanged."""
 
     name: str = forms.text()
 
@@ -106,7 +106,8 @@ LEARNT = forms.Form(_read_learnt, list)
 class Expression:
     """Part of a term (a factor) that is a call over columns, such as bs(x) or I(x1 + x2).
 
-    states : pairs (function, dict) of what its splines and means learned, in order of evaluation"""
+    states : a pair (name, dict) for each call inside that learned from rows, such as bs() or
+        center(): its name and what it learned; in order of evaluation"""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -186,7 +187,7 @@ def names_rows(summary):
 
 
 def row_names(summary):
-    """Return a phrase for warnings, from a column's Summary: the column seems to name rows."""
+    """Return a message that a column, described by its Summary, seems to have names of rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
     return (
         f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
@@ -229,7 +230,7 @@ def column_in(code):
 
 
 def is_counted(code):
-    """Return whether the text `code` is C() of an expression, whose levels are computed."""
+    """Return whether `code` is a call such as C(np.floor(x)), whose levels must be computed."""
     computed = is_category(code) and column_in(code) is None
     return computed and not language.is_condition(tree(code).args[0])
 

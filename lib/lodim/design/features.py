@@ -80,7 +80,9 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield (values, rows) as `_sources` does, for a term whose columns miss no value."""
+    """Yield a pair per feature of a term without missing values: array, and its rows to use.
+
+    `_sources` describes the pair and the arguments."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -192,7 +194,7 @@ def scaling(found, names, standardize):
     """Return mean, scale, size (p,) of features, and which are constant, (p,) bool.
 
     found : (p, 5) moments: sum of weights, mean, sum of squared deviations, minimum, maximum
-    names, standardize : (p,) for messages; whether scale is the standard deviation, else it is 1
+    names : (p,), for messages; standardize : whether scale is the standard deviation, else 1
     size : standard deviation divided by scale, or 1 if the feature is constant"""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
@@ -256,7 +258,7 @@ class Features:
     def limits(self, names, moments):
         """Return the range without outliers (Limits) of each feature with extreme outliers.
 
-        Only numeric features are examined, as levels and splines are bounded. moments : (p, 5)"""
+        Levels and splines are bounded, so they are left out. moments : (p, 5) of `learn_moments`"""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -301,7 +303,7 @@ class Features:
         return self.parts.map(partial(here, work=work), names)
 
     def _prepared(self, table):
-        """Return a Table with missing values replaced, and a cache of the values of factors."""
+        """Return a Table with missing values replaced, and the cache (Prepared) of terms' parts."""
         if self._kept is None:
             whole = filled(replace(table, missing=self.missing), self.fills)
             self._kept = whole, Prepared(self.terms, whole, again=True)
@@ -338,10 +340,10 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a column of numbers whose Summary has the feature's moments.
+    """Return whether a term is a plain column of numbers whose Summary has the term's moments.
 
-    It lacks them if missing values will be replaced (`missing` is "indicator").
-    summaries : dict column name -> Summary"""
+    If missing values will be replaced (`missing` is "indicator"), the moments will change, and the
+    result is False. summaries : dict column name -> Summary"""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -349,7 +351,7 @@ def has_known_moments(term, summaries, missing):
 
 
 def is_number(term):
-    """Return whether a term is a product of columns of numbers and perhaps levels, such as x:g."""
+    """Return whether a term is numeric: numbers, perhaps multiplied by levels, but no splines."""
     single = [part for part in term if not isinstance(part, factors.Levels | factors.Missing)]
     return bool(single) and all(factors.width(part) == 1 for part in single)
 

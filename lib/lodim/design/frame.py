@@ -197,10 +197,10 @@ def _nulls(nw, frame):
 
 
 def as_given(method: F) -> F:
-    """Decorate a method that returns pandas objects, to return objects of the user's package.
+    """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
 
-    The package is taken from the argument `data`, or else from the training data. lodim itself
-    calls the method through `in_pandas`, which skips the conversion."""
+    If the argument `data` is from polars, so is the result. Without `data`, the training data
+    decide. lodim itself calls the method through `in_pandas`, which skips the conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -396,7 +396,8 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
 
-    A declared category is accepted, and usually a column of up to 20 distinct numbers or 10 dates.
+    A declared category is accepted. So are up to 10 distinct numbers or dates, and up to 20 numbers
+    that occur twice on average; but a mark of missing values, such as "?", gives a warning.
     levels : of the column; n : number of rows with a value; answer : whether it is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
@@ -417,7 +418,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels, usually over 10%, are `others`: not numbers (or dates)."""
+    """Return whether `others` are all but one of the levels, or more than 10% and more than 2."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

@@ -1,4 +1,4 @@
-"""Columns of a dot with heavy tails, which a function of the formula language compresses."""
+"""Compression of the heavy-tailed columns that a formula includes by its '.'."""
 
 import numpy as np
 
@@ -13,8 +13,9 @@ SAMPLE = 100_000  # largest number of rows from which the constants are computed
 
 
 def compress(keys, written, parts, summaries):
-    """Return the terms, in which columns x of a dot with heavy tails become functions of x.
+    """Return a formula's terms, with a compressing function around each heavy-tailed column.
 
+    Only columns that the formula includes by its '.' are changed.
     keys : terms as tuples of (column name, None) or (None, code)
     written : columns that the formula names itself, which are left as they are
     parts : Chunks of the training rows; summaries : dict of Summary by column name
@@ -34,11 +35,10 @@ def compress(keys, written, parts, summaries):
 
 
 def term_of(name, x, weight):
-    """Return the code that compresses a column; None if its tails are not heavy.
+    """Return formula text that compresses a column; None if its tails are not heavy.
 
-    Extreme outliers alone do not make a tail heavy. Constants have three significant digits of the
-    spread, so that names of terms are short.
-    """
+    Extreme outliers alone do not make a tail heavy. The text has the median and the spread, rounded
+    to the third significant digit of the spread: names of terms should be short."""
     limits = find_limits(x, name)
     inside = np.ones(len(x), bool) if limits is None else ~limits.beyond(x)
     if len(np.unique(x[inside])) <= 2 or not _kurtosis(x[inside], weight[inside]) > KURTOSIS:

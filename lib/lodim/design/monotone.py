@@ -49,7 +49,7 @@ def directions(monotone, design, family):
 
 
 def _names(term, name):
-    """Return whether a term uses the values of a column, not only where they are missing."""
+    """Return whether a term uses a column's values; an indicator of missing values does not."""
     return any(name in needs(factor) for factor in term if not isinstance(factor, Missing))
 
 

@@ -234,7 +234,9 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows, with columns `read`, as a Column; default ones."""
+        """Return the weights of the next n rows as a Column; they are 1 if none were given.
+
+        read : dict of the columns of these rows"""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -301,8 +303,8 @@ def _without_labels(value, n):
 def draw_sample(data, source, names, inputs, size, seed):
     """Return `size` random rows of the data, in their order, as a Frame, and their row inputs.
 
-    data : Frame, or the source; names : columns needed; inputs : weights, offset etc. of all rows
-    """
+    data : Frame in memory, if source is None; source : source of data not in memory, or None
+    names : columns needed; inputs : RowInputs (weights, offset etc.) of all rows"""
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

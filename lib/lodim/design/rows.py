@@ -186,7 +186,9 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return codes (n,) for the distinct values of a column or array called `what`, or NaN."""
+    """Return the number (n,) of each row's value among the distinct values; NaN if it is missing.
+
+    values : name of a column of the Frame, or an array (n,); what : the argument, for messages"""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -515,7 +517,7 @@ def _check_varies(y, name, positive_weight):
 
 
 def _as_condition(name, levels):
-    """Return advice to make two classes from numbers by a condition; "" if a level is no number."""
+    """Return advice such as ", or a condition such as I(y > 2)"; "" if some level is no number."""
     if not all(isinstance(level, int | float) for level in levels):
         return ""
     return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
@@ -541,8 +543,9 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    value : weighted mean of the training rows; for a category, the most frequent level, which is
-        used only inside functions: elsewhere in a formula, missing is a level of its own
+    For a category, it is used only inside functions of a formula. Outside of functions, missing
+    values are a level of their own.
+    value : weighted mean of the training rows; for a category, the most frequent level
     n_missing : number of training rows with positive weight in which the column is missing"""
 
     name: str = forms.text()

@@ -356,7 +356,7 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the range (Limits) of numbers x (n,) without extreme outliers; None without any."""
+    """Return the range (Limits) of x (n,) without extreme outliers; None if there are none."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 
@@ -372,8 +372,8 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace outliers in x[rows] by `middle`; return a pair (values, positions of rows to use).
 
-    The pair is the new values and an empty array, which means all; without limits, (x, rows).
-    limits : (lower, upper, middle) or None; numbers outside of lower and upper are outliers"""
+    The positions are an empty array: all values are to be used. If limits is None, the pair is
+    (x, rows). limits : (lower, upper, middle); numbers outside of lower and upper are outliers"""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

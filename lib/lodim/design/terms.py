@@ -161,11 +161,11 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return, for each term, the factors that R codes without a column for the first level.
+    """Return a dict term -> set of its factors that get no column for their first level in R.
 
-    R omits this level if the product of the term's other factors is already in the model (Chambers
-    & Hastie 1992, page 38). The product of no factors is the intercept. The result is a dict term
-    -> set of keys; a term is a tuple of keys."""
+    In R, a factor gets no such column if the product of all other factors of the term is already in
+    the model (Chambers & Hastie 1992, page 38). If there are no other factors, this product is the
+    intercept. Factors are given by their keys, and a term is a tuple of keys."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
