@@ -138,7 +138,7 @@ class Subject:
 
     @property
     def has(self):
-        """Inputs of checks that are available, such as "rows" or "answers" (responses)."""
+        """Set of the inputs in CHECKS that this subject has, such as "rows" or "answers"."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"

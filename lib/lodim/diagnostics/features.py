@@ -403,8 +403,8 @@ def tells_number(x, y):
 def tells_classes(x, code, n_classes):
     """Return how well x (n,) separates the classes: the smallest AUC over all pairs of classes.
 
-    It is 0 if a pair of classes has so few rows that one of 1,000 random columns would separate
-    the pair with a probability above 0.001.
+    It is 0 if a pair of classes has so few rows that chance may separate them: with 1,000 random
+    columns, the probability that some column does is above 0.001.
     code : (n,) class of each row"""
     least = 1.0
     for a in range(n_classes):

@@ -56,8 +56,8 @@ def _held_out(fit, row):
 def _explained(subject, before):
     """Return the share of null deviance explained in a Subject's rows, and an SE; or None.
 
-    The standard error holds for the difference from `before`, the share in the training rows. The
-    error of `before` is taken as proportional to (1 - before) / sqrt(number of rows)."""
+    The SE is that of share - before, where `before` is the share in the training rows. It assumes
+    that the SE of either share is proportional to (1 - share) / sqrt(number of rows)."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -166,7 +166,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Describe the predictions that are most wrong on average: a list of one text, or empty.
+    """Return a list with a text on the `worst_fifth` of the predictions; empty if calibrated.
 
     y, score : responses and linear predictors"""
     mean = fit.family.mean(score)

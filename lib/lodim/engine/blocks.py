@@ -141,7 +141,6 @@ def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
 
 
 def _over_runs(kernel, runs, lo, hi, *args):
-    """Call kernel(first, end, *args) for each stretch of `runs` within the blocks lo to hi - 1."""
     for first, last in runs:
         if max(lo, first) < min(hi, last):
             kernel(max(lo, first), min(hi, last), *args)
@@ -275,7 +274,7 @@ def sum_spans(work, X, n, *rows):
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Join the values per row, (n, ...), that work(X, *rows) returns for each 65,536 rows."""
+    """Return values per row, (n, ...), computed by work(X, *rows), see `over_spans`."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 

@@ -105,7 +105,7 @@ def _folder():
 
 
 def _private():
-    """Return a cache folder that only this user can write to, since kernels are code; or None."""
+    """Return a cache folder to which nobody else can write code; None if that is impossible."""
     try:
         user = os.getuid()
         folder = os.path.join(tempfile.gettempdir(), f"lodim-cache-{user}")

@@ -46,11 +46,11 @@ def keys(X, weight, y=None, n_classes=0):
 
 
 def _by_response(u, share, y, n_classes, most):
-    """Return numbers (n,) that distinguish rows by their features and response y (n,).
+    """Return a number per row, (n,), that depends on its features and on all responses y (n,).
 
     u : (n, p) standardized features; share : (n,) weights with sum one
-    most : weighted mean of the rows' sums of squares; tiny spreads relative to it (or to its
-        square or cube) count as rounding errors"""
+    most : weighted mean of the rows' sums of squares, the scale of the numbers: if they vary by
+        much less, the variation counts as rounding error"""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)

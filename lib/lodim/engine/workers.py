@@ -42,7 +42,7 @@ class WorkerTiles:
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        shape : axes of the result after n_tiles; by default as in these tiles
+        shape : lengths of the result's axes except the first (tiles); by default as in this array
         `function` must be pure, since Dask may repeat it."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
@@ -50,10 +50,10 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return WorkerTiles to which a kernel (compiled loop) has added values per row.
+        """Return values per row, as WorkerTiles, that a kernel (compiled loop) adds to `onto`.
 
-        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 4,096 rows.
-        onto : initial values of `out`: WorkerTiles to copy, or the axes (..., 64) of zeros"""
+        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each.
+        onto : WorkerTiles, which are copied; or, for zeros, the shape (..., 64) of one tile"""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
         else:
@@ -148,7 +148,7 @@ class WorkerTiles:
         return there
 
     def know(self, values, there):
-        """Remember, for `column`, that the workers hold a copy (`there`) of the array `values`."""
+        """Remember `there`, the workers' copy of `values`, so that `column` does not send it."""
         self._sent.append((ref(values), there))
 
     def varies(self):
@@ -179,10 +179,10 @@ class WorkerTiles:
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read the rows; return the features as WorkerTiles, with y etc. in `beside`.
+    """Let Dask workers read the rows; return the features as WorkerTiles.
 
-    make : function of k that returns chunk k (65,536 rows) as a Batch with X, y, weights and offset
-    """
+    The response, weights and offset are in the attribute `beside` of the result.
+    make : function of k that returns chunk k (65,536 rows) as a Batch"""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     read = cluster.submit(_read, (), (make,))
@@ -272,10 +272,11 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return a kernel's sums (n_spans, *shape) over each 65,536 rows that a worker holds.
+    """Return the sums (n_spans, *shape) that a kernel computes on a worker, one per 65,536 rows.
 
-    rest : arrays of these rows; then the kernel's name, positions of the arrays among its
-        arguments, its other arguments, and shape. The Group is not used"""
+    X, rest : features and other arrays of the worker's rows; after the arrays, `rest` has the
+        kernel's name, the arguments `at` and `sent` of `_merge`, and the shape of a sum
+    group : not used"""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -298,10 +299,10 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for 65,536 rows, with the arrays as values per row, (n, ...).
+    """Convert arrays in tiles to values per row, (n, ...); return work(X, *arrays).
 
-    rest : arrays in tiles; then work, and a list of bool with one entry per argument of `work`
-        after X: false means that the argument is None and has no array"""
+    rest : the arrays of 65,536 rows; then the function `work`; then a list of bool for the
+        arguments of `work` after X, which is false if the argument is None instead of an array"""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

@@ -117,7 +117,7 @@ def _texts(equation):
 
 
 def check_text(text):
-    """Raise ArgumentError if a name or level cannot be written in every language."""
+    """Raise ArgumentError if SQL or another export language cannot contain a name or level."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ArgumentError(f"the name or level {text!a:.80} has {FORBIDDEN}: rename it")
 

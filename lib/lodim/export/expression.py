@@ -55,7 +55,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A named function of other expressions; every writer of code has the function."""
+    """A named function of other expressions, such as "exp"; each export language can write it."""
 
     function: str
     args: tuple
@@ -222,5 +222,5 @@ def in_order(roots):
 
 
 def is_exact(value):
-    """Return whether code can contain a level exactly: text, bool, or number equal to a float."""
+    """Return whether exported code can contain a level exactly: text, bool, or a float's value."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

@@ -113,9 +113,10 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> the last query step on whose columns it depends.
+        """Return a dict id(expression) -> number of the last query step that it needs; 0 if none.
 
-        The step is 0 if it depends on none. A named expression is itself a column of its step."""
+        Each step adds named expressions as columns; a named expression needs the step that adds it.
+        """
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

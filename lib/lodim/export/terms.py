@@ -78,7 +78,7 @@ class Inputs:
         """Return a dict column -> (known levels, new levels that count as missing).
 
         The second entry is None if all new levels count as missing.
-        forgiven : the entries for columns in which new levels count as missing"""
+        forgiven : the dict of `Design.known_levels`, which has the columns with such new levels"""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -117,7 +117,7 @@ class Inputs:
         return NUMBER
 
     def _missing(self, name):
-        """Return the condition that a column is missing, or has a level that counts as missing."""
+        """Return an expression: is a column missing, or has it a level that counts as missing?"""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return call("not", call("among", column, *levels))
@@ -125,7 +125,7 @@ class Inputs:
         return either([missing, call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
-        """Add conditions to `refusals` and `unknown` for rows with bad values in a column."""
+        """Add conditions of a column: unknown levels to `refusals`, missing values to `unknown`."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
@@ -284,7 +284,7 @@ class _Translation:
         return [_number(v) for v in (value if isinstance(value, list) else [value])]
 
     def value(self, node):
-        """Return the expression of a Python syntax node; a list if it has columns, as a spline."""
+        """Return the expression of a formula's syntax node; for bs() etc., a list of columns."""
         name = column_name(node)
         if name is not None:
             return self.inputs.complete(name)
