@@ -35,7 +35,9 @@ class Form:
 
 
 def _checked(check):
-    """Return the Form of values that are stored as they are; `check` raises for invalid ones."""
+    """Return a Form (rules for a field) whose values are checked, and stored without conversion.
+
+    check : callable(value, where, sizes) that raises ValueError if the value is invalid"""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -140,7 +142,7 @@ def _check_text(value, where, sizes):
 
 
 def plain() -> Any:
-    """Declare a field with a text, a number or a bool."""
+    """Declare a field whose value is a text, a number or a bool."""
 
     def check(value, where, sizes):
         if not isinstance(value, PLAIN):
@@ -178,9 +180,9 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field with the rules `inner`, whose symbols for lengths are its own.
+    """Declare a field with the form (rules) `inner`, whose lengths may differ from other fields.
 
-    Its "p" may differ from "p" in other fields."""
+    A length that `inner` calls "p" need not be equal to "p" in other fields."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -211,10 +213,10 @@ def entries(inner: Any) -> Any:
 
 
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
-    """Declare a field: a dict column name -> `rows` values, which have the column's form (rule).
+    """Declare a field: a table, as a dict column name -> `rows` values.
 
-    forms : dict name -> form of each required column; others : forms of optional columns. Any other
-        column must hold numbers or NaN."""
+    forms : dict name -> form (rules) of each required column
+    others : forms of optional columns; any other column must hold numbers or NaN"""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -319,9 +321,10 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Return a dict of values that were read by their forms (rules); ValueError if names are wrong.
+    """Read stored values by their forms (rules); return a dict. ValueError if names are wrong.
 
-    forms, values : dicts with the same names; where, sizes : as in `Form`"""
+    forms, values : dicts, which must have the same names
+    where : name of the record, for messages; sizes : dict of the lengths known so far"""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -378,7 +381,9 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the length `size` of a shape as a number; a new symbol gets the length `found`."""
+    """Return the number that a length in a shape, such as 3, "p" or "2 + p", stands for.
+
+    If `size` is a symbol that the dict `sizes` lacks, its value `found` is added to the dict."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)

@@ -56,7 +56,7 @@ class Family:
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the derivative of the mean in the score, divided by the variance, (n,).
+        """Return the mean's derivative in the linear predictor, divided by the variance, (n,).
 
         It is 1 for a canonical link."""
         return 1.0

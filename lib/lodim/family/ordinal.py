@@ -25,8 +25,8 @@ STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
 def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class), and its derivative in f.
 
-    y and f are from `Ordinal.margin`. For a class between two boundaries, y - 1 = h is half the
-    difference of their linear predictors, and f is the mean. Then
+    `Ordinal.margin` returns y and f. The first class has y = 0 and P = 1 / (1 + exp(f)); the last
+    class has y = 1 and P = 1 / (1 + exp(-f)). Other classes have y = 1 + h with h > 0, and
     P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y <= one:
@@ -68,9 +68,10 @@ class Ordinal(Family):
     def margin(self, y, score):
         """Return the arguments y and f of `loss_slope` for each row, (n,) each.
 
-        For a class between two boundaries, f is the mean of their linear predictors, and y is 1
-        plus half their difference. The first class has y = 0 and the last class y = 1; for them f
-        is the linear predictor of their only boundary. score : (n, K) linear predictors"""
+        For the first class, y is 0, and for the last class 1; f is the linear predictor of its only
+        boundary. For a class between two boundaries, f is the mean of their linear predictors, and
+        y is 1 + half their difference.
+        y, score : class codes (n,) and linear predictors (n, K) of the K boundaries"""
         code, rows = y.astype(int), np.arange(len(y))
         above = score[rows, np.maximum(code - 1, 0)]
         below = score[rows, np.minimum(code, self.n_scores - 1)]
@@ -86,8 +87,8 @@ class Ordinal(Family):
     def _bounds(self, y, score):
         """Return linear predictors of the lower and upper boundary of the rows' classes, (n,) each.
 
-        The first class has the lower boundary inf, the last class the upper boundary -inf.
-        score : (n, K) linear predictors of all K boundaries"""
+        They are log-odds of a class above the boundary: inf below the first class, and -inf above
+        the last. score : (n, K) linear predictors of all K boundaries"""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
         below = np.where(

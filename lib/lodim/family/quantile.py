@@ -46,7 +46,7 @@ def weighted_quantile(x, weight, share):
 
 @dataclass(frozen=True)
 class Quantile(IdentityLink):
-    """Family of numbers for predictions f of the quantile q.
+    """Family of a numeric response y; the prediction f is its quantile q.
 
     The deviance is 2 max(q (y - f), (q - 1) (y - f)); for the median that is the absolute error."""
 

@@ -269,8 +269,9 @@ class Delegates(ABC):
         onnx.ModelProto
             Model of opset 17, with an input (n, 1) per column: doubles (missing: NaN) or strings
             (missing: empty). The output is `prediction` (n, 1), or `probabilities` (n, K) for K
-            classes; the metadata list the classes as JSON. Rows that `predict` gives NaN or
-            `to_python` refuses have NaN. Some functions, such as arctan, have single precision.
+            classes; the metadata list the classes as JSON. The output is NaN if `predict` returns
+            NaN, or if the module of `to_python` raises an error. Some functions, such as arctan,
+            have single precision.
 
         Raises
         ------

@@ -237,7 +237,7 @@ class _Looked:
         return n, self._prepare(data if len(at) == n else take_rows(data, at), at), words
 
     def at_source(self, source, data):
-        """Return the same three results as `at_frame`, for the Source of `data`."""
+        """Return (number of rows, Problem of a sample, sentence about it) for data of a Source."""
         every = source.names
         self._need(every)
         source = source.select(self.names)

@@ -113,9 +113,9 @@ class Problem:
     def settle(self, settings, *, given=(), chosen=None):
         """Return the problem with other settings.
 
-        given : names of settings that become arguments of the stored call, so that the call of a
-            fit from path() or cv() reproduces that fit
-        chosen : as the field of Problem"""
+        given : names of settings to store as arguments of the call; the call of a fit from path()
+            or cv() then reproduces that fit
+        chosen : dict setting -> values that cross-validation chose"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -221,7 +221,7 @@ class Model:
         """Return the fit of a problem with all settings fixed.
 
         selection : table of tried settings; warm_start : estimates to start from
-        for_path : as in `assemble`; found : (estimates, log) if they are already computed"""
+        for_path : see `assemble`; found : (estimates, log of the optimizer) if already computed"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -255,8 +255,8 @@ class Model:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
         selection : table of tried settings, or None
-        for_path : whether to leave out results that are slow to compute; with "spread", only those
-            that the standard deviation of each response does not need"""
+        for_path : whether to leave out results that are slow to compute; "spread" keeps those for
+            the standard deviation of each response"""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
@@ -266,10 +266,11 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), and (estimates, log) of all rows if already computed.
+        """Return the default grid of cv(), and estimates from all rows if they are already known.
 
         The grid is a dict: name of the first penalty -> values to compare. They are n values, or
-        the only value if the call gives one. The second result may be None."""
+        the only value if the call gives one. The second result is (estimates, log of the
+        optimizer), or None."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

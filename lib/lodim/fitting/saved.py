@@ -95,10 +95,12 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from a file, and add lengths that it determines to `sizes`.
 
-    sizes : dict of lengths; where : name of the part that is read, for messages. Added are
-    K : linear predictors per row; S : those with coefficients; C : classes, or 0 for numbers
-    functions : linear predictors, or 1 if they differ only by their intercepts
-    boundaries : boundaries between ordered classes, otherwise 0"""
+    where : name of the part that is read, for messages
+    sizes : dict of lengths, which gets new entries:
+        K, S : number of linear predictors per row, and how many of them have coefficients
+        C : number of classes; 0 for a numeric response
+        functions : K, but 1 if the linear predictors differ only by their intercepts
+        boundaries : number of boundaries between ordered classes; 0 for other responses"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -128,7 +130,9 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit of any model from a file, as a Form does; the entry "model" names the model."""
+    """Return a fit from a file, given a dict of its contents, whose entry "model" names the model.
+
+    where : name of the part that is read, for messages; sizes : dict of the lengths known so far"""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -151,7 +155,9 @@ def settings(kind: type, **others: forms.Form) -> Any:
 
 
 def check_call(fit: Any) -> None:
-    """Raise ValueError unless a fit's arguments belong to its model and its table of settings."""
+    """Raise ValueError unless a fit's arguments suit its model and its table of tried settings.
+
+    The table must have the settings that cross-validation chose."""
     parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     if set(fit.arguments) != named:

@@ -94,9 +94,9 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair (rows, result) for a frame in memory, as `of_source` does for a chunk.
+        """Yield one pair (rows, result) for a frame in memory.
 
-        rows : the frame, if the result of augment() still lacks its columns; otherwise None"""
+        rows : the frame, if its columns must still be joined with the result; otherwise None"""
         answers = self(data)
         joins = self.includes_data and not isinstance(data, pd.DataFrame)
         yield (data if joins and hasattr(data, "columns") else None), answers
@@ -204,7 +204,9 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the first row of a chunk that is refused; arguments are those of `_placed`."""
+    """Return the position of the first row of a chunk for which `answer` raises DataError.
+
+    The result is None if it does so even without rows. `_placed` describes the arguments."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
