@@ -115,7 +115,10 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of feature sets: loss or weight, prediction, whether it predicts the row X."""
+    """Return a table with the prediction of one row X (1, a) by each view (feature set).
+
+    Other columns are the loss or weight of the view, and whether this view predicts the row.
+    answers : predictions of the row by all views (Answers)"""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

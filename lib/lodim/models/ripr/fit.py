@@ -230,11 +230,11 @@ class RiprFit(Fit):
         )
 
     def assignment(self) -> pd.DataFrame:
-        """Return the share of each view (feature set) in each training row: rows sum to one.
+        """Return which share of each training row is assigned to each view (feature set).
 
-        If views vote, these are leave-one-out shares of the evidence for the prediction. Rows are
-        zero if they miss a feature in every view; with assignment, also if they have weight zero or
-        no numeric response.
+        The shares of a row sum to one. If views vote, they are shares of the evidence for the row's
+        leave-one-out prediction. A row that misses a feature in every view has zeros. With
+        method="assignment", so have rows of weight zero and rows without a numeric response.
 
         See Also
         --------
@@ -331,10 +331,10 @@ class RiprFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """Return one row per view (feature set): share of rows, error, weight, number of features.
 
-        estimate is the share of the training rows that the view predicts, each row left out. error
-        is the error of these rows: share wrong, mean squared error, or mean squared distance to the
-        cluster centre. weight is the view's share in the
-        assignment.
+        estimate is the share of the training rows that the view predicts or, if views vote, for
+        which it has most weight. error is the leave-one-out error of these rows: share wrong, or
+        mean squared error; for clusters, the mean squared distance to their centre. weight is the
+        mean over all rows of the view's share in `assignment()`.
 
         See Also
         --------

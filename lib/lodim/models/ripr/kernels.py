@@ -159,9 +159,10 @@ def first_at_least(v, lo, hi, x):
 def window(refs, start, stop, view, apart, x, reach):
     """Return start and length of a window with all rows that are near x in a view (feature set).
 
-    The rows refs[:, start:stop] are sorted by the first feature of the view. If it is a factor, the
-    window contains all of them.
-    apart : (p,) positive for factors; reach : squared distance up to which a row is near"""
+    The rows refs[:, start:stop] are sorted by the first feature of the view. If this is a factor,
+    all of them are returned.
+    apart : (p,) squared distance of two levels of a factor, zero for a number
+    reach : squared distance up to which a row is near"""
     if apart[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -277,17 +278,17 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out (d*, n, C) with log ratios of the distances from each row to two groups of rows.
+    """Fill out with log ratios of the distances from each row to two groups of rows.
 
-    Distances are in the views (feature sets) lo to hi - 1, with dims[v] features. C is the number
-    of pairs of groups; or it is one, and out holds the smallest ratio of a row. Ratios are infinite
-    if a feature is missing.
+    The distance to a group is the distance to its k-th nearest row. out is (views, n, pairs of
+    groups), or (views, n, 1) for the smallest ratio of each row. It is filled for the views
+    (feature sets) lo, ..., hi - 1. Ratios are infinite if a feature is missing.
 
-    X : (p, n) rows; k : number of neighbours
+    X : (p, n) rows; dims : number of features of each view
     groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
         feature of the views
-    pairs : (own, other, prior), the two groups of each pair, and a constant to add
-    member : (n, G) 1 if a row belongs to a group; pair : (n,) the pair that a row uses, -1 for all
+    pairs : (own, other, prior), the two groups of each pair, and a constant to add to its log ratio
+    member : (n, G) 1 if a row belongs to a group; pair : (n,) the only pair that a row uses, or -1
     """
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
@@ -335,11 +336,13 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
-    """Widen a window of m rows to have all rows tied at the k-th distance; return start and length.
+    """Return start and length of a window with all rows tied at the k-th distance from x.
 
-    refs (p, n) are sorted by the first feature of the view, view[:dim]; apart (p,) are distances of
-    levels, as in squared_distances. d holds the squared distances from x in the window; rows with
-    distances between the `bounds` are tied."""
+    It is the window of m rows from `start` on, or a wider one if more rows could be tied. d holds
+    the squared distances from x to the rows of the window, before and after the call.
+    refs : (p, n) rows sorted by the first feature of the view, view[:dim]
+    apart : (p,) as in squared_distances; bounds : rows with squared distances between them are tied
+    """
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -359,12 +362,13 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
     """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
 
-    Returns three things: the squared k-th distance (1e30 without neighbours); two bounds between
-    which distances are tied with it; start and length of a window with all these rows. d is filled
-    with the squared distances in the window.
-    view[:dim] : features of the view; apart : (p,) distances of levels, as in squared_distances
-    own : position of row i among the refs, or -1; x, bits : work space
-    reach : squared distance with which the search starts"""
+    Return the squared k-th distance (1e30 without neighbours), two bounds between which squared
+    distances are tied with it, and the start and length of a window of refs. The window has all
+    neighbours and tied rows; d is filled with the squared distances in it.
+    view[:dim] : features of the view; apart : (p,) as in squared_distances
+    own : position of row i among the refs, or -1
+    reach : squared distance with which the search starts
+    x : filled with the row's features; bits : memory of d, read as integers"""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -418,11 +422,11 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
     """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
 
-    Positions are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim].
+    Positions are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim]. If too
+    many rows are tied at the k-th distance, evenly spaced ones in the order of `rank` are taken.
     apart : (p,) squared distance of two levels of a factor, zero for a number
     own : (m,) positions of the rows of X among the refs, or -1
-    rank : (n,) order of the rows; rows tied at the k-th distance are taken evenly spaced in it
-    """
+    rank : (n,) positions of the refs in the order of tied rows"""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

@@ -63,8 +63,8 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
         """Return a pair of groups for each class: the rows of the class, and all other rows.
 
-        `balanced` removes class shares from the ratios; counts (n,) says which rows are candidates.
-        """
+        balanced : whether the log ratios of distances are corrected for the sizes of the two groups
+        counts : (n,) whether each row is a candidate neighbour; default: all labelled rows"""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -90,12 +90,13 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return the losses (n, d*) of clustering, low where rows are denser than a uniform sample.
+    """Return the losses (n, views) of clustering, low where rows are denser than a uniform sample.
 
-    The loss of a row in a view (feature set) of d features is ((own / uniform)^d / v)^(1 - alpha)
-    (Fiterau 2014, Sect. 2.2.2). `own` is the distance to the k-th nearest other row, `uniform` the
-    distance to the k-th nearest point of the sample, v the view's relative volume (see
-    `reference_volumes`). Losses are geometric means over `n_samples` samples."""
+    Let `own` be the distance from a row to the k-th nearest other row, and `uniform` the distance
+    to the k-th nearest point of the sample. In a view (feature set) of d features, the loss of the
+    row is ((own / uniform)^d / v)^(1 - alpha), where v is the view's relative volume (see
+    `reference_volumes`). Losses are geometric means over `n_samples` samples (Fiterau 2014, Sect.
+    2.2.2)."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -122,13 +123,15 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
-    """Return log ratios of the distances from rows X to two groups of rows, (n, d*, pairs).
+    """Return log ratios of the distances from rows X to two groups of rows, (n, views, pairs).
 
-    In a view (feature set) the ratio is dim log(nu_own / nu_other) + prior: dim is the number of
-    features, nu the distance from a row to its k-th neighbour in a group of the pair.
-    references : rows of which the groups consist; member (n, G) : 1 if a group has the row itself
-    pair : (n,) the only pair that each row uses, -1 for all pairs. If given, only the smallest
-        ratio of a row is returned, (n, d*, 1)"""
+    In a view (feature set) of d features, the ratio is d log(nu_own / nu_other), plus the `prior`
+    of the pair. nu_own and nu_other are the distances from a row to the k-th nearest row of each
+    group.
+    references : rows of which the groups consist; groups : ReferenceGroups
+    member : (n, G) 1 if the row itself belongs to a group
+    pair : (n,) the pair that each row uses, or -1 for all. If given, only the smallest ratio of a
+        row is returned, (n, views, 1)"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -148,11 +151,11 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (d*, *shape) with values for each of d* views (feature sets).
+    """Return an array (views, *shape) with values for each view (feature set), computed by `fill`.
 
-    The values are computed by fill(out, views, sizes, base), once for all views with the same base.
-    The base of a view is its feature with most distinct values: if the rows refs (p, n) are sorted
-    by it, few are candidate neighbours. Features with equally many values are ordered by their
+    Views with the same base are filled together, by fill(out, views, sizes, base). The base is the
+    view's feature with most distinct values among the rows refs (p, n). If rows are sorted by it, a
+    search for neighbours has few candidates. Features with equally many values are ordered by their
     values, so that permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
@@ -195,12 +198,12 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the relative volume of the rows' bounding box in each view (feature set), (d*,).
+    """Return the relative volume of the rows' bounding box in each view (feature set).
 
-    It is the volume of the box along principal components, divided by the volume of the box along
-    the features; at most one. Density ratios are divided by it, as if the uniform sample filled the
-    box along principal components (Tibshirani, Walther and Hastie 2001, gap statistic). Without
-    this, correlated features would always look dense."""
+    Correlated features fill only part of the box along the features, and rows would always look
+    dense. The relative volume, at most one, is that of the box along principal components divided
+    by that of the box along the features. Density ratios are divided by it (Tibshirani, Walther and
+    Hastie 2001, gap statistic)."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -268,12 +271,13 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios of distances (q, d*, 1), small where rows X are dense around a row of Q.
+    """Return log ratios of distances (q, views, 1), small where rows X are dense around a row of Q.
 
-    The ratio in a view (feature set) is (nu_k(X) / nu_k(uniform sample))^dim / volume, where nu_k
-    is the distance to the k-th nearest row or point; its log is averaged over `n_samples` samples.
-    With `leave_out`, Q is X.
-    volumes : (d*,) from `reference_volumes`; counts : (n,) which rows of X are used, or None"""
+    In a view (feature set) of d features, the ratio is (nu_X / nu_uniform)^d / volume. nu_X is the
+    distance from the row of Q to the k-th nearest row of X, nu_uniform to the k-th nearest point of
+    a uniform sample. Its log is averaged over `n_samples` samples.
+    leave_out : Q is X, and no row is its own neighbour
+    volumes : (views,) from `reference_volumes`; counts : (n,) which rows of X are used, or None"""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -288,9 +292,11 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return the view (feature set) of smallest log ratio over all classes for each row, (q,).
+    """Return the view (feature set) with the smallest log ratio of distances for each row, (q,).
 
-    It is -1 if a row misses a feature in every view. Of tied views the first is returned."""
+    ratios : (q, views, classes) from `class_ratios`, or (q, views, 1) from `cluster_ratios`. The
+        smallest ratio over all classes counts. Of tied views the first is returned; -1 if a row
+        misses a feature in every view."""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -313,11 +319,12 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Return the NumberAnswers of q rows: the view (feature set) that predicts, and its prediction.
 
-    The view is the one with the largest share of the row's k nearest neighbours. The share of view
-    j is (sum_i w_i B_ij) / (sum_i w_i), where w_i is the weight of neighbour i, divided by its
-    distance. The prediction is the mean of y weighted by w_i B_ij.
+    View j predicts if the weighted mean of B_ij over the row's k nearest neighbours i is the
+    largest. Neighbours have weights w_i: row weights divided by distances. The prediction is the
+    mean of y weighted by w_i B_ij.
     near : per view (distances, positions) of the neighbours, each (q, k)
-    B (n, views) : share of each view in the training rows; weight (n,) : of the rows"""
+    B : (n, views) share of each training row that is assigned to each view
+    weight : (n,) weights of the training rows"""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -38,7 +38,7 @@ def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
 
 
 def shares(fit, ax):
-    """Draw each feature set's share of rows and its error, in the order of the print."""
+    """Draw each feature set's share of rows and its error, in the order of tidy()."""
     frame = in_pandas(fit.tidy)()
     pairs = zip(frame["estimate"], frame["error"], strict=True)
     texts = [
@@ -100,7 +100,7 @@ def _view(fit, j, X, served, star, training):
 
 
 def _drawn(fit, j, X):
-    """Return rows X (m, a) as drawn in feature set j, (m, d): original units, or level codes."""
+    """Return the d features of set j for rows X (m, a), (m, d): original units, or level codes."""
     e = fit.estimates
     each = zip(e.columns(j), view_values(fit, X, j), strict=True)
     return np.column_stack([X[:, a] if e.is_factor(a) else x for a, x in each]).astype(float)

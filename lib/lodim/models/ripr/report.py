@@ -133,7 +133,7 @@ def _screened(fit):
 
 
 def _views(fit, title, notes=()):
-    """Return the table of feature sets: shares of rows, errors, and weights if it has a `title`."""
+    """Return the table of feature sets: shares of rows and errors; with a `title` also weights."""
     frame = in_pandas(fit.tidy)()
     name = ERROR[fit.estimates.task][0]
     table = view_features(fit)
@@ -265,7 +265,7 @@ def _feature_notes(fit):
 
 
 def _error_notes(fit):
-    """Return a list with a note that errors are on the rows that chose views; [] for clusters."""
+    """Return a list with a note that new rows may have larger errors; for clusters it is empty."""
     if fit.estimates.task == CLUSTERS:
         return []
     what = "views" if fit.arguments["lambda_"] is not None else "views and their number"

@@ -1,7 +1,8 @@
 """Views: sets of a few features, stored as rows of feature positions, padded with -1.
 
-If views vote together, all levels of a factor form one feature ("axis"). On average over pairs of
-rows, a factor then adds as much to the squared distance as a standardized number."""
+If all views vote for a prediction, they are sets of axes. An axis is a number, or a factor with all
+its levels. On average over pairs of rows, a factor adds as much to the squared distance as a
+standardized number."""
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -211,7 +212,7 @@ class Axes:
 
     @classmethod
     def from_design(cls, design, scaled):
-        """Return the axes of a design; `scaled` says whether features have unit variance."""
+        """Return the Axes of a design's features; `scaled` if the features have unit variance."""
         same = np.diff(design.term_of, prepend=-1) == 0
         alone = np.array([_is_factor(term) for term in design.terms], bool)
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
@@ -235,14 +236,15 @@ def _is_factor(term):
 
 
 def factors(axis_of):
-    """Return the axes to which several features belong: the factors. axis_of : (p,)"""
+    """Return which axes have several features: the factors. axis_of : (p,) axis of each feature"""
     return np.flatnonzero(np.bincount(axis_of) > 1)
 
 
 def places(X, axis_of):
-    """Return rows X (n, p) on q axes, (n, q): numbers, codes of a factor's levels, or NaN.
+    """Return the values of rows X (n, p) on q axes, (n, q); for factors they are codes of levels.
 
-    axis_of (p,) is the axis of each feature. The code of a level that has no feature is -1."""
+    axis_of (p,) is the axis of each feature. The code of a level is its position among the features
+    of the factor, or -1 if it has no feature. Missing values are NaN."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]
@@ -252,8 +254,9 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (n, q) with the codes of levels spread, so that no two levels are close.
+    """Return A (n, q) with the codes of levels multiplied, so that no two levels are close.
 
-    Successive codes are then 2 sqrt(category_distance) apart. category_distance (q,) is the squared
-    distance of two levels of a factor; it is zero for numbers, which do not change."""
+    Codes of different levels are then at least 2 sqrt(category_distance) apart: twice the distance
+    of two levels. category_distance (q,) is its square, or zero for numbers, which do not change.
+    """
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

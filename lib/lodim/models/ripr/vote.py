@@ -123,7 +123,8 @@ def smoothed_targets(code, n_classes):
 class Choice:
     """Views (feature sets) chosen by forward selection.
 
-    views : (r, D) axes (numbers or whole factors), padded with -1, in the order of selection
+    views : (r, D) axes of each of r views, padded with -1, in the order of selection. An axis is a
+        number, or a factor with all its levels
     k : number of neighbours
     losses : (r + 1,) leave-one-out losses with no view, with the first, with the first two, ...
     compared, possible : number of views that were compared, and of possible views
@@ -170,9 +171,10 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes (numbers or whole factors) that are not constant in a sample of the rows.
+    """Return the axes that are not constant in a sample of the rows.
 
-    Of the `samples`, each (n, q), the first one in which any axis varies is used."""
+    An axis is a number, or a factor with all its levels. Of the `samples`, each (n, q), the first
+    one in which any axis varies is used."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -204,12 +206,14 @@ def _increasing(view):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return the views (feature sets) of axes `on` that are best alone, and how many were compared.
+    """Return the views (feature sets) with the lowest single losses, and how many were compared.
 
-    An axis is a number or a whole factor. If there are too many views with d axes, only extensions
-    of the best views with d - 1 axes are compared.
-    voters : training rows; bounds : smallest and largest number of axes per view
-    k : number of neighbours; max_views : largest number of views compared, or None"""
+    The loss is that of leave-one-out predictions by one view alone. If there are too many views
+    with d axes, only extensions of the best views with d - 1 axes are compared.
+    voters : training rows; k : number of neighbours
+    on : axes that a view may have; an axis is a number, or a factor with all its levels
+    bounds : smallest and largest number of axes per view
+    max_views : largest number of views compared, or None"""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -235,7 +239,9 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of the voters (training rows) by each view alone, (V,)."""
+    """Return the leave-one-out loss of predictions by each of V views (feature sets) alone, (V,).
+
+    voters : training rows; k : number of neighbours"""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
@@ -246,9 +252,10 @@ def single_losses(voters, views, k, threads):
 def factors(voters, total, new, threads=1):
     """Return the best factor t and its loss for each of V further feature sets, each (V,).
 
-    t minimizes the loss of the scores prior + t (total + new[j]) of the voters (training rows).
-    total (n, C) : evidence of the selected feature sets; new (V, n, C) : evidence of further sets
-    """
+    With a further set j, the scores of the training rows (voters) are prior + t (total + new[j]).
+    The factor t minimizes their loss. The prior is log class shares, or the mean of numbers.
+    total : (n, C) evidence of the selected feature sets together, from Voters.evidence
+    new : (V, n, C) evidence of each further set"""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -267,10 +274,10 @@ def factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Return positions of the selected views (feature sets) in order, and the loss after each step.
 
-    The first loss is without views. Each step adds the view by which the voters (training rows) are
-    predicted best; among views within 0.5% of the loss, one with the fewest features. The selection
-    ends after `most` views, or if the loss would not fall by more than 1%, plus 0.1% of the first
-    loss."""
+    The first loss is without views. Each step adds the view with which the training rows (voters)
+    are predicted best; among views that are best up to 0.5% of the loss, one with the fewest
+    features. After the first view, a further one must lower the loss by more than 1%, plus 0.1% of
+    the first loss. There are at most `most` views."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -19,8 +19,9 @@ class VotingViews(Ensemble):
     """Ensemble of views (feature sets) that predict together, by the sum of their evidence.
 
     The evidence of a view is the log ratio of its votes for a class to the class share, or for
-    numbers the difference from the mean. `factor` multiplies the sum. category_distance is the
-    squared distance of two levels of a factor; zero for numbers."""
+    numbers the difference from the mean.
+    factor : the sum is multiplied by it
+    category_distance : squared distance of two levels of a categorical feature; zero for numbers"""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -113,7 +114,9 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with its factor (of lowest leave-one-out loss) and shares computed."""
+    """Return the ensemble e with calibrated evidence, and the shares of views in its predictions.
+
+    `factor`, by which the evidence is multiplied, is the one with the lowest leave-one-out loss."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -125,10 +128,9 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (m, K), such as log-odds, from evidence (r, m, C) of r feature sets.
+    """Return linear predictors (m, K), such as log-odds; for numbers they are the predictions.
 
-    For numbers they are the predictions. `voters` are the training rows of the ensemble e that
-    vote."""
+    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`"""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -154,14 +156,16 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, (m,), from evidence (r, m, C) of feature sets.
+    """Return the most probable class of each row, (m,).
 
-    e : ensemble; voters : its training rows that vote"""
+    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`"""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
 def best_class(e, z):
-    """Return the class (m,) of the largest score z (m, K); in ties the one with more rows in e."""
+    """Return the class of the largest score z (m, K) in each row, (m,).
+
+    Of tied classes it is the one whose rows in the ensemble e have the largest weight."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
