@@ -23,7 +23,8 @@ SHOWN = 8  # largest number of names listed in an error
 class Graph:
     """Named nodes (columns, terms or purchases), with their columns of X and what they need.
 
-    A node needs other nodes, or any one source of a series (a set of interchangeable nodes)."""
+    A node may need other nodes, and series. A series is a set of interchangeable nodes, its
+    sources: one of them is enough."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -133,8 +134,9 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node that a name means; add a new node if only the costs have this name.
+        """Return the node that a name means.
 
+        Other names become new nodes if `costs` gives them a price, or is a function.
         where, child : for error messages: the argument, and the name that depends on this one"""
         if name in self.graph.columns or name in self.series:
             return name
@@ -219,7 +221,7 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the part of a graph that the names of the formula need.
+    """Return the Graph of the nodes that terms of the formula need, directly or indirectly.
 
     A set of alternatives that is not needed stays in the graph, but is empty."""
     used, rest = set(), list(formula)
@@ -258,10 +260,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list with the price of each node, and the user's cost function, or None.
+    """Return the price of each node, a list, and the user's cost function, or None without one.
 
-    The cost function gives the price of a set of names; None if prices are added up. `names`
-    (_NameFinder) finds the node of the graph that a name in `costs` means."""
+    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name,
+    and `names` (_NameFinder) finds the node of the graph that a name means."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

@@ -1,4 +1,4 @@
-"""The graph of purchases: nodes (columns and purchases) with a cost, and what each needs."""
+"""Network of columns, terms and other purchases, with the cost of each and what each needs."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -71,10 +71,10 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network with one copy of each node per source that it can use.
+    """Return the Network in which nodes that need a series have one copy for each of its sources.
 
     names, cost, parents, columns : values per node, as in Network; set_cost : as in Network
-    sources : per series the nodes (positions) in it, of which any one is enough
+    sources : positions of the interchangeable nodes in each series, of which any one is enough
     uses : per node the series that it needs; a node must not need two sources of one series
     Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
@@ -94,9 +94,11 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Return copies of all nodes as pairs (node, parents), and a dict from node to its first copy.
 
-    A series is a set of alternative sources, of which a model buys one. If a node needs some
-    series, it has one copy per combination of sources. Parents are positions of earlier copies.
-    uses : series that each node needs; source_of : dict source -> its series"""
+    A series is a set of alternative nodes, its sources, of which one is enough. A node that needs
+    some series has one copy per combination of their sources. Parents of a copy are positions of
+    other copies, which come first.
+    parents, uses : per node the nodes and the series that it needs
+    sources : per series its sources; source_of : dict source -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -120,11 +122,12 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return the sources that a copy of node v uses, a dict series -> source; None if they clash.
+    """Return which sources a copy of node v is or needs, as a dict series -> source; or None.
 
-    They clash if two are of the same series (set of alternatives).
+    A series is a set of alternative nodes, its sources. The result is None if the copy would need
+    two sources of one series.
     parents : positions of the copies that it needs; source_of : dict source -> its series
-    serving : result of this function for each earlier copy"""
+    serving : per earlier copy the dict that this function returned"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -134,11 +137,12 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield (dict series -> source, parents) for each possible copy of node v.
+    """Yield (choice, parents) for each possible copy of node v.
 
-    A series is a set of alternative sources; parents are positions of earlier copies.
-    uses : series that each node needs
-    copies : for each earlier node a list of its copies, as (dict series -> source, position)"""
+    A series is a set of alternative nodes, its sources. A choice is a dict from series to the
+    source that is used; parents are positions of the copies that this copy needs.
+    parents, uses : per node the nodes and the series that it needs; sources : nodes of each series
+    copies : for each earlier node a list of its copies, as (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

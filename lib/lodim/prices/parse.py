@@ -49,9 +49,10 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """Return the user's sets of alternatives as pairs (series, tuple of sources).
+    """Return the user's sets of interchangeable items as pairs (series, tuple of sources).
 
-    A series is the name of a set; it stands for any one of its members, the sources."""
+    The series is the name of a set, the sources are its members. An item that needs the series
+    needs any one of its sources."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value
