@@ -62,7 +62,7 @@ def program():
 
 
 def chart(picture):
-    """Return the Vega-Lite specification (chart for a browser) of a picture, a dict."""
+    """Return the specification of a Picture as a Vega-Lite chart for browsers. It is a dict."""
     alt = libraries()[0]
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))

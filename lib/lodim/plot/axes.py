@@ -102,7 +102,7 @@ def class_labels(name, labels, room):
 
 
 def count_line(n, n_all):
-    """Return a line for an axis label, such as "(the 5 largest of 9)"; "" if n is all, `n_all`."""
+    """Return a line for an axis label, such as "(the 5 largest of 9)"; "" if n equals n_all."""
     return f"\n(the {n} largest of {n_all})" if n < n_all else ""
 
 

@@ -118,7 +118,9 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Draw the predicted class of each region of the Ground in a pale colour, fainter if empty."""
+    """Colour each position by its predicted class, and draw the borders between classes.
+
+    Where the ground (Ground) has almost no density, positions are white and borders are dotted."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]

@@ -56,10 +56,10 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a view of two features instead of three with several categories.
+    """Return a view of two features instead of three, if two of them have few values.
 
-    In three dimensions categories would hide each other. One category becomes blocks of the
-    horizontal axis, another the positions within each block."""
+    In three dimensions such categories would hide each other. Each value of one feature becomes a
+    block of the horizontal axis; the values of another one are positions within each block."""
     discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
     if view.x.shape[1] < 3 or len(discrete) < 2:
         return view
@@ -155,7 +155,8 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return positions of the rows of a view; features with few values get reproducible jitter."""
+    """Return the rows' coordinates in the plot; features with few values get reproducible jitter.
+    """
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
         categories = bool(view.levels and view.levels[j])
@@ -167,7 +168,9 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw the rows of a view with one feature: against the response, or densities by class."""
+    """Draw the rows of a view with one feature: against a numeric response, or a density per class.
+
+    value : (n,) responses or class codes; key : their Key"""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
@@ -258,7 +261,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Name the levels below, and the blocks above, a view whose x axis consists of blocks.
+    """Write names of levels below the x axis of a view, and names of its blocks above.
 
     A block is a level of one feature, and has a place for each level of another feature."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)

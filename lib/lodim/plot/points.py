@@ -39,7 +39,7 @@ class Points:
 
     @property
     def area(self):
-        """Areas (n,) in square points; empty without sizes."""
+        """Areas (n,) of the points in square typographic points; empty if `size` is None."""
         if self.size is None:
             return np.zeros(0)
         return LARGEST * self.size / max(self.size.max(initial=0.0), 1e-300)
@@ -200,7 +200,8 @@ def _tag(ax, xy, radius, tags):
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
     """Draw points, a hatched region and a star on top of a surface, and finish the Axes.
 
-    edge : (numbers, text), hatched where the numbers are negative; star : (label, position)"""
+    edge : (numbers on the grid, legend text), hatched where the numbers are negative
+    key : Key of the points; star : (legend text, position)"""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)

@@ -80,7 +80,7 @@ def draw_conformal(conformal, kind=None, ax=None, **arguments):
 
 
 def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
-    """Draw intervals and responses of `top` rows against evenly spaced predictions."""
+    """Draw intervals and responses of `top` rows, evenly spaced in the order of predictions."""
     frame, y = conformal._beside(data, level)
     if not len(y):
         raise ArgumentError("data must have a row without missing values to draw")
@@ -107,7 +107,7 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
 
 
 def sets(conformal, ax=None, *, data, level=None):
-    """Draw a Conformal's set sizes: per class the shares of rows, hatched without the class."""
+    """Draw a bar per class: shares of its rows by set size, hatched if the set lacks the class."""
     frame, y = conformal._beside(data, level)
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
