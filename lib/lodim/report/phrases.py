@@ -71,7 +71,9 @@ def held_out(fit):
 
 
 def with_held_out(fit, header):
-    """Return the header with a row on held-out rows (share explained), and a list with a note."""
+    """Return the header with the deviance explained in held-out rows, and a list with a note on it.
+
+    If it is unknown, the header is unchanged and the list is empty."""
     ratio = _held_out_ratio(fit)
     if ratio is None:
         return header, []
@@ -205,7 +207,9 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on settings chosen by CV; `detail` follows their number. Or []."""
+    """Return a list with a note on the settings chosen by cross-validation, or an empty list.
+
+    detail : text after the number of settings compared"""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

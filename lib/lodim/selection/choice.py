@@ -52,7 +52,7 @@ def centre(grid, weight, penalties, parts=2):
     The second result is a dict of those penalties whose weighted mean lies between two grid values.
     grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
     weight : (n_points,), of each point; penalties : names of the settings that are penalties
-    parts : mean penalties are rounded to this number of steps between two grid values, in log"""
+    parts : number of steps between two grid values, equal in log; penalties are rounded to them"""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):

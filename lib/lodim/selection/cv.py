@@ -56,9 +56,9 @@ def cv(
         Values to try, by argument, in all combinations: `{"m": [2, 5, 10], "beta": [1, 10]}`. A
         DataFrame has one row per combination (point), simplest first. Penalties that a fit needs
         and the grid lacks get their default values; a missing number of stages (`m` of gbmap) is
-        chosen for each point. Default: `n_lambda` decreasing values of the model's first penalty
-        (one, if it is given). For costnet the default budgets are the prices of its models. ripr
-        also tries None (NaN in the frame): it then chooses its views.
+        chosen for each point. Default: `n_lambda` decreasing values of the model's first penalty;
+        only its value if the call gives it. For costnet the default budgets are the prices of its
+        models. ripr also tries None (NaN in the frame): it then chooses its views.
     folds : int or array (n,), default=10
         Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
         a row of positive weight is not held out.
@@ -67,9 +67,9 @@ def cv(
         inner folds of the model. For glm the default is `clusters`.
     loss : {"deviance", "class", "mae"}, default="deviance"
         Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
-        deviance of one row is limited to its value at probability 1e-5, as in glmnet, or for an
-        error as large as the response's range. (An argument `loss` of the model, such as proset,
-        belongs in the grid: grid={"loss": ["density"]}.)
+        deviance of one row is limited: for classes to its value at probability 1e-5, as in glmnet,
+        for numbers to that of an error as large as the response's range. (An argument `loss` of the
+        model, such as proset, belongs in the grid: grid={"loss": ["density"]}.)
     rule : {"min", "1se"}, default="min"
         Settings with which `best` is refitted: those with the lowest mean loss, or the simplest
         within one standard error of it. Simple are large penalties, few stages, small budgets, and
@@ -292,9 +292,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value in grid row `index` of a setting, the first of `names` that varies.
+        """Return a setting's value in grid row `index`, for the first of `names` that the grid has.
 
-        If none of them varies, return the value of the first one in the fit `best`."""
+        If it has none of them, return the value of the first name in the fit `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -375,7 +375,7 @@ def _check_grid(grid, problem):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if the call gives one value of a setting, but the default grid others."""
+    """Raise ArgumentError if the call gives a setting, and the default grid tries other values."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):

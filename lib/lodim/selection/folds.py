@@ -124,9 +124,9 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if fewer than two rows or groups have positive weight: none can be held out.
+    """Raise DataError if only one row or group has positive weight, so that none can be held out.
 
-    names : text for the message: settings that need no held-out rows if they are given"""
+    names : settings for the message; if the user gives them, no rows are held out"""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(
@@ -158,10 +158,10 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the number of the most frequent class of each group; zeros for a numeric response.
+    """Return the rank of the most frequent class in each group; zeros for a numeric response.
 
-    Classes are numbered in increasing order of `of_class` (see _whole_units).
-    code (n,) : group of each row"""
+    Classes are ranked by increasing `of_class` (n_classes,), their mean row keys.
+    code : (n,) group of each row"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

@@ -18,7 +18,9 @@ from lodim.selection.racing import (
 
 
 def points_of(grid, model):
-    """Return all combinations of a grid's values as dicts, simplest first; or a frame's rows."""
+    """Return the points of a grid as dicts: all combinations of its values, the simplest first.
+
+    If the grid is a DataFrame, its rows are the points, in their order."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -61,7 +63,7 @@ def _sorted_names(model):
 
 
 def _check_values(name, values, model):
-    """Raise ArgumentError if a setting has a value that is not a number, but must be sorted."""
+    """Raise ArgumentError if values of a setting that must be sorted are not numbers."""
     if name not in _sorted_names(model):
         return
     for value in values:
@@ -75,7 +77,8 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    A None in the grid point changes nothing if the call does not give this setting either."""
+    A None in the grid point leaves a setting as it is, unless the call gives a value for it: then
+    the setting becomes None."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 

@@ -335,7 +335,7 @@ class Path(Generic[FitT_co]):
         return self.at(lambda_).predict(data, **arguments)
 
     def plot(self, ax: Any = None, *, top: int = 10) -> Any:
-        """Draw estimates against log lambda; a top axis shows degrees of freedom that differ.
+        """Draw estimates against log lambda, with the degrees of freedom above if they differ.
 
         Parameters
         ----------

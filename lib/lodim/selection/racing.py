@@ -30,13 +30,15 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return the held-out losses (n_stages, n_folds, 3) of each grid point (set of settings).
+    """Return a list with the held-out losses (n_stages, n_folds, 3) of each grid point.
 
-    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
-    and standard error in a fold. Points that differ only in their number of stages, or in their
-    budget, share one fit per fold.
+    A grid point is a set of settings, a stage a step of a fit, such as one learner added. The three
+    numbers are mean loss, weight and standard error in a fold. Points that differ only in their
+    number of stages, or in their budget, share one fit per fold.
 
-    splits : list of (training, held-out) batches, for `draws` sets of random folds in turn
+    splits : list of (training, held-out) batches, one division of the rows into folds after the
+        other
+    draws : number of divisions; points : settings of each grid point
     runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
     model = problem.model
     served = {}
@@ -63,9 +65,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 def _race(runs, n_jobs):
     """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
 
-    A run has the fits of one set of settings in all folds. If its number of stages is not set, it
-    is compared with the best run after every few stages. It stops if its loss is 2 standard errors
-    higher; between comparisons, if it is 4 standard errors higher and rises."""
+    A run has the fits of one set of settings in all folds. If its number of stages is not set, its
+    loss is compared with the lowest loss of all runs. It stops if its loss is 4 standard errors
+    higher and rises, and every few stages even if its loss is 2 standard errors higher."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -103,9 +105,9 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of a setting whose values one fit can serve, such as stages, or None.
+    """Return the name of a setting of which one fit covers several values, or None.
 
-    A fit with m stages includes the fits with fewer stages."""
+    For example, a fit with m stages includes the fits with fewer stages."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -123,10 +125,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings for one fit that covers all `values` of a setting, and its stage count.
+    """Return settings for one fit that covers all `values` of a setting, and its number of stages.
 
-    `_shared_by` names the setting; key : the other settings. The number of stages is None if the
-    losses choose it."""
+    `_shared_by` names this setting; key : the other settings. The number of stages is None if the
+    held-out losses decide when the fit ends."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)

@@ -75,11 +75,11 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
     The single best point depends on the random folds, so the choice is a weighted mean of all
-    points. Weights are exp(-(loss - lowest loss) / s) with s = `spread` standard errors, but at
-    least `tie`.
+    points. Weights are exp(-(loss - lowest loss) / s).
 
     grid : dict setting -> values; most_draws : number of sets of random folds
-    parts : mean penalties are rounded to this number of steps between two grid values, in log
+    spread, tie : s is `spread` standard errors of the lowest loss, but at least `tie`
+    parts : number of steps between two grid values, equal in log; penalties are rounded to them
     runs : dict that keeps the folds and fits for other grids of the same problem"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
