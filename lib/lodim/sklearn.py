@@ -561,10 +561,8 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
 class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, own={"family": None}):
     """Logistic, multinomial or ordinal regression without a penalty; see `lodim.glm`.
 
-    family="ordinal" is for classes in order: numbers, or an ordered pandas category, whose order
-    `classes_` then has.
-    With missing="drop", the default, missing values raise an error, as in scikit-learn's linear
-    models.
-    """
+    family="ordinal" is for ordered classes: numbers, or an ordered pandas category. `classes_` then
+    has this order. With missing="drop", the default, no row is dropped: missing values raise an
+    error, as in scikit-learn's linear models."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -1,4 +1,4 @@
-"""Names and words as text, independent of pandas."""
+"""Words for messages and reports: lists of names, similar names, numbers with units."""
 
 import difflib
 import re

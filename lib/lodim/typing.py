@@ -13,7 +13,7 @@ class HasColumns(Protocol):
 
     @property
     def columns(self) -> Any:
-        """Columns, or their names."""
+        """Names of the columns or, in pyarrow, the columns themselves."""
 
 
 class HasSchema(Protocol):

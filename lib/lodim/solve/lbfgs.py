@@ -300,10 +300,10 @@ def lbfgs(
     A problem stops if one of these rules holds:
 
     tol : its largest (pseudo-)gradient is at most tol
-    ftol : two steps in a row lower the value by at most ftol times its size. If the objective is
-        scaled (Hessian near the identity): the quadratic model predicts at most this gain
+    ftol : two steps in a row lower the value by at most ftol times its size; or the objective is
+        scaled (Hessian near the identity), and its quadratic model predicts at most this gain
     resolution : the next ten steps are predicted to gain at most this much
-    best_only : even after its predicted gain, another problem would have a lower value
+    best_only : its value minus the predicted gain is still above the lowest value of all problems
 
     spacing : if positive, trial points are rounded to its multiples, so that rounding errors do not
         lead to another minimum"""
@@ -349,14 +349,14 @@ class Steps:
     def take(self, at, part):
         """Copy `part`, Steps of only the parameters at positions `at`, into this object.
 
-        In steps that are new here, the other parameters do not move."""
+        If a step is not in this object yet, the other parameters get zeros for it."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Convert the steps to parameters that are multiplied by `scale` (d,).
+        """Convert the steps to new parameters: the old ones multiplied by `scale` (d,).
 
         A scale of zero deletes the steps of a parameter, as if it had not moved."""
         self.S *= scale
@@ -440,7 +440,7 @@ def bounded(
     """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
 
     Steps along the quasi-Newton direction are cut off at the bounds (Bertsekas 1982). With bounds
-    at zero an L1 penalty is smooth, and zeros are exact. Return a Minimum with q = 1.
+    at zero an L1 penalty is smooth, and zeros are exact. Return a Minimum of one problem (q is 1).
 
     function : returns value and gradient (d,) at theta (d,)
     tol : it stops if the largest projected gradient is at most tol

@@ -83,7 +83,7 @@ class Preconditioned:
         self.compiled_loop = compiled and partial(compiled, factor=self._factor)
 
     def to(self, theta):
-        """Return the transformed parameters u = L' theta, (q, d)."""
+        """Return the transformed parameters u of q functions from theta; both are (q, d)."""
         return np.einsum("cji,cj->ci", self._factor, theta)
 
     def back(self, u):
@@ -98,8 +98,8 @@ class Preconditioned:
 class Rescaled:
     """Objective in parameters u = theta / unit, so that one step length suits all of them.
 
-    The weights l1 of absolute values are multiplied by `unit` (d,). Powers of two cause no
-    rounding."""
+    The penalty sum_k l1_k |theta_k| stays the same, since its weights l1 are multiplied by `unit`
+    (d,). Units that are powers of two cause no rounding."""
 
     scaled = False
 

@@ -315,7 +315,9 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of columns that all fragments declare as one category; else an empty one."""
+    """Return a schema of the columns that all fragments declare as a category of the same type.
+
+    It is empty unless all fragments are Parquet files. schema : of the whole dataset"""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):
@@ -329,7 +331,9 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces of a dataset with levels over all pieces for the schema `categories`."""
+    """Return the pieces of a dataset, each with the levels that its categories have in all pieces.
+
+    categories : schema of the columns that are categories"""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)
