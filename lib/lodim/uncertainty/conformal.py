@@ -254,10 +254,11 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return the table of tidy(): score and mean size of intervals or sets per level (and class).
+    """Return the table of tidy(): a row with score and mean size for each level (and class).
 
-    held : scores of held-out rows; says : ConformityScore; answers : predictions of these rows
-    classes : names of the classes"""
+    The score is the quantile at this level, the size that of intervals or sets of classes.
+    held : scores of held-out rows; says : ConformityScore, the kind of score
+    answers : predictions of the held-out rows; classes : names of the classes"""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

@@ -136,7 +136,7 @@ class HeldOut:
     def upper(self, base, step, level):
         """Return the upper limits of intervals for m new rows (Barber et al. 2021, Sect. 3).
 
-        base, step (K, m) : predictions by K fits; the limit for the score t is base + t step"""
+        base, step : (K, m) by K fits; the limit of a fit at the score t is base + t step"""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -148,10 +148,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight of held-out rows that score lower than each class of new rows, (m, C).
+        """Return the total weight of held-out rows whose score is below a class's score, (m, C).
 
-        scores (K, m, C) : scores of C classes for m new rows by K fits. Each held-out row is
-            compared with the score by the fit without that row"""
+        scores : (K, m, C) of C classes for m new rows by K fits. A row is compared with scores by
+            the fit without it"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -209,10 +209,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights of held-out rows from `given` ones (n,), relative to one for a new row.
+    """Return the weights of held-out rows, (n,); a new row has the weight one.
 
-    Their mean is one. With groups (codes `units`), the weights of each group's rows sum to one
-    instead (Lee, Barber and Willett 2023)."""
+    They are the `given` weights, scaled to the mean one. With groups (codes `units`), the weights
+    of each group's rows are scaled to the sum one (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

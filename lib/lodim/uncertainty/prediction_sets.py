@@ -266,8 +266,9 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows have scores of held-out rows of the call. There is no
-            warning with "jackknife+", with over 1% ties, or for rows that the fit of "split" used.
+            If over a quarter of the rows seem to be rows that were held out for calibration: they
+            have the same scores. There is no warning with "jackknife+", with over 1% ties, or for
+            rows that the fit of "split" used.
 
         See Also
         --------
@@ -497,9 +498,9 @@ class Conformal(Generic[FitT_co]):
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions of m rows by all K fits, (K, q, m), and the batch of these rows.
 
-        They are the rows that all fits can read. For numbers q = 3: low, high and step of a band.
-        For classes q is their number, with a score each. Without a prediction a band is infinite,
-        and every class is in the set."""
+        The rows are those that all fits can read. For numbers, q is 3: low, high and step of a
+        band. For classes, q is the number of classes, each with a score. If a prediction is
+        missing, its band is infinite, and all classes are in its set."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]

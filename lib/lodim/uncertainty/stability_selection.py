@@ -49,10 +49,11 @@ def unimodal(q, p, cutoff, n_pairs):
 def r_concave(q, p, cutoff, n_pairs):
     """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
 
-    The bound assumes two things. The share of pairs in which both halves select a term has a
+    The bound assumes that the share of pairs in which both halves select a term has a
     (-1/2)-concave distribution: probabilities to this power are convex. The share of halves that
-    select it has a (-1/4)-concave one (Shah and Samworth 2013, Eq. 8).
-    q : mean number of terms, of p, that a half selects; cutoff, n_pairs : as in `unimodal`"""
+    select the term must have a (-1/4)-concave one (Shah and Samworth 2013, Eq. 8).
+    q : mean number of terms, of p, that a half selects; n_pairs : number of pairs of halves
+    cutoff : smallest share of halves that select a stable term"""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -62,9 +63,9 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over all (-r)-concave distributions of X with a given mean.
 
-    X has the values 0, 1 / B, ..., 1. A mixture of two distributions of B X, one on 0..k and one on
-    0..k + 1, has the largest tail. Both have probabilities of j proportional to (a + j)^(-1 / r).
-    The search is over a and k (Shah and Samworth 2013, App. A.4)."""
+    X has the values 0, 1 / B, ..., 1. Let D(k) be the distribution of j = 0, ..., k with
+    probabilities proportional to (a + j)^(-1 / r). The tail is largest if B X has a mixture of D(k)
+    and D(k + 1). The search is over a and k (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -114,8 +115,8 @@ def stability(
 
     The rows are split into halves `n` times, and the model is fitted to both halves: complementary
     pairs (Shah and Samworth 2013). A term is stable if at least a share `cutoff` of the fits use
-    it. The share is not a p-value; the bound is for the expected number of stable terms whose
-    selection probability is below average.
+    it. The share is not a p-value; `Stability.bounds` limits the expected number of stable terms
+    whose selection probability is below average.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def stability(
         (features of its views, and views), `gbmap` with l1_ratio above 0.
     formula, data, **arguments
         Arguments of the model. Settings that you do not give are chosen once, on all rows. A larger
-        penalty or smaller budget selects fewer terms, and gives a lower bound. `costnet` is fast
+        penalty or smaller budget selects fewer terms, and the bounds are lower. `costnet` is fast
         with lambda_; with a budget each half repeats the search.
     cutoff : float, default=0.9
         Smallest share of the fits that makes a term stable, above 0.5 and at most 1.
@@ -224,7 +225,8 @@ def _views(fit):
 def _frame(design, selected, full, cutoff):
     """Return a frame with the share of half-samples that select each term, the largest first.
 
-    selected : pairs (terms, views) per half-sample; full : terms of the fit to all rows
+    design : Design with the names of terms; full : terms of the fit to all rows
+    selected : per half-sample the selected terms and views; a view is a set of terms
     cutoff : smallest share that makes a term stable"""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
@@ -235,7 +237,9 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with the share of half-samples that select each view; None without views."""
+    """Return a frame with the share of half-samples that select each view; None without views.
+
+    selected, design : as in `_frame`; full : fit to all rows, for the column in_fit"""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -399,7 +403,7 @@ class Stability(Generic[FitT_co]):
         return "none" if response is None else response.name
 
     def _words(self):
-        """Return lines of text on the mean number of terms that a half selects, and on bounds."""
+        """Return lines of text: mean number of selected terms, bounds on terms stable by chance."""
         q, p, bounds = self.n_selected, len(self.frame), self.bounds
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
