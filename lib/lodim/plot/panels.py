@@ -155,8 +155,7 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return the rows' coordinates in the plot; features with few values get reproducible jitter.
-    """
+    """Return where rows are drawn; features with few values get reproducible jitter."""
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
         categories = bool(view.levels and view.levels[j])
