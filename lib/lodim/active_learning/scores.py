@@ -65,9 +65,9 @@ def diverse(learner, rng):
 def infogain(learner, rng):
     """Return how much each row's label would reduce the total entropy of a Learner's pool, (n,).
 
-    The result is an expected value, since the label is only known by its predicted probabilities. A
-    fit of ripr computes it. Other models are refitted with each possible label of a row; this is
-    done for the 20 most uncertain rows, and all other rows get NaN."""
+    The result is an expectation under the predicted class probabilities. A ripr fit computes it.
+    Other models are refitted with each possible label of a row, for the 20 most uncertain rows; all
+    other rows get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)

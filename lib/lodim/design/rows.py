@@ -543,8 +543,7 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 class Fill:
     """Replacement for the missing values of a column.
 
-    For a category, it is used only inside functions of a formula. Outside of functions, missing
-    values are a level of their own.
+    In a category, values are replaced only inside functions of a formula, not elsewhere in it.
     value : weighted mean of the training rows; for a category, the most frequent level
     n_missing : number of training rows with positive weight in which the column is missing"""
 

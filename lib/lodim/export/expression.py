@@ -222,5 +222,5 @@ def in_order(roots):
 
 
 def is_exact(value):
-    """Return whether exported code can contain a level exactly: text, bool, or a float's value."""
+    """Return whether exported code is exact for a level: text, bool, or number equal to a float."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

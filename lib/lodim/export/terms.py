@@ -117,7 +117,7 @@ class Inputs:
         return NUMBER
 
     def _missing(self, name):
-        """Return an expression: is a column missing, or has it a level that counts as missing?"""
+        """Return an expression for: a column is missing, or has a level that counts as missing."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return call("not", call("among", column, *levels))
