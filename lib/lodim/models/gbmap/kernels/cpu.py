@@ -162,7 +162,7 @@ def evaluate_learner(tile, f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Evaluate one learner whose projections z are already in rows.z; see `evaluate_learner`."""
+    """Evaluate one learner as `evaluate_learner`, with z = intercept + w'x already in rows.z."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -173,9 +173,10 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
-    out has the loss, then the derivatives by a, intercept and w. v = (a, intercept, w) and the sign
-    b define the learner, `tile` (p, 64) are the rows' features, f (64,) is the sum of the earlier
-    learners, and `form` has the activation and the loss."""
+    The learner is a + b g(intercept + w'x), with parameters v = (a, intercept, w) and sign b. out
+    has the loss, then the derivatives by v. `tile` (p, 64) are the rows' features, f (64,) is the
+    sum of the earlier learners, `form` has the activation g and the loss. `rows` are work arrays.
+    """
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -197,12 +198,12 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Fill partials (n_blocks, q, 3 + p) with loss and gradient of q learners, per block of tiles.
+    """Compute loss and gradient of q learners a + b g(intercept + w'x), summed per block of tiles.
 
-    Only the learners at positions `active` are evaluated. theta (q, 2 + p) holds (a, intercept, w),
-    sign (q,) is b, `form` has activation and loss. X (n_tiles, p, 64), y, weight and the sum f of
-    the earlier learners (n_tiles, 64) are in tiles of 64 rows; weight is zero on padding. lo and hi
-    limit the blocks."""
+    For blocks lo to hi - 1, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by (a,
+    intercept, w), the rows of theta. sign (q,) is b; only learners at positions `active` are
+    evaluated. X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles, 64) are
+    in tiles of 64 rows; weight is zero on padding. `form` has the activation g and the loss."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -277,11 +278,12 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Fill partials (n_blocks, q, d, d) with lower triangles of the Hessians of q learners.
+    """Compute Hessians of the losses of q learners a + b g(intercept + w'x), as sums per block.
 
-    There is one sum per block of tiles. theta (q, d) holds (a, intercept, w), sign (q,) the signs
-    b; f is the sum of the earlier learners; `form` has the activation and the loss. If `convex`,
-    terms that could make a Hessian indefinite are left out."""
+    For blocks lo to hi - 1 of tiles, partials (n_blocks, q, d, d) gets lower triangles. Rows of
+    theta are (a, intercept, w), sign (q,) has the b; f is the sum of the earlier learners; `form`
+    has the activation g and the loss. If `convex`, terms that could make a Hessian indefinite are
+    left out."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -336,13 +338,15 @@ def tile_classes(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Fill partials (n_blocks, M, 4 + p) with the loss of the sum of M learners, and its gradient.
+    """Compute the loss of the sum of M learners, and its gradient, summed per block of tiles.
 
-    There is one sum per block of tiles. Row j has the derivatives by (a, intercept, w) of learner j
-    from column 2 on. In row 0, columns 0 and 1 are the loss and the sum of squared losses. theta
-    and sign (M,) are parameters and signs of the learners, `beta` is their sharpness, target (M,)
-    the class to which each is added; offset (n_tiles, K, 64) are the linear predictors without
-    learners."""
+    A learner is a + b g(intercept + w'x), where the softplus g has sharpness `beta`. theta has its
+    parameters (a, intercept, w), `sign` its b, and `target` the class to which it is added. offset
+    (n_tiles, K, 64) are the linear predictors without learners.
+
+    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) is filled. Row j has the derivatives by
+    the parameters of learner j from column 2 on. In row 0, columns 0 and 1 are the loss and the sum
+    of squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
@@ -383,12 +387,14 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
-    """Fill partials (n_blocks, 2 M + K p) with sums over rows, from which `Effects` are averaged.
+    """Compute sums over rows from which `Effects` are averaged, for each block of tiles.
 
-    For M learners (theta has a_j, intercept_j and w_j, `sign` b_j, `activation` and `beta` give g):
-    weighted slopes b_j g'; then the weight of rows where intercept_j + w_j'x > 0. Then, for K
-    linear predictors, to which learners are added by `target`, and p features: weighted absolute
-    gradients."""
+    Learner j of M is a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, where g has sharpness `beta`.
+    It is added to linear predictor target[j] of K. For each block, partials has 2 M + K p weighted
+    sums:
+    - M sums of the slopes b_j g'(z_j)
+    - M counts of rows with g'(z_j) > 1/2 (for the softplus, z_j > 0)
+    - K p sums of absolute derivatives of the linear predictors by the features"""
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)

@@ -58,7 +58,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Run `cpu.joint_gradient` on the GPU; return loss and gradient of the sum, (M, 4 + p)."""
+    """Run `cpu.joint_gradient` on the GPU; return its partials (M, 4 + p), summed over all rows."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -151,8 +151,8 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
     This is the gradient with respect to weights of two learners, number `slot` and slot + 1.
     `stage` has `size` features, those from `first` on; r (2, 64) are the loss derivatives by the
-    rows' projections. `width` threads take different features, others further rows. With `start`,
-    earlier sums are overwritten."""
+    rows' projections. The rows are divided among groups of `width` threads; each thread of a group
+    handles one feature. If `start`, the sums replace the gradients instead of being added."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -257,9 +257,9 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Compute each thread block's part of the joint loss of all learners, and of its gradient.
 
-    A row of `learners` holds the sign b, the constant a, the intercept and the weights of a
-    learner; `target` is the linear predictor to which it is added; `beta` is the sharpness of the
-    bends. `room` holds work arrays, `partials` gets the results."""
+    A row of `learners` holds (b, a, intercept, w) of the learner a + b g(intercept + w'x), whose
+    softplus g has sharpness `beta`. `target` is the linear predictor to which the learner is added.
+    `room` holds work arrays, `partials` gets the results."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

@@ -28,10 +28,10 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
     X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
-    sign, theta : (q,) signs 1 or -1, and (q, d) starting points, divided by the units of `scale`
-    form, precision : activation and loss, and the relative rounding error of the loss
-    penalty, limits : weights (d,) of squared and of absolute parameters; (max_iter, tol, ftol,
-        memory)"""
+    sign, penalty : (q,) signs 1 or -1; weights (d,) of squared and of absolute parameters
+    form, precision : activation and loss; relative rounding error of the loss
+    scale, theta : scaling of the parameters; (q, d) starting points in scaled parameters
+    limits : (max_iter, tol, ftol, memory)"""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight

@@ -16,7 +16,8 @@ class DeviceRows:
     y, weight : responses and row weights (n_tiles, 64); classes are coded from 0, numbers divided
         by their standard deviation
     score : linear predictors (n_tiles, K, 64), updated in place
-    problem : for several classes two work arrays (n_tiles, 64), otherwise None
+    problem : for several classes, work arrays (n_tiles, 64) for the response and linear predictor
+        of one class against the others; otherwise None
     sample : positions of the sampled rows"""
 
     X: Any

@@ -126,12 +126,15 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
-    """Fill rows of U with directions u along which to search for hinges; return their number.
+    """Fill rows of U with directions along which to search for hinges; return their number.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. There are three
-    kinds of directions: X slope, along which the loss falls fastest; random combinations of rows,
-    row i with weight curvature_i cos(key_i speed + phase); and approximate eigenvectors of X
-    diag(slope) X' (principal Hessian directions, Li 1992). P, Q and A are work arrays."""
+    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. Directions are:
+    - the matrix product of X and slope, along which the loss changes fastest
+    - random combinations of rows; row i has weight curvature_i cos(key_i speed_j + phase_j)
+    - approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992)
+
+    key (n,) are numbers computed from the rows' content; speed and phase have an element per random
+    combination. P, Q and A are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -216,12 +219,12 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 @njit(**OPTIONS, inline="always")
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the best n_starts hinges of each sign; return their number.
+    """Fill theta and sign with the best n_starts learners of each sign; return their number.
 
-    The candidates are hinges along k directions (the first rows of U) and their opposites. gain,
-    knots, steps and centres (2, 2 k) are decrease of the loss, position of the bend, coefficient
-    and mean of each hinge: row 0 for sign 1, row 1 for sign -1. theta has columns a, intercept and
-    weights. A learner without the hinge would have the constant -level."""
+    Signs are 1 and -1. The candidates are hinges along k directions, the first rows of U, and along
+    their opposites. gain, knots, steps and centres (2, 2 k) are decrease of the loss, position of
+    the bend, coefficient and mean of each hinge: row 0 for sign 1, row 1 for sign -1. A row of
+    theta is (a, intercept, weights). Without hinges, the best constant a is -level."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -278,8 +281,8 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 class HingeArrays(NamedTuple):
     """Work arrays of the search for starting hinges, and its results: theta and sign.
 
-    U (most, p) holds up to `most` directions, Z (most, n) the projections of n rows on them. U,
-    deviation and rest are parts of `zeros`, so that one call clears them."""
+    U (most, p) holds up to `most` directions, Z (most, n) the projections of n rows on them. The
+    arrays U, deviation and rest share the memory of `zeros`, which is cleared in one call."""
 
     zeros: np.ndarray
     U: np.ndarray
@@ -294,7 +297,7 @@ class HingeArrays(NamedTuple):
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
-        """Return work arrays for n rows of p features, `most` directions and n_starts per sign."""
+        """Return arrays for n rows of p features, `most` directions and 2 n_starts learners."""
         first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
         ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
         zeros = np.zeros(ends[-1])
@@ -324,10 +327,11 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return n_starts starting learners per sign along k directions U (k, p), and their signs.
+    """Return starting learners along k directions U (k, p), and their signs.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses; `ridge`
-    penalizes squared weights."""
+    There are n_starts learners with sign 1 and as many with sign -1, but at most 2 k of each. X (p,
+    n) holds n rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
+    squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

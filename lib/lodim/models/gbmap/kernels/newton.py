@@ -131,17 +131,19 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
 
     X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
     theta, sign : (r, d) constant a, intercept and weights of each learner; (r,) signs b
-    problem : the loss, its penalty, and stopping rules
+    problem : the loss, its penalty, sharpness beta of the softplus, tolerance tol of derivatives
     ends : (r, 5) filled with loss, largest derivative, iterations, evaluations and convergence
     room : work arrays
 
     As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright
     2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well, and rises
-    otherwise. H is the convex part of the Hessian until steps gain less than CONVEX_UNTIL.
+    otherwise. H is the convex part of the Hessian until a step's relative gain is below
+    CONVEX_UNTIL.
 
-    Steps change c = a + b softplus(intercept), the learner's value at the mean row, instead of a:
-    the valley of the minimum is curved in a and straight in c. If all rows are on the linear side
-    of the bend, the loss falls like exp(-beta intercept), and one long step replaces many.
+    Steps change c = a + b softplus(intercept), the learner's value at the mean row, instead of a.
+    Parameters of low loss lie close to a curve in a, but close to a straight line in c. If all rows
+    are on the linear side of the softplus, the loss falls like exp(-beta intercept), and one long
+    step replaces many.
 
     A learner is finished if no derivative exceeds tol, if two successive steps gain at most ftol
     times the loss, or if predicted gains are within rounding errors. With `of_one`, a loss below 1

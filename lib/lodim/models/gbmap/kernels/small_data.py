@@ -1,7 +1,7 @@
-"""Fit one learner to few rows: from starting points to the better sign b, by Newton's method.
+"""Fit one learner to few rows by Newton's method, from starting points of both signs.
 
 With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
-Work arrays are allocated outside, since each kind of allocation adds a function to compile.
+Work arrays are allocated by Python, since compiled code that allocates takes longer to compile.
 """
 
 import math
@@ -79,11 +79,11 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
 def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
     """Fit one learner from several starts; return its sign and the optimizer's results (a list).
 
-    `learner` (2 + p,) gets the parameters; they add nothing if the loss does not fall below
-    `null_value`, the loss without a learner. `follow` minimizes the loss to the relative tolerance
-    `ftol` (see `follower`), given responses `own` and sums of earlier learners `rest`. If
-    `compare`, all starts are first fitted roughly, and only the best of each sign is fitted to the
-    end."""
+    `starts` have rows (a, intercept, w) and signs `sign`, 1 or -1. `follow` minimizes the loss to
+    the relative tolerance `ftol` (see `follower`); `own` are its responses, `rest` the sums of the
+    earlier learners. If `compare`, all starts are first fitted roughly, and only the best of each
+    sign is fitted to the end. `learner` (2 + p,) gets the parameters; they add nothing if the loss
+    does not fall below `null_value`, the loss without a learner."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
