@@ -76,7 +76,7 @@ class WeakLearners:
         return replace(parts[0], **arrays)
 
     def _check_fields(self):
-        """Raise a ValueError unless the first boost has learners and all signs are -1 or 1."""
+        """Raise a ValueError unless step 1 has a learner and all learners' signs are -1 or 1."""
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
@@ -109,11 +109,17 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether a row is on the rising side of a learner's bend, (n, M), from `slopes`."""
+        """Return whether g'(intercept_j + w_j'x) > 1/2, for n rows and M learners, (n, M).
+
+        For the softplus g this means intercept_j + w_j'x > 0. `slopes` is from the method `slopes`.
+        """
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return a list: the gradient (n, p) of each linear predictor at n rows, from `slopes`."""
+        """Return a list: the gradient (n, p) of each linear predictor at n rows.
+
+        slopes (n, M) are the learners' derivatives by their projections, from the method `slopes`.
+        """
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -123,16 +129,18 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add the values (or derivatives) of learner j, divided by `scale`, to out[:, into[j]].
+        """Add learner j's values (slopes, if `derivative`) to out[:, into[j]], without `scale`.
 
-        out (n_tiles, width, 64) is in blocks of 64 rows, as `tiles`. `runs` lists ranges (lo, hi)
-        of blocks to which this is limited."""
+        out (n_tiles, width, 64) is in blocks of 64 rows, as `tiles`; into (M,) are positions on its
+        second axis. Only the ranges (lo, hi) of blocks in `runs` are computed; None for all."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums (n, width) of values or derivatives: column into[j] gets learner j."""
+        """Return `width` sums of learners' values (or derivatives) at n rows, (n, width).
+
+        Learner j is added to column into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -152,8 +160,8 @@ class Effects:
     """Slopes of a fit, averaged over the training rows, for standardized features.
 
     mean, mean_abs : mean slope and mean absolute slope, for each linear predictor and feature; NaN
-        in a fit of only the first boosts. Ordered classes have one predictor here.
-    active : share of rows on the rising side of each learner's bend"""
+        in fits from `GbmapFit.first`. Ordered classes have one predictor here.
+    active : share of rows on the rising side of each learner's softplus"""
 
     mean: np.ndarray = forms.real("functions", "p", nan=True)
     mean_abs: np.ndarray = forms.real("functions", "p", nan=True)
@@ -183,7 +191,7 @@ class Effects:
 
 
 def row_weights(batch):
-    """Return row weights that sum to one, as an array on the workers of a cluster that hold X."""
+    """Return row weights that sum to one; like batch.X, they are on the workers of a cluster."""
     if batch.weights is None:
         return batch.X.constant(1.0 / max(batch.n, 1))
     return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
@@ -200,8 +208,9 @@ def _effects(rows, X, weight, learners, find):
 def effect_sums(learners, tiles, weight):
     """Return three weighted sums over rows, from which Effects are made.
 
-    They are the sums of each learner's slope (M,), of the rows on the rising side of its bend (M,),
-    and of absolute gradients (K, p). `tiles` are features, in blocks of 64 rows."""
+    They are the sums of each learner's slopes (M,), the total weight of the rows at which each
+    learner is `active` (M,), and sums of absolute gradients (K, p). `tiles` are features, in blocks
+    of 64 rows."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):

@@ -31,7 +31,7 @@ REFERENCE = r"""@article{patron2024gbmap,
 
 
 class Gbmap(Model):
-    """Declaration of the model gbmap; chooses m and lambda_ by cross-validation."""
+    """Declaration of the model gbmap; cross-validation chooses the number of boosts and lambda_."""
 
     name = "gbmap"
     reference = REFERENCE
@@ -57,7 +57,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem, with signs for `monotone` and an m for a joint fit."""
+        """Check the problem; add signs for `monotone` and a joint fit's number of boosts."""
         problem = super().validate(problem)
         if problem.family.shared_slopes:
             problem = _on_cpu(problem)
@@ -126,10 +126,10 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
+    """Choose the number of boosts m and lambda_ by held-out deviance; return new problem and table.
 
-    The penalties closest to `near` are tried first, by default those in the middle of the grid.
-    More are tried as long as the best penalty is the smallest or largest."""
+    The penalties closest to `near` are tried first, by default those in the middle of the grid. The
+    range grows as long as the best penalty is at, or for a joint fit near, one of its ends."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

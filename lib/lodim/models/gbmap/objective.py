@@ -18,10 +18,10 @@ SHARED = 2**16  # size of X from which one thread per learner pays
 class BoostObjective:
     """Penalized mean loss of q new learners as a function of their parameters theta (q, d).
 
-    This is Eq. 3 of Patron et al. (2024); passes over the rows are shared. theta has columns a,
-    intercept and w; sign (q,) is b. X (n_tiles, p, 64), y, score and weight (n_tiles, 64) are in
-    blocks of 64 rows; score is the sum of earlier learners. `runs` lists ranges (lo, hi) of blocks
-    in use; None for all."""
+    A learner is a + b g(intercept + w'x); theta has rows (a, intercept, w), sign (q,) is b. The
+    loss is Eq. 3 of Patron et al. (2024); passes over the rows are shared. X (n_tiles, p, 64), y,
+    score and weight (n_tiles, 64) are in blocks of 64 rows; score is the sum of earlier learners.
+    `runs` lists ranges (lo, hi) of blocks in use; None for all."""
 
     scaled = False
 
@@ -139,7 +139,7 @@ def stage_objective(state, rows, penalty):
 
 
 def null_learners(sign, d, settings):
-    """Return parameters (q, d) of learners that predict 0 for all rows, for signs (q,)."""
+    """Return parameters (q, d) of learners with signs `sign` (q,) that predict 0 for all rows."""
     theta = np.zeros((len(sign), d))
     if settings.softplus:
         theta[:, 0] = -sign * np.log(2.0) / settings.beta

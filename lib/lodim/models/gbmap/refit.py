@@ -25,8 +25,9 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 class JointObjective:
     """Penalized loss of summed learners, as a function of all their parameters.
 
-    `state` holds the training rows before the first boost; `learners` gives signs and sharpness;
-    ridge (2 + p,) penalizes the squares of each learner's parameters."""
+    `state` holds the training rows before the first boost. `learners` has all that is not
+    optimized: signs, sharpness and classes. ridge (2 + p,) penalizes the squares of each learner's
+    parameters, which are its constant, intercept and p weights."""
 
     scaled = False
 
@@ -167,7 +168,9 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of a joint fit for K classes; 0 if rows are too few."""
+    """Return the default number of boosts of a joint fit; 0 if rows are too few.
+
+    A boost has one learner for each of the K linear predictors."""
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))
     return max((m for m in ROUND if p and m <= most), default=0)

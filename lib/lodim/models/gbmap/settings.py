@@ -126,7 +126,7 @@ class Settings:
 
     @property
     def shape(self):
-        """Sharpness of the bends and code of the activation, for the compiled kernels."""
+        """Sharpness and code of the activation, for the compiled kernels."""
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
@@ -168,8 +168,8 @@ class Settings:
 def needs(problem, n):
     """Estimate the memory and the number of passes over all rows that a fit to n rows needs.
 
-    A learner takes 4 to 14 passes (measured). If m is not given, a class has 1 to `max_stages`
-    learners."""
+    A learner takes 4 to 14 passes (measured). A number of boosts that cross-validation chooses is
+    between 1 and `max_stages`."""
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number

@@ -35,9 +35,10 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Best starting learner for each of q signs.
+    """Starting points of the optimizer: the best learner of sign 1, and of sign -1.
 
-    theta, value : (q, d) parameters, and (q,) losses, possibly on a sample of rows
+    sign, theta, value : (q,) signs present, (q, d) parameters, and (q,) losses, possibly on a
+        sample of rows
     n_eval : number of passes over all rows
     null_value : loss of all rows without the learner, None if unknown"""
 
@@ -49,10 +50,10 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners, `objective`, by L-BFGS from theta (q, d); return the minima.
+    """Minimize the loss of q learners by L-BFGS from theta (q, d); return a solve.Minimum.
 
-    Parameters are divided by their typical sizes, state.unit, and bounded if effects must be
-    monotone. `how` are stopping limits such as max_iter."""
+    `objective` computes the losses. Parameters are divided by their typical sizes, state.unit, and
+    bounded if effects must be monotone. `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -108,9 +109,10 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
 
-    `objective` makes the objective of learners from their signs, `state` is the fit's BoostState,
-    `stop` are stopping limits. `near` and `near_sign` are parameters and signs of learners of a fit
-    with another penalty, used as further starting points."""
+    objective(sign) returns the loss of learners with these signs as a function of their parameters.
+    `state` is the fit's BoostState, `stop` are stopping limits. `near` and `near_sign` are
+    parameters and signs of learners of a fit with another penalty, used as further starting points.
+    """
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -130,10 +132,10 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
     Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
-    are directions in which the loss changes, and the weights of two kinds of learners: `near` with
-    signs `near_sign`, from a fit with another penalty, and `other_sign`, a pair of parameters and
-    signs, not chosen in the previous boost. `objective` makes the objective of learners from their
-    signs, `state` is the fit's BoostState. Returns None if the loss has no slope."""
+    are directions in which the loss changes, and weights of known learners: those with parameters
+    `near` and signs `near_sign` are from a fit with another penalty; `other_sign` has parameters
+    and sign of the learner that the previous boost did not choose. objective(sign) returns the loss
+    of learners as a function of their parameters. Returns None if the loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -171,7 +173,10 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the Start with the lowest minimum in `end`, at parameters theta, for each sign."""
+    """Return the learner with the lowest loss for each sign, as a Start.
+
+    `end` has the losses of learners with parameters theta and signs `sign`, n_eval is the number of
+    passes over all rows."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -180,8 +185,8 @@ def _best_of_each_sign(end, sign, theta, n_eval):
 def _slope_weighted_gram(state, X, y, score, weight):
     """Return the function v -> X' diag(slope) X v, with the loss derivative of each row as slope.
 
-    The loss changes most nonlinearly along the eigenvectors of this matrix, so hinges may help. y,
-    `score` and weight are responses, linear predictors and weights of the rows X."""
+    The loss changes most nonlinearly along eigenvectors of this matrix, so learners start along
+    them. y, `score` and weight are responses, linear predictors and weights of the rows X."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
@@ -228,32 +233,34 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return the best starting learners (2 n_starts, 2 + p), columns a, intercept, w, and signs.
+    """Return parameters (2 n_starts, 2 + p) and signs of the best starting learners.
 
-    X (n, p) are centred rows; slope and curvature (n,) are derivatives of their losses; key (n,) is
-    a number computed from each row's content; `ridge` penalizes squared weights. Candidates are
-    hinges max(u'x - knot, 0), or u'x if `hinges` is False. The best ones most reduce the loss in
-    one Newton step for a coefficient and a constant; the learner's sign is the sign of this
-    coefficient."""
+    Half of them have sign 1, half sign -1. Parameters are (a, intercept, w), for learners a + b
+    g(intercept + w'x) of sign b. X (n, p) are centred rows; slope and curvature (n,) are
+    derivatives of their losses; key (n,) is a number computed from each row's content; `ridge`
+    penalizes squared weights. Candidates are hinges max(u'x - knot, 0), or u'x if `hinges` is
+    False. The best ones most reduce the loss in one Newton step for a constant and a coefficient.
+    The coefficient has the learner's sign."""
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return n_starts starting hinges per sign along directions U (k, p), as learners, and signs.
+    """Return parameters and signs of starting learners along k directions U (k, p).
 
-    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
-    squared weights."""
+    There are n_starts learners of sign 1 and as many of sign -1, but at most 2 k of each. X (n, p)
+    are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes squared
+    weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def krylov(product, first):
-    """Return principal Hessian directions by Lanczos' method: V (p, r) orthonormal, and V'HV.
+    """Return an orthonormal basis V (p, r) of principal Hessian directions, and V'HV.
 
-    H = X' diag(slope) X, for rows X and their loss derivatives slope, is given as a function,
-    product(v) = H v; first (p,) is X' slope. V spans `first`, along which the loss falls fastest,
-    and approximately the directions in which its slope changes most (Li 1992)."""
+    H = X' diag(s) X, for rows X with loss derivatives s, is given as a function, product(v) = H v;
+    first (p,) is the loss gradient X' s. By Lanczos' method, V spans `first`, along which the loss
+    falls fastest, and approximately the directions of its largest curvature (Li 1992)."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

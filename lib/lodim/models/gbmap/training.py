@@ -42,11 +42,11 @@ class Rotation:
         return cls(basis, tiles.pack(X @ basis, dtype))
 
     def project(self, theta):
-        """Replace the weights w in rows (a, intercept, w) of theta by V'w."""
+        """Replace the weights w, columns 2 and later of theta, by V'w for the basis V."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis])
 
     def expand(self, theta):
-        """Replace the weights u in rows (a, intercept, u) of theta by V u."""
+        """Replace coordinates u, columns 2 and later of theta, by weights V u for the basis V."""
         return np.hstack([theta[:, :2], theta[:, 2:] @ self.basis.T])
 
 
@@ -61,7 +61,7 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Return the rows chosen for a batch and seed; they have positive weight.
+        """Choose rows of positive weight for starting learners, once per batch and seed.
 
         `sample` has positions of sampled rows and sample_X their features; both are None for all
         rows."""
@@ -155,7 +155,7 @@ class BoostState:
 
     @property
     def spanned(self):
-        """Whether starting learners are searched in a few directions, as data are large."""
+        """Whether `start_in_span` finds the starting learners, as rows and features are many."""
         s, p = self.settings, self.X.shape[1]
         smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
         return not self.exact and smooth and p >= WIDE
@@ -213,7 +213,7 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def placed_like(self, X, *columns):
-        """Return arrays (n_tiles, 64), copied to the GPU if X is on a GPU."""
+        """Return the arrays `columns`, (n_tiles, 64) each; if X is on a GPU, copies there."""
         return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
@@ -261,10 +261,10 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values of a learner to the linear predictors, equal values if classes are ordered.
+        """Add values of a learner to the linear predictors, the same to all if classes are ordered.
 
-        add_to : function that adds the values to an array, (n_tiles, K, 64) for K linear
-            predictors, or (n_tiles, 1, 64) for ordered classes"""
+        add_to : function that adds these values to its argument, an array (n_tiles, K, 64) for K
+            linear predictors, or (n_tiles, 1, 64) for ordered classes"""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)

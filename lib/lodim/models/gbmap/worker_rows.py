@@ -57,11 +57,10 @@ class WorkerRows:
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return the columns from which squared loss computes X' diag(s) X v, as a gradient.
+        """Return columns for which the squared loss of X v has the gradient X' diag(s) X v.
 
         s are the derivatives of the rows' losses by the linear predictor `score`. The columns are
-        responses 0, linear predictors 0 and weights s / 2: the squared loss of X v then has this
-        gradient."""
+        responses 0, linear predictors 0 and weights s / 2."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
