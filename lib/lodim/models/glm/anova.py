@@ -113,8 +113,9 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Models without a term are fitted to the training rows `data`. `changes` are weights, offset
-    and clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
+    The models, each without one of the terms, are fitted to the training rows `data`. `changes` has
+    arguments of `glm` that the fit does not store, because they were arrays: weights, offset and
+    clusters. Robust errors lead to Wald tests, which need no data."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -206,7 +207,7 @@ def _projected(fit, terms):
 def _positions(fit, estimates, terms, columns=None):
     """Return the positions (k,) of the coefficients of some terms in a linear predictor.
 
-    `columns` are the design columns of the model of `estimates`; by default all of the fit."""
+    `columns` are the design columns to which `estimates` were fitted, by default all."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
@@ -263,10 +264,11 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits the model with a list of terms and returns estimates and log.
+    """Return a function that fits the model with a list of terms.
 
-    `data` are the training rows, `changes` the weights, offset and clusters that were arrays in the
-    call of `glm`; `method` names the caller in errors."""
+    That function returns Estimates and a dict of measures. `data` are the training rows. `changes`
+    has arguments of `glm` that the fit does not store, because they were arrays; `method` names the
+    caller in errors."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

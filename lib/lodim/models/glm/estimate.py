@@ -86,7 +86,7 @@ def _in_memory(rows, kept):
 
 
 def _along(free, matrix):
-    """Return the part of a matrix in the directions `free` (columns); None means all directions."""
+    """Convert the matrix of a quadratic form to coordinates along columns of `free`, if given."""
     return matrix if free is None else free.T @ matrix @ free
 
 

@@ -443,9 +443,10 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), of the model with other coefficients (S q,).
+        """Return predictions, (N,) or (N, K), of the model with other coefficients.
 
-        X and `offset` are the results of `_matrix`; `type` is "response" or "link"."""
+        `coef` has those of the first linear predictor, then those of the next, and so on. X and
+        `offset` are the results of `_matrix`; `type` is "response" or "link"."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":
@@ -522,15 +523,15 @@ class GlmFit(Described, Fit):
 
             The statistic is F if the dispersion is estimated: the decrease of the deviance per df
             divided by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
-            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). With robust
-            errors it is wald_F or wald_chi2 by the robust covariance, in the model with this term
-            and all earlier ones.
+            itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). Without
+            `other`, robust errors give wald_F or wald_chi2 by the robust covariance, in the model
+            with this term and all earlier ones.
 
         Raises
         ------
         ArgumentError
-            If the fits are not nested, have different rows or robust errors; if `data` is needed,
-            or does not contain the training rows.
+            If two fits are not nested or have different rows, or one of them has robust errors.
+            If `data` is needed, or does not contain the training rows.
 
         See Also
         --------

@@ -101,10 +101,11 @@ def bread(H, least):
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance (S q, S q) of the coefficients of a Basis; NaN if undefined.
+    """Return the covariance of the coefficients of a Basis, (S q, S q); NaN if undefined.
 
+    There are q coefficients for each of S linear predictors; `found` (Sums) has their values.
     `kind` is "nonrobust", "HC0" to "HC3" or "cluster". B is the nonrobust covariance divided by the
-    dispersion; `found` holds the coefficients."""
+    dispersion."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -122,11 +123,11 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance (S q, S q) of the coefficients in the Sums `found`.
+    """Return the cluster-robust covariance of the coefficients of a Basis, (S q, S q).
 
-    It is summed over ranges of clusters, to save memory. `basis` has the used columns, B is the
-    nonrobust covariance divided by the dispersion. n and q, the numbers of rows and columns, give
-    the small-sample factor."""
+    There are q coefficients for each of S linear predictors; `found` (Sums) has their values. B is
+    the nonrobust covariance divided by the dispersion; n and q give the small-sample factor for n
+    rows. Sums run over ranges of clusters, to save memory."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)

@@ -59,10 +59,10 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with |z|^2 of each row, z = T'x, from which leverages follow.
+    """Fill out (n,) with the squared length of T'x for each row, from which leverages follow.
 
-    x are the used `columns` of a row of X (in blocks of 64 rows; column -1 is the constant). Blocks
-    without a row `live` get zero."""
+    x has the elements `columns` of a row of X (in blocks of 64 rows; column -1 is the constant), T
+    is a matrix. `live` (n,) are the rows with positive weight; blocks without them get zero."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -74,9 +74,10 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add the slopes (S, n) of each row times z to the sum of its group, out[group[i]] (S, q).
+    """Add slope times z of each row to the sums of its group, out[group[i]] (S, q).
 
-    z = T'x for the used `columns` x of a row of X (in blocks of 64 rows; column -1 is the
+    slopes (S, n) are derivatives of the rows' log-likelihoods by S linear predictors. z = T'x,
+    where x has the elements `columns` of a row of X (in blocks of 64 rows; column -1 is the
     constant). `live` (n,) are the rows with positive weight."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):

@@ -107,9 +107,9 @@ def glm(
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
         column for each level except the first, the reference; C(x, Treatment("b")) sets another
-        reference. As in R, a factor in an interaction has all levels if the term without this
-        factor is not part of the model before. Ordered pandas categories are coded by orthogonal
-        polynomials, as by R's contr.poly; C(x) ignores the order.
+        reference. As in R, a factor in an interaction has a column for each level, unless the
+        same interaction without this factor is an earlier term. Ordered pandas categories are coded
+        by orthogonal polynomials, as by R's contr.poly; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
@@ -182,9 +182,9 @@ def glm(
     (gaussian, gamma, tweedie), with the residual degrees of freedom, or G - 1 for G clusters; else
     the normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
-    A few values of a feature that are more than ten ranges away from all others are replaced by the
-    middle of the other values, with a warning. R uses such values unchanged; a transformation such
-    as `np.log(x)` in the formula keeps them.
+    A few values of a feature are replaced by the middle of the other values, with a warning, if
+    their distance from these exceeds ten times the range of these. R uses such values unchanged; a
+    transformation such as `np.log(x)` in the formula keeps them.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities.

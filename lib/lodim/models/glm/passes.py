@@ -57,7 +57,7 @@ class RowBlock:
 
     @property
     def basis(self):
-        """Arguments of the kernels: X, columns, T, and which rows have positive weight."""
+        """Arguments of kernels: features, used columns, matrix T, and rows with positive weight."""
         live = self.padded(self.of_live(self.weights)[None])[0] > 0.0
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
@@ -78,7 +78,7 @@ class RowBlock:
     def score(self, family, coef):
         """Return linear predictors (m, K), with offset, of the m rows with positive weight.
 
-        `coef` (S, q) are coefficients of the nearly orthogonal columns."""
+        coef (S, q) are coefficients of z = T'x, for the S linear predictors that are estimated."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
@@ -150,8 +150,9 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
     """Return the number of rows with leverage one, then the middle matrix for an HC covariance.
 
     This matrix, raveled, is X' diag(u^2 / (1 - h)^power) X: u are derivatives of the rows'
-    log-likelihoods by the linear predictors, h leverages. B is the nonrobust covariance divided by
-    the dispersion; kept, T and coef are as in `sums`."""
+    log-likelihoods by the linear predictors, h leverages. y, weights and offset belong to the rows
+    X; B is the nonrobust covariance divided by the dispersion. `kept` and T define q columns, as in
+    RowBlock; coef (S, q) are their coefficients for S linear predictors."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -173,8 +174,9 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
     """Return the codes (g,) of the rows' clusters, and the sum of gradients per cluster (g, S q).
 
-    A gradient is the derivative of a row's log-likelihood by the coefficients coef (S, q); kept and
-    T are as in `sums`. Only clusters with codes from bounds[0] to bounds[1] - 1 count."""
+    A gradient is the derivative of a row's log-likelihood by coef (S, q), the coefficients of q
+    columns for S linear predictors. `kept` and T define the columns, as in RowBlock. Only clusters
+    with bounds[0] <= code < bounds[1] count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

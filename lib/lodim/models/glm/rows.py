@@ -62,11 +62,11 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return the directions (S q, r) in which coefficients may move; None if S is 1.
+        """Return the directions (S q, r) in which coefficients may move; None (all) if S is 1.
 
-        There are q coefficients for each of S linear predictors. Those of a class without rows are
-        fixed. Linear predictors of ordered classes share their slopes. Two of them also share the
-        constant if all classes between them have no rows."""
+        Each of S linear predictors has q coefficients. Those of a class without rows are fixed.
+        Linear predictors of ordered classes are boundaries between classes: all share their slopes,
+        and boundaries with no rows between them also share the constant."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -120,9 +120,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal columns z = T'x of q columns x of the design matrix.
+    """Nearly orthogonal linear combinations of q columns of the design matrix.
 
-    T is the inverse of the factor R of their QR decomposition; kept (q,) are their positions."""
+    They are z = T'x for the elements x of a row at positions kept (q,). R is the triangular factor
+    of the QR decomposition of these columns, T its inverse."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -135,7 +136,9 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients `matrix` (S q, k) of nearly orthogonal columns to design columns."""
+        """Convert coefficients of the Basis to coefficients of design columns.
+
+        matrix (S q, k) has k sets of coefficients, q for each of S linear predictors."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -153,7 +156,9 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the Sums at coef (S, q) of the basis, with `observed` or expected information."""
+        """Return the sums over `rows` at coef (S, q), the coefficients of q columns of `basis`.
+
+        There are S linear predictors. The information is the expected one unless `observed`."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

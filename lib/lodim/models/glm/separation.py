@@ -14,7 +14,8 @@ def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (infinite estimates).
 
     H is the information at the estimates; if all its eigenvalues exceed `zero_limit`, data are not
-    separated. H and the search are restricted to the directions `free` (S q, r), or None."""
+    separated. The q coefficients of S linear predictors move only in the directions free (S q, r),
+    None for all; H is in coordinates along these."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -53,11 +54,11 @@ def _rows(family, X, y):
 
 
 def _rises(family):
-    """Return pairs (class, direction) such that moving along it makes rows of the class likelier.
+    """Return pairs (class, direction): rows of the class become likelier along the direction.
 
-    A direction (S,) is a change of the linear predictors. For ordered classes, it raises the
-    predictor of the threshold below the class or lowers the predictor of the threshold above it.
-    Otherwise it raises the class's predictor relative to another class."""
+    A direction (S,) is a change of the S linear predictors. With ordered classes, these belong to
+    thresholds: the one of the threshold below the class rises, or that of the threshold above it
+    falls. Otherwise, the class's predictor rises relative to one other class."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)
