@@ -83,9 +83,10 @@ def _widened(densities, width):
 def fit_densities(Z, code, weight, options, cells=True):
     """Return kernel densities of classes code (n,) at coordinates Z (n, k), and rows' positions.
 
-    With `cells`, the rows of a large class are replaced by the means of small cells of rows.
-    Positions are a pair of arrays (n,), tile and place in the tile, -1 for rows in cells; from them
-    `log_densities` knows which row to leave out. `options` are settings of the densities."""
+    With `cells`, the rows of a large class are replaced by the means of small cells of rows. The
+    densities have their rows in tiles, blocks of 64 rows. Positions are a pair of arrays (n,), each
+    row's tile and place in the tile, or -1 if replaced. From them, `log_densities` knows which row
+    to leave out. `options` are settings of the densities."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)

@@ -77,10 +77,10 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit again with the weights of `problem`, for the bootstrap; return View and log.
+    """Fit again with the row weights of `problem`, for the bootstrap.
 
-    The search starts with the same gamma as in `fit`, whose calibration of probabilities is kept.
-    """
+    Returns the new View, and a dict of the results of the search. The search starts with the same
+    kernel width as in `fit`, whose calibration of probabilities is kept."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -205,8 +205,8 @@ def _rows(batch):
 def _checked_basis(X, code, weight, settings):
     """Return the coordinates (Basis) in which rows have unit covariance within classes.
 
-    Raises an error if rows vary in fewer than k directions. code (n,) are the classes of the rows
-    X."""
+    code (n,) are the classes of the rows X. Raises a DataError if rows do not vary within classes,
+    or vary in fewer directions than the view has dimensions."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
@@ -238,11 +238,11 @@ def _plan(settings):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return the View of directions V (p, k), without classifier and bounds on the overlap.
+    """Return a View of directions V (p, k), in which `overlap` is zero and `rule` is None.
 
     X, Z : (m, p) features and (m, k) coordinates of the rows
     size : (C,) total weights of the classes
-    manifold : result of the search"""
+    manifold : result of the optimization of V"""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -287,9 +287,10 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy, by `view`, of at most about 10,000 training rows.
+    """Return deviance and balanced accuracy of the predictions of a View for training rows.
 
-    Kernel densities leave the predicted row out; a user's classifier does not."""
+    At most about 10,000 rows are predicted. Kernel densities leave the predicted row out; a user's
+    classifier does not."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -316,9 +317,9 @@ def _leave_one_out(problem, view):
 def calibrate(problem, view, log):
     """Calibrate a fitted view's class probabilities; return the new Rule and measures (a dict).
 
-    The probabilities of held-out rows, by fits to other rows, determine the calibration. For the
-    measures, each fold is calibrated by the other folds. The folds differ from those that chose
-    gamma. `log` has the results of the search."""
+    The calibration fits held-out rows, predicted by fits to other rows. The measures are for these
+    held-out rows; there, each fold is calibrated by the other folds. The folds differ from those by
+    which the kernel width was chosen. `log` has the results of the search for the view."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -341,10 +342,11 @@ def calibrate(problem, view, log):
 
 
 def _calibration_splits(problem, view, log):
-    """Return pairs (train, test), the number of divisions into folds, and arguments of the search.
+    """Return pairs (train, test), the number of cross-validations, and arguments of the search.
 
-    With few rows, each is held out by itself, so that results do not depend on random folds.
-    Searches start from the projection of `view`, or from the gamma in `log`."""
+    With few rows, each is held out by itself, so that results do not depend on random folds;
+    searches then start from the projection of `view`. Otherwise they start as usual, with the
+    kernel width log["gamma"] if present."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -357,8 +359,8 @@ def _calibration_splits(problem, view, log):
 def _factors_of_others(rule, loss, part, draw):
     """Return the calibration factor (n, 1) of each held-out row, as chosen on the other folds.
 
-    `loss` has a row per held-out row and a column per factor tried. part and draw (n,) say in which
-    fold of which cross-validation the row was held out. `rule` makes the factor from a loss."""
+    `loss` has a row per held-out row and a column per factor tried; from sums over rows, `rule`
+    chooses a factor. part and draw (n,) number each row's fold and its cross-validation."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -373,11 +375,11 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return in which fold of which cross-validation each held-out row is, two arrays (n,).
+    """Return the numbers of each held-out row's fold and of its cross-validation, two arrays (n,).
 
-    `tests` are the held-out rows of all folds of `draws` cross-validations. If there is only one
-    fold, its rows are divided into a few parts, so that each part can be calibrated by the others.
-    """
+    `tests` are the held-out rows of all folds, `draws` is the number of cross-validations. If there
+    is only one fold, its rows are divided into a few parts, so that each part can be calibrated by
+    the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -371,9 +371,10 @@ class MelmFit(Fit):
         kind : {"view", "loadings", "starts", "calibration"}, optional
             By default "view". Kinds and their arguments:
             "view" (data=None, dimensions=None, arrows="loadings", top=8, contours=True): the rows
-            of `data` (by default training rows) in one to three dimensions of the projection,
-            numbered from 1; densities and decision boundary; the `top` longest arrows, for
-            "loadings", "correlations" or None. Three dimensions show only rows and arrows.
+            of `data` (by default training rows) in one to three dimensions of the projection;
+            `dimensions` has their numbers, from 1. Also densities and decision boundary, and the
+            `top` longest arrows, for "loadings", "correlations" or None. Three dimensions show
+            only rows and arrows.
             "loadings" (top=15, of="loadings"): loadings or "correlations" by dimension.
             "starts": the divergence that each start of the search reached.
             "calibration" (data, level=None, bins=10): observed share of a class (by default the
@@ -505,8 +506,9 @@ class MelmFit(Fit):
         """Return the starts of the search, the best first: kind, divergence reached, iterations.
 
         Without a response, the row "pca" has the entropy of the principal components. All but the
-        best three starts stop early. If gamma was chosen, `gamma` is the value for which the starts
-        were searched; the best result was then followed to the chosen gamma.
+        best three starts stop early. If gamma was chosen, column `gamma` is the value with which
+        all starts were optimized; from the best result, the search then went on, in steps of gamma,
+        to the chosen value.
 
         See Also
         --------

@@ -192,7 +192,7 @@ def melm(
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; its kernels have
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; the GPU code has
         only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
         usable.
     sample : int, optional
@@ -224,9 +224,9 @@ def melm(
     -----
     All bases of the view have the same divergence. In the reported one, coordinates are
     uncorrelated with unit variances within classes; the first axes separate class means, the others
-    class spreads. New rows may be classified slightly worse than the printed held-out rows, which
-    also chose gamma. The page "How melm works" tells how settings are chosen and how many rows the
-    search uses.
+    class spreads. New rows may be classified slightly worse than the printed held-out rows, as
+    gamma was chosen with the same rows. The page "How melm works" tells how settings are chosen and
+    how many rows the search uses.
 
     A saved fit holds the class and the k coordinates of all training rows, for the densities. For a
     class of over 32,768 rows it holds means of small cells, and only some of the rows. If there are

@@ -97,7 +97,7 @@ def _new_rows(fit, data):
 
 
 def _some_rows(xy, code):
-    """Return coordinates xy and classes `code` of at most 5,000 random rows, which are drawn."""
+    """Return rows to plot, with coordinates xy and classes `code`: all, or 5,000 at random."""
     if len(xy) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(len(xy), MOST_ROWS, replace=False))
         xy, code = xy[keep], code[keep]

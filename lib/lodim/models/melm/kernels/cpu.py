@@ -50,15 +50,15 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
-    """Compute projections and kernel covariances for the projections V[active[lo:hi]] (r, k).
+    """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
 
-    Results are filled at index i for the projection V[active[i]]; q' is the length of `active`.
+    Results for projection V[active[i]] are at index i; q' is the length of `active`.
 
     Z, cov, h2 : (r, n) rows, (C, r, r) covariances and (C,) squared bandwidths of the classes
-    P : (q', k, n) projections V'Z
+    P : (q', k, n) projected rows V'Z
     spread : (q', C, r, k) products cov V
-    root : (q', C, C, k, k) inverse Cholesky factors of the kernel covariances for classes A <= B
-    log_det : (q', C, C) log determinants of the covariances h2_A V' cov_A V + h2_B V' cov_B V"""
+    root, log_det : (q', C, C, k, k) inverse Cholesky factors and (q', C, C) log determinants of the
+        kernel covariances h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B"""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -108,8 +108,8 @@ def whiten(P, first, size, root, U):
 def kernel(x):
     """Return exp(min(x, 0)).
 
-    It is compiled without the reordering of additions that its callers allow, since `exp_negative`
-    rounds by adding and subtracting a large number."""
+    Unlike its callers, it is compiled without permission to reorder additions: `exp_negative`
+    rounds by adding a large number and subtracting it again."""
     return exp_negative(min(0.0, x))
 
 
@@ -122,7 +122,9 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """Replace squared distances e by kernels scale w exp(shift - e / 2); return their sum."""
+    """Replace squared distances e by kernels, scale * w * exp(shift - e / 2); return their sum.
+
+    scale is the weight of one row, w has those of the rows at the distances e."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -144,10 +146,11 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return the sums of kernels and forces of a point (x, y) with points (X, Y) in the plane.
+    """Return the sum of kernels, and of forces in x and y, between (x, y) and the points (X, Y).
 
-    The kernel is scale w exp(shift - d / 2), where d is the squared distance of the two points. The
-    force is the kernel times x - X (or y - Y), and is also subtracted from T (or S)."""
+    A kernel is scale * w * exp(shift - d / 2), where d is the squared distance of the two points. A
+    force is the kernel times x - X, or times y - Y. These forces are also subtracted from the
+    elements of T (for x) and S (for y) that belong to the point (X, Y)."""
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
         t, s = x - X[i], y - Y[i]
@@ -163,11 +166,13 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels between points u_a and points U_i with i >= after + a.
+    """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
 
-    u and U have a point per column. A kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Its
-    force, the kernel times u_a - U_i, is added to column a of R and subtracted from column i of T.
-    Points with i >= `size` are padding of weight zero; e is a work array."""
+    u, U : one point per column; U has padding of weight zero from column `size` on
+    scale, w : weights of the points; a kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2)
+    R, T : sums of forces; a force, the kernel times u_a - U_i, is added to column a of R and
+        subtracted from column i of T
+    e : work array"""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -197,10 +202,14 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
+    A force is the kernel times the difference of the two rows, for the first; minus it for the
+    second.
+
     span_a, span_b : the two ranges, (first, stop)
     P, w : (k, n) projections and (n,) weights
     root, shift : inverse Cholesky factor of the kernel; kernels are multiplied by exp(shift)
-    same : whether the ranges start with the same row; then pairs of different rows count twice
+    same : whether the ranges start with the same row; pairs (i, j) and (j, i) are then computed as
+        one
     scratch : work arrays"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
@@ -236,14 +245,14 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over all pairs of rows, in the parallel tasks lo to hi - 1.
 
-    The rows of a projection are shared by `stripes` tasks: task t is for projection t // stripes,
-    and visits every stripes-th block of rows, with all their partners.
+    Task t is for projection t // stripes. The blocks of rows of a projection are shared out in turn
+    among its `stripes` tasks. A force is a kernel times the difference of its two rows.
 
     P, root : projections and inverse Cholesky factors of kernels, from `prepare`
     w, start : (n,) weights of the rows and (C + 1,) first row of each class
     shift : kernels are multiplied by exp(shift), which prevents underflow
     totals : (C, C) for each task, filled with sums of kernels for classes A <= B
-    forces : (C, k, n) for each task, filled with the force on each row from each class"""
+    forces : (C, k, n) for each task, filled with sums over each class of its forces on each row"""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -266,8 +275,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    There are q projections P and pairs of classes A < B, which begin at the rows `start`; distances
-    are in units of their kernel (root). Kernels times exp(shift) do not underflow."""
+    It prevents underflow of kernels, if they are multiplied by exp(shift). There are q projections
+    P and pairs of classes A < B. Rows are multiplied by `root`, the inverse Cholesky factor of the
+    pair's kernel covariance. Class A has rows start[A] to start[A + 1] - 1."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -291,10 +301,10 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add the forces F (k, n) on the rows from `first` to `stop` - 1 to the gradient g (k, n).
+    """Add the forces on rows `first` to `stop` - 1 to the gradient g (k, n) by projected rows.
 
-    The forces are multiplied by root' and `share`. P F', for projections P (k, n), is added to M.
-    """
+    The forces F (k, n), sums from `pair_sums`, are multiplied by the number `share` and the
+    transpose of `root`. P F', for projected rows P (k, n), is added to M."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -310,12 +320,12 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
 
     A potential is the integral of the product of two class densities.
 
-    rows : tuple of Z, projections P, start, size, h2 and share: total weights and squared
-        bandwidths (C,) of the classes, and weights (C, C) of the log potentials
+    rows : tuple of Z, P and start (see `prepare` and `pair_sums`); size, h2 and share: total
+        weights and squared bandwidths (C,) of the classes, and weights (C, C) of the log potentials
     sums : tuple of spread, root, log_det from `prepare`, and shift, totals, forces from `pair_sums`
     stripes : number of tasks per projection in `pair_sums`
-    potential : (q', C, C), filled at index i for projection active[i]
-    gradient : (q, r, k), filled at index active[i]"""
+    potential : filled at index i for projection active[i]; (C, C) for each
+    gradient : filled at index active[i], with the shape of V in `prepare`"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

@@ -46,11 +46,13 @@ def together(n_tiles, C, k):
 def pair_sums(X, weight, owner, begin, V, root, shift):
     """Return sums of kernels over all pairs of rows, and sums of forces times features.
 
-    A force is a kernel times the difference of its two rows. X are rows in tiles on the GPU;
-    weight, owner and begin are from `upload_classes`; V (q, r, k) are projections; root and shift
-    have, for each pair of classes, the inverse Cholesky factor and the shift of exponents. Returns
-    totals (q, C, C) and moments (q, C, k, C r). Entry [i, b, :, a r + d] of the moments is for
-    projection i: for rows of class a, it sums feature d times the force of class b on the row."""
+    X are rows in tiles on the GPU; weight, owner and begin are from `upload_classes`; V (q, r, k)
+    are projections. For each pair of classes, root has the inverse Cholesky factor of the kernel,
+    and shift a number added to the exponent against underflow.
+
+    Returns totals (q, C, C) and moments (q, C, k, C r). A force is a kernel times the difference of
+    its two rows. For projection i, moments[i, b, :, a r + d] sums feature d times the force that
+    class b exerts, over the rows of class a."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -66,9 +68,9 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 def closest(X, weight, owner, begin, V, root):
     """Return half of the smallest squared distance between rows of two classes, (q, C, C).
 
-    There are q projections V and pairs of classes A < B; distances are in units of their kernel
-    (root). Used as shift of exponents, the result prevents underflow. weight, owner and begin are
-    from `upload_classes`."""
+    As `shift` of `pair_sums`, it prevents underflow. There are q projections V and pairs of classes
+    A < B; projected rows are multiplied by `root`, the inverse Cholesky factor of the pair's kernel
+    covariance. X are the rows; weight, owner and begin are from `upload_classes`."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -80,9 +82,9 @@ def closest(X, weight, owner, begin, V, root):
 def _project(X, owner, V, root):
     """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    V are q projections, `root` inverse Cholesky factors of the kernels for each pair of classes.
-    There is one kernel for the class of the row (`owner` of its tile) and each of the C classes.
-    The first axis may be longer than q."""
+    V are q projections, `root` inverse Cholesky factors of the kernels for each pair of classes. At
+    index c of the second axis, the pair is class c and the class of the row, `owner` of its tile.
+    The first axis may have unused elements after the q projections."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -96,7 +98,7 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with coordinates of a tile's rows, in units of the kernel with one class.
+    """Fill U with coordinates of a tile's rows, for the kernel between their class and one class.
 
     X are the rows, in tiles; `into` has the transformation for each projection and pair of classes;
     `owner` is the class of each tile."""
@@ -114,9 +116,9 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
-    U has coordinates from `_project` for projection q; c and tile_class are the classes of tiles s
-    and t. Dimensions are copied to shared memory, `point`, in chunks; chunk `last` is copied last,
-    and can be used afterwards."""
+    U has coordinates from `_project` for projection q; c is the class of tile s, tile_class that of
+    tile t. Dimensions are copied to the shared memory `point` in chunks. Chunk `last` is the last
+    to be copied, so that `point` holds it after the return."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -138,7 +140,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads of a row, by shared memory; only valid in the first."""
+    """Return the sum of x over the threads of a row, by way of the shared memory `room`."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -199,10 +201,10 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum features times forces of another class over the rows of each class.
+    """Sum features times forces that each class exerts on rows, over the rows of each class.
 
     X (n_tiles, r, 64) are features, `forces` is from `_pair_sums`, begin has the first tile of each
-    class; `out` is the result `moments` of `pair_sums`."""
+    class; `out` is filled with `moments`, as `pair_sums` describes them."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
@@ -234,7 +236,7 @@ def _closest(U, weight, owner, begin, ends):
     """Compute the smallest squared distance between rows of a tile and rows of a later class.
 
     U are the rows' coordinates from `_project`; owner is the class of each tile, begin the first
-    tile of each class. `ends` gets the results."""
+    tile of each class. ends[q, c, t] gets the distance for projection q, class c and tile t."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)

@@ -17,10 +17,11 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 
 
 class ClassTiles(NamedTuple):
-    """Rows of all classes in T tiles (blocks of 64 rows), for kernel densities.
+    """Rows of C classes in T tiles (blocks of 64 rows), for kernel densities in k dimensions.
 
     root : (C, k, k) inverse Cholesky factor of each class's kernel covariance
-    U, w : (T, k, 64) rows times root, and (T, 64) weights
+    U : (T, k, 64) rows, each multiplied by the matrix `root` of its class
+    w : (T, 64) weights of the rows
     low, high : (T, k) smallest and largest coordinates of the rows of each tile
     start : class c has the tiles start[c] to start[c + 1] - 1"""
 
@@ -99,10 +100,11 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of class c's summed kernels at column i of P (k, m).
+    """Fill out[i, c] with the log of class c's summed kernels at point i, a column of P (k, m).
 
-    This is done for columns lo * step to hi * step - 1. `tile` and `place` (m,) are the position of
-    the point among the rows of `classes` (ClassTiles), which leaves it out, or -1."""
+    This is done for points lo * step to hi * step - 1. tile[i] and place[i] are the tile, and the
+    place in the tile, of a row of `classes` (ClassTiles) to leave out: the point itself. -1 if
+    none."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -151,8 +153,8 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    `classes` are the rows (ClassTiles). place (2, m) has the tile and place of a point that is
-    itself a row and must be left out, or -1."""
+    place[:, i] are the tile, and the place in the tile, of a row of `classes` (ClassTiles) to leave
+    out: point i itself. -1 if none."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))
