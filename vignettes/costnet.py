@@ -195,9 +195,9 @@ series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.at(budget=100).bought()
 
 # %% [markdown]
-# The column `serves` of `bought()` names the series that a source provides. If the exercise test is
-# bought, the heart rate costs only one dollar more. How much more of the deviance does a model
-# explain if either test is allowed?
+# The column `serves` of `bought()` names the series for which a test is bought. With the exercise
+# test, the heart rate costs only one dollar more. Does a model explain more of the deviance if it
+# may use the exercise test instead of the thallium test?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}

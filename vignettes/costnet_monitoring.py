@@ -128,11 +128,11 @@ ax.set(xlabel="budget", ylabel="mean squared error, new alerts")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %% [markdown]
-# From a budget of 3 on, the lasso has a larger error than all rules together. (A budget of 1 buys
-# only one signal.) The lasso weights a derived feature by the price of the feature and its signal,
-# so it cannot use that the second feature of a signal is cheap. The group penalty can use this, but
-# it shrinks coefficients. The greedy rule shrinks nothing. The grey line in the plot is the
-# variance of the noise.
+# The grey line in the plot is the variance of the noise. A budget of 1 buys only one signal. From a
+# budget of 3 on, the lasso alone has a larger error than the three rules together (curve "all").
+# The lasso weights a feature by its own price plus that of its signal, so it cannot use that the
+# second feature of a signal is cheap. The group penalty can use this, but it shrinks coefficients.
+# The greedy rule shrinks nothing.
 #
 # How much of the difference is chance? The table shows the mean difference from the lasso over the
 # five data sets, and its standard error:
@@ -169,7 +169,7 @@ bought = either.bought()
 bought[bought["serves"].ne("") | bought.index.str.startswith("bp")]
 
 # %% [markdown]
-# The column `serves` names the series that a source provides. What changes if the patient already
+# The column `serves` names the series for which a source is bought. What changes if the patient already
 # has a catheter, so that its measurements are free?
 
 

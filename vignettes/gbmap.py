@@ -261,11 +261,11 @@ ax = tumour.plot("embedding")
 # - There are no standard errors and no p-values, because the same data choose `m` and `lambda_`,
 #   and the penalty shrinks the estimates. `ld.bootstrap` shows how stable they are.
 # - Mean local coefficients describe the *model*, averaged over these rows. They are not causal:
-#   `weight` has a negative coefficient, but a lighter version of the same car may not go as much
-#   farther. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect, and
+#   `weight` has a negative coefficient, but a lighter version of the same car need not use less
+#   fuel by this amount. Correlated features (`weight`, `displacement`, `cylinders`) share a common effect, and
 #   the penalty determines each share.
-# - The order of the boosts is not an order of importance. A single learner has little meaning:
-#   another seed may give other learners and almost the same f. After a joint fit, sums of the first
-#   learners alone (`staged`, `first`) predict poorly.
+# - The order of the learners is not an order of importance. A single learner has little meaning:
+#   another seed may give other learners and almost the same predictions. After a joint fit, a sum
+#   of only the first learners (as in `fit.staged`) predicts poorly.
 # - The distance depends on the response. Two rows with a small distance may differ in features that
 #   do not matter for this response.

@@ -20,11 +20,10 @@
 # To predict a row, `ripr` looks at its nearest training rows in each view. These rows vote, and
 # nearer rows have larger weights. The votes of all views are added up:
 #
-# > score of a class = log(share in all rows) + t Σ_j log(share in the vote of view j / share in all
-# > rows),
+# > score of a class c = log(share of c in all rows) + t Σ_j log(share of c in the vote of view j /
+# > share of c in all rows)
 #
-# where a share in the vote or in all rows is that of the class. The factor t has the lowest
-# leave-one-out loss, and is the same for all views. `ripr` selects the views one by one. Each step
+# The factor t is the same for all views. It has the lowest leave-one-out loss. `ripr` selects the views one by one. Each step
 # adds the view that lowers the leave-one-out loss most, until the loss hardly falls.
 #
 # This page predicts whether tumours are malignant. Further examples are missing values, numeric

@@ -65,11 +65,12 @@ ax = fit.plot("view")
 #
 # If you omit `gamma`, `melm` compares five values by the deviance on held-out rows.
 #
-# - *Folds.* There are 12 sets of five random folds up to 250 rows, 3,000 / n sets up to 3,000 rows,
-#   and one set up to 4,000 rows. With more rows, a fifth of at most 20,000 random rows is held out
-#   once.
-# - *Average.* The chosen log(gamma) is the weighted mean of those of the five values. The weights
-#   are exp(−(loss − lowest loss) / s), where s is two standard errors, but at least 10 / n.
+# - *Folds.* Up to 250 rows, the rows are split into five random folds 12 times, up to 3,000 rows
+#   3,000 / n times, and up to 4,000 rows once. With more rows, a fifth of at most 20,000 random rows
+#   is held out once.
+# - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of the five values. The
+#   weight of a value is exp(−(loss − lowest loss) / s). Here s is two standard errors of the loss,
+#   but at least 10 / n.
 # - *Final search.* With a small gamma, the divergence has many local maxima. So the search begins
 #   at gamma 4 and follows the best view to the chosen gamma, in small steps. If you give `gamma`,
 #   `melm` uses the best local maximum at this gamma.
