@@ -44,7 +44,7 @@ print(fit.summary())
 # | `Features` | columns of the design matrix: a category has one per level |
 # | `Mean null deviance` | deviance per row of the model without features (the mean, or the class shares) |
 # | `Mean deviance` | deviance per row of the fit, on the training rows |
-# | `Dev. ratio`, `%Dev` | 1 − mean deviance / mean null deviance, as a share or in per cent; R² for a numeric response |
+# | `Dev. ratio`, `%Dev` | 1 − mean deviance / mean null deviance, as a share or in per cent; R² for a gaussian response |
 # | `Dev. ratio (held out)` | this ratio for held-out rows, at the tried settings nearest to those of the fit; slightly too high, as these rows also chose the settings |
 # | `Log-loss` | mean negative log-likelihood for classes: half the mean deviance |
 # | `Converged` | whether the optimizer met the criterion in the notes |
@@ -159,6 +159,7 @@ print(fit.summary())
 # |---|---|---|
 # | `Loss`, `SE` | `compare` | mean held-out deviance, and its standard error |
 # | `Diff.`, `SE(diff)` | `compare` | difference from the best model, and its standard error |
+# | `95% interval` | `compare` | interval for the difference; the intervals hold for all pairs of models together, so they are wider than 1.96 SE(diff) |
 # | `Acc.`, `AUC`, `R2` | `compare` | held-out accuracy, area under the ROC curve, R² |
 # | `Feat.`, `Parts` | `compare` | mean number of features and of parts (learners, prototypes, views) |
 # | `mean`, `se` | `cv` | mean held-out loss and its standard error |
@@ -179,13 +180,16 @@ print(fit.summary())
 #   may be better.
 # - **Each of ... sets of random folds alone would choose ...**: how much the choice depends on the
 #   random folds. If the named values differ much, the data do not determine the setting.
+# - **Values far outside all others are replaced**: columns, the values, and the range of the other
+#   values. They count as a value in the middle of the others.
 # - **Missing values filled in**: columns with missing values, number of rows, and the imputed
 #   value.
 #
 # ## Compare features by the column per standard deviation
 #
-# Which features have the largest effect? Summaries sort features by the estimate per standard
-# deviation (`Per SD`, in `tidy()` `std_estimate`). The estimate itself depends on the model:
+# Which features have the largest effect? Summaries sort features by the size of the estimate per
+# standard deviation (`Per SD`, in `tidy()` `std_estimate`; for `gbmap` by `|.| per SD`, in `tidy()`
+# `std_estimate_abs`). The estimate itself depends on the model:
 #
 # | model | what an estimate is |
 # |---|---|

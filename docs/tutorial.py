@@ -106,12 +106,16 @@ ax = fit.plot("local", data=test, row=0)
 # %% [markdown]
 # ## 6. Quantify the uncertainty
 #
-# A conformal set is a set of classes. It contains the true class of a new patient with a given
-# probability, here 0.9. If the set contains both classes, the model cannot decide at this level.
+# A conformal set is a set of classes. For about 90% of new patients it contains the true class. The
+# print of `sets` says which share is guaranteed. The guarantee takes `m` and `lambda_` as given; here
+# the same rows chose them. If a set contains both classes, the model cannot decide at this level.
 
 # %%
 chosen = {"m": fit.settings.m, "lambda_": fit.settings.lambda_}
 sets = ld.conformal(ld.gbmap, "disease ~ .", train, **chosen)
+print(sets)
+
+# %%
 sets.predict(test)[".set"].value_counts()
 
 # %%

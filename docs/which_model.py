@@ -21,7 +21,7 @@
 # | How large is each effect, and how certain is it? | [`glm`](#glm) | coefficients with standard errors, tests, intervals |
 # | How well can I predict, and still see why? | [`gbmap`](#gbmap) | a sum of a few learners; the slope of each feature at each row; a drift indicator for new rows |
 # | Which known cases is this case like? | [`proset`](#proset) | a few weighted training rows, and the features in which a new row is compared with them |
-# | Which measurements are worth their price? | [`costnet`](#costnet) | the best linear or logistic model at each price |
+# | Which measurements are worth their price? | [`costnet`](#costnet) | the best linear, logistic or log-linear model at each price; a shared procedure is paid once |
 # | Can I see the classes apart in one picture? | [`melm`](#melm) | the linear view in which the classes overlap least |
 # | Are two or three measurements at a time enough? | [`ripr`](#ripr) | a handful of scatter plots that vote |
 # | Do rows without a response form groups? | [`ripr`](#ripr), `"~ ."` | views with clusters, or a report that there are no clusters |

@@ -31,8 +31,8 @@
 # - **greedy**: at each price, improve the best model by exchanging and removing features. Then add
 #   one feature. Repeat.
 #
-# `costnet` refits the features that a rule selected, without the penalty. The *frontier* is a list
-# of models by price. Each model on it has a lower held-out loss than all cheaper models.
+# `costnet` also refits the features that a rule selected, without the penalty. Held-out loss chooses
+# between both kinds of coefficients and their mean. The *frontier* is a list of models by price. Each model on it has a lower held-out loss than all cheaper models.
 #
 # This page predicts heart disease, with a published price list for the tests.
 
@@ -112,7 +112,7 @@ ax = fit.plot("graph")
 
 # %% [markdown]
 # The next plot shows the coefficients of the models with the group penalty against the penalty, as
-# in glmnet. These coefficients are shrunk; the models of the frontier have refitted coefficients.
+# in glmnet. These coefficients are shrunk. The models of this frontier have refitted coefficients.
 
 # %%
 ax = fit.plot("path")

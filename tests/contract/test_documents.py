@@ -293,7 +293,9 @@ def held_out_of_ebm():
         for task, measures in MEASURES.items()
         for column, name in measures.items()
     ]
-    return f"On {rows['set'].nunique()} of these sets, EBM (gbmap) has {', '.join(figures)}"
+    classes = rows.loc[rows["task"] == "classes", "set"].nunique()
+    sets = f"{rows['set'].nunique()} of these sets ({classes} with classes)"
+    return f"On {sets}, EBM (gbmap) has {', '.join(figures)}"
 
 
 def test_readme_has_the_held_out_losses():
@@ -327,7 +329,7 @@ def test_readme_prints_what_it_shows_and_does_what_it_says(tmp_path, monkeypatch
 def write_readme():
     """README.md with what its code prints in the place of what it shows."""
     text = re.sub(r"^\| mean of held-out .*?\n(?=\n)", held_out_table(), README, flags=re.M | re.S)
-    text = re.sub(r"On \d+ of these sets, EBM .*?\)(?=[:.])", held_out_of_ebm(), text)
+    text = re.sub(r"On \d+ of these sets .*?\d\)(?=\. )", held_out_of_ebm(), text)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for code, shown, printed, _ in run_readme():
             if shown:
