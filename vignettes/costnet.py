@@ -32,7 +32,8 @@
 #   one feature. Repeat.
 #
 # `costnet` also refits the features that a rule selected, without the penalty. Held-out loss chooses
-# between both kinds of coefficients and their mean. The *frontier* is a list of models by price. Each model on it has a lower held-out loss than all cheaper models.
+# between both kinds of coefficients and their mean. The *frontier* is a list of models by price.
+# Each model on it has a lower held-out loss than all cheaper models.
 #
 # This page predicts heart disease, with a published price list for the tests.
 
