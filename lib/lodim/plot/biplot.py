@@ -118,9 +118,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Colour each position by its predicted class, and draw the borders between classes.
-
-    Where the ground (Ground) has almost no density, positions are white and borders are dotted."""
+    """Colour positions by predicted class, white without data; draw the borders between classes."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]

@@ -262,8 +262,8 @@ def _check_copies(graph, order):
 def _prices(graph, names, costs):
     """Return the price of each node, a list, and the user's cost function, or None without one.
 
-    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name,
-    and `names` (_NameFinder) finds the node of the graph that a name means."""
+    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name, or
+    None if all are 1; `names` (_NameFinder) finds the node of the graph that a name means."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

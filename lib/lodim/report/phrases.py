@@ -71,9 +71,7 @@ def held_out(fit):
 
 
 def with_held_out(fit, header):
-    """Return the header with the deviance explained in held-out rows, and a list with a note on it.
-
-    If it is unknown, the header is unchanged and the list is empty."""
+    """Return the header with the deviance explained in held-out rows, and a list of notes on it."""
     ratio = _held_out_ratio(fit)
     if ratio is None:
         return header, []

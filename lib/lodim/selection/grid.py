@@ -18,9 +18,7 @@ from lodim.selection.racing import (
 
 
 def points_of(grid, model):
-    """Return the points of a grid as dicts: all combinations of its values, the simplest first.
-
-    If the grid is a DataFrame, its rows are the points, in their order."""
+    """Return points as dicts: rows of a frame, or all combinations in a grid, simplest first."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")

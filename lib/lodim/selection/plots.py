@@ -101,9 +101,7 @@ def _model_choice(ax, cv, name):
 
 
 def _stage_axis(ax, x, stages, name):
-    """Add a top axis with the number of stages that was chosen at some of the positions x.
-
-    stages : number at each position; name : name of this setting"""
+    """Show on a top axis the number of stages that cv() chose at some of the positions x."""
     top = ax.secondary_xaxis("top")
     step = max(1, len(x) // 10)
     top.set_xticks(x[::step], [str(m) for m in stages[::step]])

@@ -67,7 +67,7 @@ def _race(runs, n_jobs):
 
     A run has the fits of one set of settings in all folds. If its number of stages is not set, its
     loss is compared with the lowest loss of all runs. It stops if its loss is 4 standard errors
-    higher and rises, and every few stages even if its loss is 2 standard errors higher."""
+    higher and rises, and every few stages also if it is 2 standard errors higher."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)

@@ -331,9 +331,7 @@ def _categories(fragments: Sequence[Any], schema: Any) -> Any:
 
 
 def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...]:
-    """Return the pieces of a dataset, each with the levels that its categories have in all pieces.
-
-    categories : schema of the columns that are categories"""
+    """Return the pieces with levels gathered over all pieces, for columns in `categories`."""
     if not categories.names:
         return pieces
     pa, found = arrow(), gather_levels(pieces, categories)

@@ -68,9 +68,7 @@ class FileState:
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
-    """Return a file's size in bytes, and its modification time and ctime in ns.
-
-    The ctime is None on a pyarrow `filesystem`; local files have filesystem=None."""
+    """Return a file's size, modification time, and ctime in ns (None on a pyarrow `filesystem`)."""
     if filesystem is None:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):  # reading a pipe would block and ignore Ctrl-C

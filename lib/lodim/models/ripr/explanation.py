@@ -115,10 +115,9 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table with the prediction of one row X (1, a) by each view (feature set).
+    """Return a table of the views (feature sets): loss or weight, and prediction of one row X.
 
-    Other columns are the loss or weight of the view, and whether this view predicts the row.
-    answers : predictions of the row by all views (Answers)"""
+    The last column marks the view that predicts the row. answers : its predictions (Answers)"""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

@@ -341,7 +341,7 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     It is the window of m rows from `start` on, or a wider one if more rows could be tied. d holds
     the squared distances from x to the rows of the window, before and after the call.
     refs : (p, n) rows sorted by the first feature of the view, view[:dim]
-    apart : (p,) as in squared_distances; bounds : rows with squared distances between them are tied
+    apart : (p,) as in squared_distances; bounds : rows at squared distances between them are tied
     """
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)

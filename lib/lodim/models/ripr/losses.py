@@ -92,11 +92,10 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return the losses (n, views) of clustering, low where rows are denser than a uniform sample.
 
-    Let `own` be the distance from a row to the k-th nearest other row, and `uniform` the distance
-    to the k-th nearest point of the sample. In a view (feature set) of d features, the loss of the
-    row is ((own / uniform)^d / v)^(1 - alpha), where v is the view's relative volume (see
-    `reference_volumes`). Losses are geometric means over `n_samples` samples (Fiterau 2014, Sect.
-    2.2.2)."""
+    Let `own` be the distance from a row to its k-th nearest other row, and `uniform` to the k-th
+    nearest point of the sample. With d features and the relative volume v (`reference_volumes`) of
+    a view (feature set), the loss of the row is ((own / uniform)^d / v)^(1 - alpha) (Fiterau 2014,
+    Sect. 2.2.2). Losses are geometric means over `n_samples` samples."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])

@@ -1,8 +1,7 @@
 """Views: sets of a few features, stored as rows of feature positions, padded with -1.
 
-If all views vote for a prediction, they are sets of axes. An axis is a number, or a factor with all
-its levels. On average over pairs of rows, a factor adds as much to the squared distance as a
-standardized number."""
+If views vote together, they are sets of axes: numbers, or factors with all their levels. In the
+mean squared distance of rows, a factor then counts as much as a standardized number."""
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -256,7 +255,6 @@ def places(X, axis_of):
 def spread_codes(A, category_distance):
     """Return A (n, q) with the codes of levels multiplied, so that no two levels are close.
 
-    Codes of different levels are then at least 2 sqrt(category_distance) apart: twice the distance
-    of two levels. category_distance (q,) is its square, or zero for numbers, which do not change.
-    """
+    The codes of two levels then differ by at least 2 sqrt(category_distance). category_distance
+    (q,) is the squared distance of two levels; it is zero for numbers, which do not change."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

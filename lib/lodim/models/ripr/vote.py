@@ -212,8 +212,7 @@ def compare(voters, on, bounds, k, max_views, threads):
     with d axes, only extensions of the best views with d - 1 axes are compared.
     voters : training rows; k : number of neighbours
     on : axes that a view may have; an axis is a number, or a factor with all its levels
-    bounds : smallest and largest number of axes per view
-    max_views : largest number of views compared, or None"""
+    bounds : fewest and most axes per view; max_views : largest number of views compared, or None"""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:

@@ -163,9 +163,7 @@ def codes(e, voters, evidence):
 
 
 def best_class(e, z):
-    """Return the class of the largest score z (m, K) in each row, (m,).
-
-    Of tied classes it is the one whose rows in the ensemble e have the largest weight."""
+    """Return the class of the largest score z (m, K); in ties that of most weight in ensemble e."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
