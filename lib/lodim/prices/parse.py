@@ -51,8 +51,7 @@ def depends_on(value):
 def alternatives(value):
     """Return the user's sets of interchangeable items as pairs (series, tuple of sources).
 
-    The series is the name of a set, the sources are its members. An item that needs the series
-    needs any one of its sources."""
+    A series is the name of a set. An item that needs the series needs any one of its sources."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value

@@ -75,8 +75,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    A None in the grid point leaves a setting as it is, unless the call gives a value for it: then
-    the setting becomes None."""
+    If the point has None, the setting becomes None only if the call gives a value for it."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 

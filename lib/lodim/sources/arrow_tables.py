@@ -315,9 +315,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of the columns that all fragments declare as a category of the same type.
-
-    It is empty unless all fragments are Parquet files. schema : of the whole dataset"""
+    """Return a schema of columns with one category type in all fragments; empty without Parquet."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -80,9 +80,7 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:
-    """Return a pyarrow field without dictionary encoding, for a common type with `other`.
-
-    The encoding stays if `other` has it too, equally ordered, or has no type (only nulls)."""
+    """Return a pyarrow field, without dictionary encoding if the type of `other` has none."""
     types = arrow().types
     if not types.is_dictionary(field.type) or types.is_null(other.type):
         return field

@@ -291,11 +291,10 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return the view (feature set) with the smallest log ratio of distances for each row, (q,).
+    """Return the view (feature set) with the smallest log ratio of all classes for each row, (q,).
 
-    ratios : (q, views, classes) from `class_ratios`, or (q, views, 1) from `cluster_ratios`. The
-        smallest ratio over all classes counts. Of tied views the first is returned; -1 if a row
-        misses a feature in every view."""
+    ratios : (q, views, classes) log ratios of distances. Of tied views the first is returned, or -1
+        if a row misses a feature in every view"""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)

@@ -123,8 +123,7 @@ def smoothed_targets(code, n_classes):
 class Choice:
     """Views (feature sets) chosen by forward selection.
 
-    views : (r, D) axes of each of r views, padded with -1, in the order of selection. An axis is a
-        number, or a factor with all its levels
+    views : (r, D) axes (numbers, or factors) of r views, padded with -1, in the order of selection
     k : number of neighbours
     losses : (r + 1,) leave-one-out losses with no view, with the first, with the first two, ...
     compared, possible : number of views that were compared, and of possible views
@@ -238,9 +237,7 @@ def compare(voters, on, bounds, k, max_views, threads):
 
 
 def single_losses(voters, views, k, threads):
-    """Return the leave-one-out loss of predictions by each of V views (feature sets) alone, (V,).
-
-    voters : training rows; k : number of neighbours"""
+    """Return the leave-one-out loss of predictions by k neighbours in each single view, (V,)."""
     step = max(1, BLOCK // voters.target.size)
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)

@@ -20,7 +20,7 @@ class VotingViews(Ensemble):
 
     The evidence of a view is the log ratio of its votes for a class to the class share, or for
     numbers the difference from the mean.
-    factor : the sum is multiplied by it
+    factor : multiplies the sum of the evidence
     category_distance : squared distance of two levels of a categorical feature; zero for numbers"""
 
     factor: float = forms.real(least=0)
