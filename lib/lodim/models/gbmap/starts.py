@@ -133,9 +133,11 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
     Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
     are directions in which the loss changes, and weights of known learners: those with parameters
-    `near` and signs `near_sign` are from a fit with another penalty; `other_sign` has parameters
-    and sign of the learner that the previous boost did not choose. objective(sign) returns the loss
-    of learners as a function of their parameters. Returns None if the loss has no slope."""
+    `near` and signs `near_sign` are from a fit with another penalty; `other_sign` (or None) has
+    parameters and sign of a learner that the previous boost did not choose.
+
+    objective(sign) returns the loss of learners as a function of their parameters. Returns None if
+    the loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -235,12 +237,13 @@ def _projected(X, V, threads):
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     """Return parameters (2 n_starts, 2 + p) and signs of the best starting learners.
 
-    Half of them have sign 1, half sign -1. Parameters are (a, intercept, w), for learners a + b
-    g(intercept + w'x) of sign b. X (n, p) are centred rows; slope and curvature (n,) are
+    Parameters are (a, intercept, w), for learners a + b g(intercept + w'x); half of the learners
+    have sign b = 1, half b = -1. X (n, p) are centred rows; slope and curvature (n,) are
     derivatives of their losses; key (n,) is a number computed from each row's content; `ridge`
-    penalizes squared weights. Candidates are hinges max(u'x - knot, 0), or u'x if `hinges` is
-    False. The best ones most reduce the loss in one Newton step for a constant and a coefficient.
-    The coefficient has the learner's sign."""
+    penalizes squared weights.
+
+    Candidates are hinges max(u'x - knot, 0), or u'x if `hinges` is False. The best ones most reduce
+    the loss in one Newton step for a constant and a coefficient, which has the sign b."""
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 

@@ -182,9 +182,9 @@ def glm(
     (gaussian, gamma, tweedie), with the residual degrees of freedom, or G - 1 for G clusters; else
     the normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
 
-    A few values of a feature are replaced by the middle of the other values, with a warning, if
-    their distance from these exceeds ten times the range of these. R uses such values unchanged; a
-    transformation such as `np.log(x)` in the formula keeps them.
+    If a few values of a feature are separated from the others by more than ten times the range of
+    the others, the middle of the others replaces them, with a warning. R uses such values
+    unchanged; a transformation such as `np.log(x)` in the formula keeps them.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities.

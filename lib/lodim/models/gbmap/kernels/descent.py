@@ -28,7 +28,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
     X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
-    sign, penalty : (q,) signs 1 or -1; weights (d,) of squared and of absolute parameters
+    sign, penalty : (q,) signs 1 or -1; a pair of penalties, on squared and on absolute parameters
     form, precision : activation and loss; relative rounding error of the loss
     scale, theta : scaling of the parameters; (q, d) starting points in scaled parameters
     limits : (max_iter, tol, ftol, memory)"""

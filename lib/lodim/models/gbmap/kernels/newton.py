@@ -141,9 +141,8 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     CONVEX_UNTIL.
 
     Steps change c = a + b softplus(intercept), the learner's value at the mean row, instead of a.
-    Parameters of low loss lie close to a curve in a, but close to a straight line in c. If all rows
-    are on the linear side of the softplus, the loss falls like exp(-beta intercept), and one long
-    step replaces many.
+    With a, low losses form a curved valley; with c it is straight. If all rows are on the linear
+    side of the softplus, the loss falls like exp(-beta intercept), and one long step replaces many.
 
     A learner is finished if no derivative exceeds tol, if two successive steps gain at most ftol
     times the loss, or if predicted gains are within rounding errors. With `of_one`, a loss below 1

@@ -1,4 +1,4 @@
-"""Fit one learner to few rows by Newton's method, from starting points of both signs.
+"""Fit one learner, a + b g(intercept + w'x), to few rows by Newton's method, for b = 1 and -1.
 
 With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
 Work arrays are allocated by Python, since compiled code that allocates takes longer to compile.
