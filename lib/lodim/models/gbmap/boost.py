@@ -116,8 +116,7 @@ def _fit_ordered(state, fit, near):
 def with_scores(score, learners, batch, threads):
     """Return linear predictors `score` (n, K) plus the values of `learners` at a batch's rows.
 
-    If batch.runs has the ranges of blocks with rows of positive weight, other blocks are skipped.
-    """
+    If batch.runs has the ranges of blocks with rows of positive weight, others are skipped."""
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
     score = score.copy()
@@ -396,9 +395,8 @@ def _settled(end, curved, state):
 def _steepest(state, k):
     """Return a bound on how fast the loss falls as the weight of each feature grows, (p,).
 
-    For feature j it is sum_i weight_i |l_i x_ij| over rows i, with l_i the derivative of the row's
-    loss in the linear predictor of class k. For the identity activation it is |sum_i weight_i l_i
-    x_ij|."""
+    For feature j it is sum_i weight_i |l_i x_ij| over rows i. l_i is the derivative of the loss by
+    the linear predictor of class k. For the identity activation it is |sum_i weight_i l_i x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))

@@ -155,8 +155,8 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
     """Add to out (n, r) the total variation of f between rows Z (n, M) and W (r, M).
 
-    Z and W are the rows' values of intercept_j + w_j'x for M learners j. Other arguments are those
-    of `_path_length`."""
+    Z and W are the rows' values of intercept_j + w_j'x for M learners j. Other arguments are as in
+    `_path_length`."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

@@ -111,15 +111,13 @@ class WeakLearners:
     def active(self, slopes):
         """Return whether g'(intercept_j + w_j'x) > 1/2, for n rows and M learners, (n, M).
 
-        For the softplus g this means intercept_j + w_j'x > 0. `slopes` is from the method `slopes`.
-        """
+        For the softplus g this means intercept_j + w_j'x > 0. `slopes` is from method `slopes`."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
         """Return a list: the gradient (n, p) of each linear predictor at n rows.
 
-        slopes (n, M) are the learners' derivatives by their projections, from the method `slopes`.
-        """
+        slopes (n, M) are derivatives of learners by their projections, from the method `slopes`."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -208,9 +206,8 @@ def _effects(rows, X, weight, learners, find):
 def effect_sums(learners, tiles, weight):
     """Return three weighted sums over rows, from which Effects are made.
 
-    They are the sums of each learner's slopes (M,), the total weight of the rows at which each
-    learner is `active` (M,), and sums of absolute gradients (K, p). `tiles` are features, in blocks
-    of 64 rows."""
+    Summed are each learner's slopes (M,), whether it is `active` (M,), and absolute gradients (K,
+    p). `tiles` are features, in blocks of 64 rows."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):

@@ -77,8 +77,7 @@ class Gbmap(Model):
     def fit(self, problem):
         """Return the fit to the problem's data.
 
-        Cross-validation chooses `m`, `lambda_` and `refit` unless the user gave both `m` and
-        `lambda_`."""
+        Cross-validation chooses `m`, `lambda_` and `refit`, unless the first two are given."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)

@@ -87,7 +87,7 @@ def joint_refit(batch, family, settings, learners, log):
     """Optimize all learners together, with fixed signs, from `learners`; return learners and log.
 
     The data only determine the sum of the learners' constants. So constants are shifted until all
-    learners of a class but its first have mean 0 over the rows. log["refit"] has the optimizer's
+    learners of a class but its first have mean 0 over the rows. log["refit"] has the search's
     results."""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
@@ -137,8 +137,7 @@ def joint_refit(batch, family, settings, learners, log):
 def reweigh(problem, fit):
     """Repeat the joint fit of `fit` with the row weights of `problem`, for the bootstrap.
 
-    Returns learners and log, or None if `fit` is not a joint fit. The search starts from the
-    learners of `fit`."""
+    Returns learners and log, or None if `fit` is not a joint fit. The search starts from `fit`."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)

@@ -110,9 +110,8 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
 
     objective(sign) returns the loss of learners with these signs as a function of their parameters.
-    `state` is the fit's BoostState, `stop` are stopping limits. `near` and `near_sign` are
-    parameters and signs of learners of a fit with another penalty, used as further starting points.
-    """
+    `state` is the fit's BoostState, `stop` are stopping limits. `near` and `near_sign` are further
+    starting points, learners of a fit with another penalty."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -136,8 +135,8 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
     `near` and signs `near_sign` are from a fit with another penalty; `other_sign` (or None) has
     parameters and sign of a learner that the previous boost did not choose.
 
-    objective(sign) returns the loss of learners as a function of their parameters. Returns None if
-    the loss has no slope."""
+    objective(sign) returns the loss of learners as a function of parameters. Returns None if the
+    loss has no slope."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(near) else settings.n_starts
     if other_sign is not None:
@@ -177,8 +176,7 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 def _best_of_each_sign(end, sign, theta, n_eval):
     """Return the learner with the lowest loss for each sign, as a Start.
 
-    `end` has the losses of learners with parameters theta and signs `sign`, n_eval is the number of
-    passes over all rows."""
+    `end` has the losses of learners theta with signs `sign`; n_eval counts passes over all rows."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
@@ -251,9 +249,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of starting learners along k directions U (k, p).
 
-    There are n_starts learners of sign 1 and as many of sign -1, but at most 2 k of each. X (n, p)
-    are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes squared
-    weights."""
+    There are n_starts learners, but at most 2 k, of sign 1, and as many of sign -1. X (n, p) are
+    rows; slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

@@ -63,8 +63,7 @@ class StartRows:
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
         """Choose rows of positive weight for starting learners, once per batch and seed.
 
-        `sample` has positions of sampled rows and sample_X their features; both are None for all
-        rows."""
+        `sample` has positions of sampled rows, sample_X their features; None for all rows."""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)

@@ -178,8 +178,7 @@ def _submodels(fit, sets, data, changes, method):
     """Return a _Submodel for each list of terms in `sets`.
 
     Least-squares models follow from the fit's estimates, without data; others are refitted to
-    `data`. `changes` are weights, offset and clusters that were arrays; `method` names the caller
-    in errors."""
+    `data`. `changes` are weights, offset and clusters that were arrays; errors name `method`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -216,8 +215,7 @@ def _positions(fit, estimates, terms, columns=None):
 def _quadratic(estimates, positions, n_scores=1):
     """Return the Wald statistic b'V^-1 b of coefficients b with covariance V, and their number.
 
-    b are the coefficients of `estimates` at `positions` in each of the first `n_scores` linear
-    predictors."""
+    b are the coefficients at `positions` in each of the first `n_scores` linear predictors."""
     q = len(estimates.coef)
     at = (q * np.arange(n_scores)[:, None] + positions).ravel()
     b, V = estimates.coef.T.ravel()[at], estimates.cov[np.ix_(at, at)]
@@ -267,8 +265,7 @@ def _refitter(fit, data, changes, method):
     """Return a function that fits the model with a list of terms.
 
     That function returns Estimates and a dict of measures. `data` are the training rows. `changes`
-    has arguments of `glm` that the fit does not store, because they were arrays; `method` names the
-    caller in errors."""
+    has arrays among the arguments of `glm`, which a fit does not store. Errors name `method`."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

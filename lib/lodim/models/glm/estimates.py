@@ -48,8 +48,7 @@ class Estimates:
     """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
     There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Those of ordered classes
-    differ only in the constant. Aliased columns (linear combinations of others) have no
-    coefficients."""
+    differ only in the constant. Aliased columns (linear combinations of others) have none."""
 
     # columns of the design matrix that are not aliased; 0 is the constant
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
@@ -167,8 +166,7 @@ def _not_estimable(estimates, X, columns):
     """Return conditions, as expressions, under which a row's linear predictor is not estimable.
 
     A row is not estimable if an aliased column differs from its combination of other columns, as
-    given by `estimates`. X are all columns of the design matrix, `columns` those that are not
-    aliased."""
+    given by `estimates`. X are all columns of the design matrix, `columns` those not aliased."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -418,8 +418,7 @@ class GlmFit(Described, Fit):
     def _ordered_terms(self, values):
         """Return slopes, then thresholds, of ordered classes, from coefficients (q, S).
 
-        All S linear predictors have the same slopes; thresholds are minus their constants, as in
-        R's polr."""
+        All S linear predictors have the same slopes; thresholds are minus their constants."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property

@@ -193,8 +193,7 @@ def check_covariance(kind, family, n_clusters):
 def diagnostics(rows, estimates, B, rank, dispersion, most):
     """Return residuals, leverages and Cook's distances of at most `most` training rows.
 
-    `estimates` has the coefficients, B is their nonrobust covariance divided by the dispersion,
-    `rank` is their number."""
+    `estimates` has `rank` coefficients, B is their nonrobust covariance over the dispersion."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -27,8 +27,7 @@ def critical(level, df):
 def satterthwaite(one, df_one, two, df_two):
     """Return the degrees of freedom (n,) for a sum of two variances (Satterthwaite 1946).
 
-    The variances `one` (n,) and `two` have `df_one` and `df_two` degrees of freedom; the result is
-    at most `df_two`."""
+    Variances `one` (n,) and `two` have `df_one` and `df_two`; the result is at most `df_two`."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):

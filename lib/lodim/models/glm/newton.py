@@ -21,8 +21,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 
     Sums hold coefficients, deviance, gradient and information, for the nearly orthogonal columns of
     `basis`. The search starts at `start` or `at_null` (the intercept-only model), whichever has the
-    lower deviance. It ends with one more step after the predicted decrease of the deviance has
-    become negligible."""
+    lower deviance. It ends one step after the predicted decrease of the deviance is negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:

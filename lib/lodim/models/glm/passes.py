@@ -117,10 +117,9 @@ def joined(R, rows):
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
     """Return deviance, squared Pearson residuals, gradient and information of the given rows.
 
-    They are sums in one vector, so that vectors of several ranges of rows can be added; `parts`
-    splits it. coef (S, q) are coefficients of S linear predictors and q columns z = T'x, for the
-    columns x at positions `kept` of the design matrix. The information is the expected one unless
-    `observed`."""
+    They form one vector, so that ranges of rows can be added; `parts` splits it. coef (S, q) are
+    coefficients of S linear predictors and q columns z = T'x, for the columns x at positions `kept`
+    of the design matrix. The information is the expected one unless `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):

@@ -289,8 +289,7 @@ def for_folds(problem):
 def training_measures(problem, view):
     """Return deviance and balanced accuracy of the predictions of a View for training rows.
 
-    At most about 10,000 rows are predicted. Kernel densities leave the predicted row out; a user's
-    classifier does not."""
+    About 10,000 rows are used at most. Only kernel densities leave the predicted row out."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -378,8 +377,7 @@ def _calibration_parts(tests, problem, draws):
     """Return the numbers of each held-out row's fold and of its cross-validation, two arrays (n,).
 
     `tests` are the held-out rows of all folds, `draws` is the number of cross-validations. If there
-    is only one fold, its rows are divided into a few parts, so that each part can be calibrated by
-    the others."""
+    is only one fold, its rows are divided into a few parts, each to be calibrated by the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -152,9 +152,8 @@ def activate(z, beta, activation, g, slope):
 def evaluate_learner(tile, f, v, b, form, rows):
     """Evaluate one learner at 64 rows: f + a + b g(z) goes to rows.score, and g'(z) to rows.slope.
 
-    z = intercept + w'x is computed from the features `tile` (p, 64) and the parameters v = (a,
-    intercept, w). b is the learner's sign, `form` defines g, and f (64,) is the sum of the earlier
-    learners."""
+    z = intercept + w'x, for features `tile` (p, 64) and parameters v = (a, intercept, w). b is the
+    learner's sign, `form` defines g, and f (64,) is the sum of the earlier learners."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_learner(f, v, b, form, rows)
@@ -174,9 +173,8 @@ def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
 
     The learner is a + b g(intercept + w'x), with parameters v = (a, intercept, w) and sign b. out
-    has the loss, then the derivatives by v. `tile` (p, 64) are the rows' features, f (64,) is the
-    sum of the earlier learners, `form` has the activation g and the loss. `rows` are work arrays.
-    """
+    has the loss, then the derivatives by v. `tile` (p, 64) are features, f (64,) is the sum of the
+    earlier learners, `form` has the activation g and the loss. `rows` are work arrays."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -282,8 +280,7 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
     For blocks lo to hi - 1 of tiles, partials (n_blocks, q, d, d) gets lower triangles. Rows of
     theta are (a, intercept, w), sign (q,) has the b; f is the sum of the earlier learners; `form`
-    has the activation g and the loss. If `convex`, terms that could make a Hessian indefinite are
-    left out."""
+    has g and the loss. If `convex`, terms that could make Hessians indefinite are left out."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -345,8 +342,8 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
     (n_tiles, K, 64) are the linear predictors without learners.
 
     For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) is filled. Row j has the derivatives by
-    the parameters of learner j from column 2 on. In row 0, columns 0 and 1 are the loss and the sum
-    of squared losses."""
+    the parameters of learner j, from column 2 on. In row 0, columns 0 and 1 are the loss and the
+    sum of squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -173,10 +173,9 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
     """Compute each thread block's partial sums of loss and gradient of several learners.
 
-    X, y and the sum f of earlier learners are in blocks of 64 rows. A row of `learners` holds sign
-    b, constant a, intercept and p weights; `activation` and `beta` give the bend. `partials`
-    (n_partials, n_learners, 3 + p) gets the loss and its derivatives by all but b. `width` is as in
-    `_back_project`."""
+    X, y and the sum f of earlier learners are in blocks of 64 rows. A row of `learners` is (b, a,
+    intercept, w); `activation` and `beta` give g. `partials` (n_partials, n_learners, 3 + p) gets
+    the loss and its derivatives by all but b. `width` is as in `_back_project`."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)

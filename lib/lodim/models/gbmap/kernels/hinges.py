@@ -173,8 +173,7 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
     """Scale k directions U and the rows' projections Z on them to unit variance, in place.
 
     Rows are weighted by `curvature`. Constant projections are dropped, unless all are constant.
-    Returns the number of directions that are left. `deviation` (at least k zeros) gets standard
-    deviations."""
+    Returns how many directions are left. `deviation` (k or more zeros) gets SDs."""
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -329,9 +328,8 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Return starting learners along k directions U (k, p), and their signs.
 
-    There are n_starts learners with sign 1 and as many with sign -1, but at most 2 k of each. X (p,
-    n) holds n rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
-    squared weights."""
+    There are n_starts learners, but at most 2 k, of sign 1, and as many of sign -1. X (p, n) holds
+    n rows; slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

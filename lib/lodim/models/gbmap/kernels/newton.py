@@ -101,8 +101,7 @@ def _straighten(H, slope, b, beta, at, convex):
     """Transform Hessian H and gradient `slope` to the parameter c = a + b softplus(at), in place.
 
     c replaces the learner's constant a; `at` is its intercept, b its sign, `beta` the sharpness of
-    the softplus. If `convex`, a negative term of the second derivative by the intercept is left
-    out."""
+    the softplus. If `convex`, a negative term of H for the intercept is left out."""
     e = math.exp(-abs(beta * at))
     share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
     t = b * share

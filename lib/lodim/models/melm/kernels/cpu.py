@@ -170,8 +170,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
     u, U : one point per column; U has padding of weight zero from column `size` on
     scale, w : weights of the points; a kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2)
-    R, T : sums of forces; a force, the kernel times u_a - U_i, is added to column a of R and
-        subtracted from column i of T
+    R, T : a force, kernel times u_a - U_i, is added to R[:, a] and subtracted from T[:, i]
     e : work array"""
     k, total = len(u), 0.0
     for a in range(scale.size):
@@ -202,14 +201,12 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
-    A force is the kernel times the difference of the two rows, for the first; minus it for the
-    second.
+    A force on the first row is the kernel times the difference of both; on the second, minus it.
 
     span_a, span_b : the two ranges, (first, stop)
     P, w : (k, n) projections and (n,) weights
     root, shift : inverse Cholesky factor of the kernel; kernels are multiplied by exp(shift)
-    same : whether the ranges start with the same row; pairs (i, j) and (j, i) are then computed as
-        one
+    same : whether the ranges start with the same row; then (i, j) and (j, i) are one pair
     scratch : work arrays"""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0

@@ -27,8 +27,7 @@ PROBLEMS = 32  # most problems that run together
 def upload_classes(sample):
     """Upload weights and classes of the rows of a Sample to the GPU; return the three arrays.
 
-    They are weights (n_tiles, 64), the class of each tile of 64 rows, and each class's first tile
-    (C + 1,)."""
+    They are weights (n_tiles, 64), each tile's class, and each class's first tile (C + 1,)."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)

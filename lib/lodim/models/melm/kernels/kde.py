@@ -70,8 +70,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
     U (T, k, 64) and w (T, 64) are rows and weights, in tiles of 64 rows. Row `place` of tile `tile`
     is left out (-1 for none). Tiles whose box [low, high] is far from u are skipped. The squared
-    distance of the nearest row is subtracted before the sum is computed. gaps and e are work
-    arrays."""
+    distance of the nearest row is subtracted first. gaps and e are work arrays."""
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])
@@ -102,9 +101,8 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at point i, a column of P (k, m).
 
-    This is done for points lo * step to hi * step - 1. tile[i] and place[i] are the tile, and the
-    place in the tile, of a row of `classes` (ClassTiles) to leave out: the point itself. -1 if
-    none."""
+    Points are lo * step to hi * step - 1. tile[i] and place[i] are the tile, and the place in the
+    tile, of a row of `classes` (ClassTiles) to leave out: the point itself. -1 if none."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)

@@ -177,8 +177,7 @@ def bound(log_potential, log_volume):
     """Return an upper bound of the overlap of two densities f and g in a region (Theorem 3).
 
     The overlap is the integral of min(f, g). The bound is the square root of the region's volume
-    times the integral of f g. log_potential is the log of this integral, log_volume the log of the
-    volume."""
+    times the integral of f g. log_potential and log_volume are the logs of integral and volume."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
