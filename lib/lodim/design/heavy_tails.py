@@ -9,6 +9,7 @@ from lodim.formula.formula import compressed
 
 KURTOSIS = 6.0  # least kurtosis of a heavy-tailed column (benchmarks/heavy_tails.py)
 QUARTILE = 0.6745  # median of the absolute values of standard normal numbers
+TIED = 1e-9  # largest difference of values that count as equal, as a share of their range
 SAMPLE = 100_000  # largest number of rows from which the constants are computed
 
 
@@ -39,13 +40,19 @@ def term_of(name, x, weight):
 
     Extreme outliers alone do not make a tail heavy. The text has the median and the spread, rounded
     to the third significant digit of the spread: names of terms should be short."""
+    if not len(x):
+        return None
     limits = find_limits(x, name)
     inside = np.ones(len(x), bool) if limits is None else ~limits.beyond(x)
-    if len(np.unique(x[inside])) <= 2 or not _kurtosis(x[inside], weight[inside]) > KURTOSIS:
+    low, high = x[inside].min(), x[inside].max()
+    equal = TIED * (high - low)
+    has_two_values = (np.minimum(x - low, high - x)[inside] <= equal).all()
+    if has_two_values or not _kurtosis(x[inside], weight[inside]) > KURTOSIS:
         return None
     median = _median(x, weight)
-    other = x != median
-    spread = _median(np.abs(x - median)[other], weight[other]) / QUARTILE
+    distance = np.abs(x - median)
+    other = distance > equal
+    spread = _median(distance[other], weight[other]) / QUARTILE
     digits = 2 - int(np.floor(np.log10(spread)))
     center, spread = (round(float(number), digits) for number in (median, spread))
     return compressed(name, center, spread)

@@ -275,7 +275,7 @@ def test_solver_cvxpy_is_the_same_path(name):
     )
     np.testing.assert_allclose(own.objective, other.objective, atol=1e-6, rtol=1e-7)
     np.testing.assert_allclose(own.coef, other.coef, atol=2e-3)
-    np.testing.assert_array_less(other.gap, 1e-3 * other.null_deviance)
+    np.testing.assert_array_less(other.gap, 1e-2 * other.null_deviance)
 
 
 # Peers -----------------------------------------------------------------------------------------
