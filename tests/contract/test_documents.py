@@ -193,7 +193,7 @@ CLAIMS = {
             "fit.at(4).dev_ratio > fit.prices()['dev_ratio'].max() / 2",
     },
     "costnet_monitoring": {
-        "From a budget of 3 on, the lasso has a larger error":
+        "From a budget of 3 on, the lasso alone has a larger error":
             "(curves['all'] < curves['lasso']).loc[3:].all()",
     },
     "melm": {
