@@ -25,8 +25,7 @@ def compress(keys, written, parts, summaries):
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:
         return keys
-    rows = draw_rows(parts, (), SAMPLE)[0] if parts.n > SAMPLE else None
-    table, codes = parts.gather(rows, names), {}
+    table, codes = parts.gather(draw_rows(parts, (), SAMPLE)[0], names), {}
     for name in names:
         x = as_float(take(table.columns[name].values, table.rows))
         weight = np.ones(len(x)) if table.weights is None else table.weights / table.weight_unit

@@ -126,16 +126,19 @@ def _rows_to_learn(keys, parts, summaries, fills):
         return None, 0
     needed = list(dict.fromkeys(n for code in codes for n in factors.columns_of((None, code))))
     ends = [place for name in needed for place in summaries[name].extremes if place >= 0]
-    rows, is_sample = draw_rows(parts, ends, SAMPLE) if parts.n > SAMPLE else (None, False)
+    rows, is_sample = draw_rows(parts, ends, SAMPLE)
     table = filled(parts.gather(rows, needed), fills)
     return table, table.n if is_sample else 0
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of rows of positive weight (a sample if they are many), and whether sampled.
+    """Return positions of rows of positive weight, and whether they are a sample of `size` rows.
 
-    A sample includes the rows `ends`, which have the smallest or largest value of a column.
+    A sample includes the rows `ends`, which have the smallest or largest value of a column. The
+    positions are None, for all rows, if there are at most `size`.
     parts : chunks of the rows"""
+    if parts.n <= size:
+        return None, False
     rows = np.arange(parts.n)
     if parts.positive_weight is not None:
         rows = rows[parts.positive_weight]
