@@ -202,13 +202,16 @@ def test_null_models_of_numbers(name):
 
 
 def test_rounding_of_the_check_loss():
-    """The loss of kernels exceeds the check loss by at most h log 2, as its help states."""
+    """The smoothed loss exceeds the check loss by at most h log 2, and not at the null model."""
     family, y, f = families.make("quantile", 0, 0.8), RNG.normal(size=N), RNG.normal(size=N)
     loss, ones = family.kernel_loss(y, WEIGHT), np.ones(N)
-    excess = losses.rows(loss, y, f, ones)[0] - 0.5 * family.deviance(y, f[:, None])
+    excess = losses.rows(loss, y, f, ones)[0] + loss[4] - 0.5 * family.deviance(y, f[:, None])
     assert (excess >= -1e-15).all() and (excess <= loss[3] * np.log(2.0) + 1e-15).all()
-    at_kink = losses.rows(loss, y, y, ones)[0]
+    at_kink = losses.rows(loss, y, y, ones)[0] + loss[4]
     np.testing.assert_allclose(at_kink, loss[3] * np.log(2.0))
+    null = family.null_score(y, WEIGHT, np.zeros((N, 1)))
+    half = 0.5 * WEIGHT @ family.deviance(y, null)
+    assert losses.rows(loss, y, null[:, 0], WEIGHT)[0].sum() == pytest.approx(half, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "binomial", "quantile", "huber", *LOG_LINKS])
@@ -223,9 +226,9 @@ def test_losses_of_kernels(name):
     np.testing.assert_allclose(slope, (up[0] - down[0]) / (2 * step), atol=1e-9)
     np.testing.assert_allclose(curvature, (up[1] - down[1]) / (2 * step), atol=1e-9)
     half = 1.0 if name in ("gaussian", "huber") else 0.5
-    if name == "quantile":
-        half = value.sum() / (WEIGHT @ family.deviance(y, f[:, None]))  # see the test above
-    assert value.sum() == pytest.approx(half * WEIGHT @ family.deviance(y, f[:, None]), rel=1e-12)
+    if name != "quantile":  # the test above compares its values
+        total = half * WEIGHT @ family.deviance(y, f[:, None])
+        assert value.sum() == pytest.approx(total, rel=1e-12)
 
 
 @pytest.mark.long

@@ -124,7 +124,8 @@ def test_measures_are_means_of_rows(case, df):
     fit, known = case.fit, case.fit.augment(df)
     found = fit.evaluate(df).iloc[0]
     assert found["deviance"] == pytest.approx(known[".loss"].mean(), rel=1e-12)
-    assert found["dev_ratio"] == pytest.approx(fit.dev_ratio, rel=1e-6)
+    smoothed = case.fit.name == "costnet" and case.family == "quantile"  # loss in the fit
+    assert found["dev_ratio"] == pytest.approx(fit.dev_ratio, rel=1e-3 if smoothed else 1e-6)
     if fit.levels is None:
         np.testing.assert_allclose(known[".resid"], df[case.response] - known[".fitted"])
     else:
@@ -266,7 +267,7 @@ def test_bootstrap(case, df):
     [
         *((m, f) for m in (ld.proset, ld.ripr, ld.melm) for f in RESPONSES if f not in CLASSICAL),
         (ld.gbmap, "negative_binomial"),
-        *((ld.costnet, f) for f in ("ordinal", "negative_binomial", "quantile", "huber")),
+        *((ld.costnet, f) for f in ("ordinal", "negative_binomial")),
     ],
 )
 def test_models_without_a_family_say_so(model, family, df):

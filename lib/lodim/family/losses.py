@@ -39,7 +39,7 @@ def _loss_slope(loss, y, f, weight):
     if loss[0] == POWER:
         return power(loss[2], loss[3], y, f, weight)
     if loss[0] == CHECK:
-        return check(loss[2], loss[3], y, f, weight)
+        return check(loss[2], loss[3], loss[4], y, f, weight)
     if loss[0] == HUBER:
         return huber(loss[2], y, f, weight)
     return logistic(y, f, weight)

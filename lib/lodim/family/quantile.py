@@ -11,19 +11,20 @@ from lodim.family.binomial import curvature as logistic_curvature
 from lodim.family.binomial import loss_slope as logistic
 from lodim.family.family import IdentityLink
 
-CHECK = 3  # the code of the loss; its parameters are the quantile and the width of the rounding
+CHECK = 3  # code of the loss; its parameters are the quantile, the smoothing width and a constant
 WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 
 
 @scalar
-def loss_slope(quantile, width, y, f, weight):
+def loss_slope(quantile, width, constant, y, f, weight):
     """Return a row's weighted, smoothed check loss and its derivative in the prediction f.
 
     The loss is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the smoothing width
-    h. It exceeds the check loss by at most h log(2)."""
+    h, which exceeds the check loss by at most h log(2).
+    constant : this excess at the null model, which is subtracted"""
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
-    return h * value, slope
+    return h * value - weight * like(constant, f), slope
 
 
 @scalar
@@ -62,7 +63,11 @@ class Quantile(IdentityLink):
     def kernel_loss(self, y, weight):
         null = self.null_intercept(y, weight, np.zeros((len(y), 1)))[0]
         check = 0.5 * sum_rows(lambda i: dot(weight[i], self._twice(y[i] - null)), len(y))
-        return CHECK, 0.05, self.quantile, WIDTH * check if check > 0.0 else 1.0, 0.0
+        h = WIDTH * check if check > 0.0 else 1.0
+        excess = sum_rows(
+            lambda i: dot(weight[i], np.log1p(np.exp(-np.abs(y[i] - null) / h))), len(y)
+        )
+        return CHECK, 0.05, self.quantile, h, h * excess
 
     def _twice(self, rest):
         return 2.0 * np.maximum(self.quantile * rest, (self.quantile - 1.0) * rest)

@@ -20,7 +20,17 @@ from lodim.models.costnet.penalty.problem import batch_beyond_null
 from lodim.models.costnet.penalty.solvers import lambda_max
 from lodim.models.costnet.settings import Settings, check_used, needs
 from lodim.prices.build import make_network
-from lodim.typing import Data, DType, Family, HasColumns, Missing, Offset, RowValues, Values
+from lodim.typing import (
+    Data,
+    DType,
+    Family,
+    HasColumns,
+    Missing,
+    NumberFamily,
+    Offset,
+    RowValues,
+    Values,
+)
 
 MOST_BUDGETS = 60  # most prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "lasso", "greedy"]
@@ -39,7 +49,7 @@ class Costnet(Model):
 
     name = "costnet"
     reference = FITERAU
-    families = (*Model.families, "poisson", "gamma", "tweedie")
+    families = (*Model.families, "poisson", "gamma", "tweedie", "quantile", "huber")
     settings = Settings
     penalties: ClassVar = {"lambda_": Penalty(_largest_lambda, ratio=1e-4, needed=False)}
     shared_setting = "budget"
@@ -196,8 +206,9 @@ def costnet(
     depends_on: Any = None,
     alternatives: Mapping[str, Sequence[str]] | None = None,
     budget: float | None = None,
-    family: Family | Literal["poisson", "gamma", "tweedie"] | None = None,
+    family: Family | NumberFamily | None = None,
     power: float | None = None,
+    quantile: float | None = None,
     monotone: dict[str, Literal["increasing", "decreasing"]] | None = None,
     lambda_: float | None = None,
     lambdas: float | Values | None = None,
@@ -267,10 +278,14 @@ def costnet(
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response. With a log
         link: "poisson" for counts (with an offset of log exposure: rates), "gamma" for positive
-        amounts, "tweedie" for amounts of which some are zero.
+        amounts, "tweedie" for amounts of which some are zero. "quantile": a quantile of a number,
+        by a check loss with a smoothed kink. "huber": a number with outliers; the loss is linear in
+        residuals above 1.345 robust standard deviations.
     power : float, optional
         For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
+    quantile : float, optional
+        For family="quantile": the quantile to predict, such as 0.9.
     monotone : dict, optional
         Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
         their coefficients have one sign. Such a column must be a number or an ordered category, and

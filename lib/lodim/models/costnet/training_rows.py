@@ -36,7 +36,7 @@ class TrainingRows:
             X=X,
             given=given,
             family=family,
-            loss=family.kernel_loss(*given[:2]) if family.n_scores == 1 else passes.SOFTMAX,
+            loss=_loss(given, family, spread),
             spread=spread,
             threads=available_threads() if threads is None else threads,
             null=family.null_intercept(*given),
@@ -94,6 +94,13 @@ class TrainingRows:
     def scores_after(self, f, columns, step):
         """Return linear predictors f after a change `step` (K, C) of coefficients of C columns."""
         return passes.scores_after(self.X, columns, np.ascontiguousarray(step), f, self.threads)
+
+
+def _loss(given, family, spread):
+    """Return the loss of the response divided by `spread`, as compiled passes take it."""
+    if family.n_scores > 1:
+        return passes.SOFTMAX
+    return family.per(spread).kernel_loss(given[0] / spread, given[1])
 
 
 def hold_absent(slopes, absent):

@@ -13,7 +13,9 @@ from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
+from lodim.family.huber import HUBER
 from lodim.family.losses import tile_curvature, tile_loss_slope
+from lodim.family.power import POWER
 from lodim.models.costnet.penalty.prox import FAST, INNER
 
 SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # loss of several classes; others are in `lodim.family.losses`
@@ -168,11 +170,14 @@ def _logistic(f, y, weight, r, h):
 @njit(**EXACT, forceinline=True)
 def _shared(loss, f, y, weight, values, r, h):
     total, bend = 0.0, 0.0
+    share = 0.5 if loss[0] == HUBER else 1.0  # the loss of other families is half the deviance
+    least = 0.0 if loss[0] == POWER else loss[1]  # only power losses are curved everywhere
     tile_loss_slope(loss, y, f, weight, values, r)
     tile_curvature(loss, y, f, weight, h)
     for i in range(TILE):
-        r[i] = -r[i]
-        total += values[i]
+        r[i] *= -share
+        h[i] = share * max(h[i], least * weight[i])
+        total += share * values[i]
         bend += r[i] * r[i] / max(h[i], LEAST)
     return total, bend
 

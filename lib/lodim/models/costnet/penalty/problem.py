@@ -19,7 +19,7 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 class PathProblem(TrainingRows):
     """Data of a penalized path: rows, penalty and number of threads.
 
-    A gaussian response is divided by `spread`, its standard deviation."""
+    A response with an identity link is divided by `spread`, its standard deviation."""
 
     groups: Groups
     layout: Layout
@@ -28,9 +28,15 @@ class PathProblem(TrainingRows):
     def from_batch(cls, batch, family, groups, threads=None):
         """Return the data of a penalized path for a batch of rows."""
         given = rows_beside(batch, family.n_scores)
-        spread = _spread(*given) if family.name == "gaussian" else 1.0
+        numeric = family.n_scores == 1 and family.link == "identity"
+        spread = _spread(*given) if numeric else 1.0
         penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
         return cls.from_given(batch.X, given, family, spread, threads, **penalty)
+
+    @property
+    def lambda_unit(self):
+        """Penalty in units of the response that is 1 for the divided response."""
+        return self.spread ** (self.family.degree - 1)
 
     @cached_property
     def free_columns(self):
@@ -132,6 +138,7 @@ class PenaltyPath:
         null : objective with unpenalized coefficients only; the allowed duality gap is `tol` * null
         """
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
+        unit = spread**problem.family.degree  # of the deviance
         w, b = solution.w, solution.b
         coef = problem.by_column(w, b)
         latent = np.zeros((L, groups.q, problem.n_scores))
@@ -146,12 +153,12 @@ class PenaltyPath:
             intercept=coef[:, :, 0] * spread,
             coef=coef[:, :, 1:].transpose(0, 2, 1) * spread,
             latent=latent * spread,
-            deviance=2.0 * solution.loss * spread**2,
-            objective=(solution.loss + norms + squares) * spread**2,
-            gap=np.maximum(solution.gap, 0.0) * spread**2,
+            deviance=2.0 * solution.loss * unit,
+            objective=(solution.loss + norms + squares) * unit,
+            gap=np.maximum(solution.gap, 0.0) * unit,
             n_iter=solution.n_iter,
             converged=solution.gap <= tol * null,
-            null_deviance=2.0 * null * spread**2,
+            null_deviance=2.0 * null * unit,
         )
 
     def take(self, at):

@@ -9,7 +9,9 @@ from lodim.engine.blocks import on_host
 from lodim.errors import ArgumentError
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
+from lodim.family.huber import HUBER
 from lodim.family.power import POWER
+from lodim.family.quantile import CHECK
 from lodim.models.costnet.penalty.prox import keep_signs
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
@@ -88,6 +90,12 @@ def _loss(problem, n, w, b):
         return weight @ (cp.logistic(score[:, 0]) - cp.multiply(y, score[:, 0]))
     if problem.loss[0] == POWER:
         return weight @ _power_loss(*problem.loss[2:4], y, score[:, 0])
+    if problem.loss[0] == HUBER:
+        return 0.5 * weight @ cp.huber(y - score[:, 0], problem.loss[2])
+    if problem.loss[0] == CHECK:
+        quantile, h, constant = problem.loss[2:]
+        rest = y - score[:, 0]
+        return weight @ (quantile * rest + h * cp.logistic(-rest / h) - constant)
     observed = np.eye(problem.n_scores)[y.astype(int)]
     return weight @ (cp.log_sum_exp(score, axis=1) - cp.sum(cp.multiply(observed, score), axis=1))
 

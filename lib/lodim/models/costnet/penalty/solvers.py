@@ -408,12 +408,13 @@ def penalty_path(
         if early_stop:
             if lambda_min_ratio is None:
                 lambda_min_ratio = 1e-4 if len(batch.positive_weight) > batch.X.shape[1] else 1e-2
-            largest = start.lambda_max / l1_ratio * problem.spread
+            largest = start.lambda_max / l1_ratio * problem.lambda_unit
             lambdas = largest * lambda_min_ratio ** (np.arange(n_lambda) / max(1, n_lambda - 1))
         lambdas = np.asarray(lambdas, np.float64)
         order = np.argsort(-lambdas, kind="stable")
-        lambdas, ridges = lambdas[order], lambdas[order] * (1.0 - l1_ratio)
-        scaled = lambdas * l1_ratio / problem.spread
+        lambdas = lambdas[order]
+        ridges = lambdas * (1.0 - l1_ratio) * problem.spread ** (2 - family.degree)
+        scaled = lambdas * l1_ratio / problem.lambda_unit
         if make_solver is None:
             solver = start
             # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
@@ -429,7 +430,7 @@ def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
     """Return the smallest lambda at this l1_ratio for which penalized coefficients are zero."""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
-        return _own_solver(problem).lambda_max / l1_ratio * problem.spread
+        return _own_solver(problem).lambda_max / l1_ratio * problem.lambda_unit
 
 
 def _own_solver(problem):
