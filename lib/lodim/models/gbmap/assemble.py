@@ -16,11 +16,10 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of fitted weak learners, with the summaries that its methods need.
+    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
 
-    `problem` is the data, family and settings; `log` the optimizer's results per learner;
-    `selection` the table of the cross-validation, None if nothing was chosen. With `for_path` (one
-    fit of a path of penalties), no training rows are stored."""
+    `log` has the optimizer's results per learner, `selection` the table of the cross-validation (or
+    None). Fits of a path of penalties (`for_path`) store no training rows."""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family
@@ -56,9 +55,7 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Return the smallest and largest training response minus the offset, (2,), for warnings.
-
-    None if the fit must not store training rows (privacy): both numbers are responses of rows."""
+    """Return the range (2,) of response minus offset; None if no training rows may be stored."""
     if settings.reference_rows == 0:
         return None
     offset = batch.offsets(1)[:, 0]
@@ -71,10 +68,9 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return percentiles 0 to 100 of both drift indicators over held-out rows, for thresholds.
+    """Return percentiles 0 to 100 of each drift indicator over held-out rows, as a dict of arrays.
 
-    A drift indicator measures how far a row is from the training rows. The result is a dict of
-    arrays (101,), or None if a fold has too few training rows for the nearest neighbours."""
+    None if a fold has too few training rows for the nearest neighbours."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

@@ -1,6 +1,4 @@
-"""Boosting: fit weak learners one by one, each to what the earlier ones left unexplained.
-
-In functions, `state` is a BoostState: the training rows, and their linear predictors so far."""
+"""Boosting: fit weak learners one by one, each to what the earlier ones left unexplained."""
 
 import math
 from dataclasses import replace
@@ -61,13 +59,10 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners step by step; after each step yield its learners, log and predictions.
 
-    A learner is a + b g(intercept + w'x), with the softplus g and the sign b. A step adds the
-    learner of lower loss among both signs (Eq. 3 of Patron et al. 2024). With K > 2 classes it adds
-    one per class, in turn: given the other classes, the softmax likelihood is a logistic one with
-    an offset.
-
-    The log has results of the optimizer. Predictions are linear predictors (n, K) of the rows
-    `eval_batch`, or None. warm_start : learners of another fit, as additional starting points"""
+    A step adds the learner of lower loss among both signs (Eq. 3 of Patron et al. 2024), with
+    several classes one per class. Predictions are linear predictors (n, K) of the rows
+    `eval_batch`, or None. The learners `warm_start` of another fit are additional starting
+    points."""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -95,12 +90,9 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _fit_ordered(state, fit, near):
-    """Fit a learner, then the boundaries between ordered classes; return (learner, log).
+    """Fit a learner by `fit`, then the thresholds between ordered classes; return (learner, log).
 
-    With the identity activation, both are fitted in turn until the boundaries do not change. With
-    the softplus this is done once: later learners adapt to the boundaries.
-
-    fit : callable(near) -> (learner, log); near : WeakLearners as starting points, or None"""
+    fit(near) returns (learner, log), from the starting learners `near` or, if None, its own."""
     before, total = state.score.copy(), np.zeros(state.shift.size)
     for _ in range(ROUNDS):
         learners, log = fit(near)
@@ -114,9 +106,7 @@ def _fit_ordered(state, fit, near):
 
 
 def with_scores(score, learners, batch, threads):
-    """Return linear predictors `score` (n, K) plus the values of `learners` at a batch's rows.
-
-    If batch.runs has the ranges of blocks with rows of positive weight, others are skipped."""
+    """Return linear predictors `score` (n, K) plus the learners' values at a batch's rows."""
     if not on_host(batch.X):
         return score + rows_of_spans(partial(_scores, learners), batch.X, batch.n)
     score = score.copy()
@@ -133,9 +123,7 @@ def _scores(learners, X):
 
 
 def combine(parts):
-    """Join the (learners, log) pairs `parts` of several boosting steps into one pair.
-
-    Softplus learners with w = 0, which add nothing, are dropped, except in the first step."""
+    """Join (learners, log) pairs of boosts in order; drop later learners that add nothing."""
     learners, logs = zip(*parts, strict=True)
     every = WeakLearners.concatenate(learners)
     keep = every.w.any(axis=1) | (every.stage == 1) | (every.activation == IDENTITY)
@@ -165,21 +153,17 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting points of class k's learner, their signs b, and the loss without it.
+        """Return n_starts starting learners per sign for class k, their signs, and the null loss.
 
-        waves : random numbers of `draw_waves`, for directions w; n_starts : number per sign"""
+        The null loss is without a new learner; `waves` are random numbers of
+        `row_keys.draw_waves`."""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
-    """Fit boosting step number `stage` by Newton's method, for few rows and columns.
-
-    Unlike L-BFGS, Newton's method finds the same minimum despite rounding errors in its starting
-    point. Returns the step's learners and the optimizer's results.
-
-    small_data : _SmallData of the fit; warm_start : WeakLearners of another fit, or None"""
+    """Fit boosting step number `stage` to few rows by Newton's method; return (learners, log)."""
     order, n_starts = state.starts.class_order, state.settings.n_starts
     waves = [draw_waves(MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
@@ -210,9 +194,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    warm_start : WeakLearners of another fit, or None; X : the original features
-    other_signs : list of (theta, sign) or None per class, as further starting points: the result of
-        the last step for the sign b that was not chosen; replaced by the results of this step"""
+    `other_signs` has per class the rejected learner of the last step, as (theta, sign) or None, for
+    starting points; it is replaced in place. X are the features before any rotation."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -224,11 +207,11 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 
 
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """Fit the learner of class k (0 for a number) in boosting step number `stage`.
+    """Fit class k's learner in step `stage`; return it, its log, and the rejected learner.
 
-    Learners of both signs b are optimized, and the better one is chosen. Returns it, the
-    optimizer's results, and (theta, sign) of the other one. In the next step this is a further
-    starting point, `other_sign`. warm_start : WeakLearners of another fit, or None"""
+    Learners of both signs b compete; the worse is returned as (theta, sign). The one that the last
+    step rejected, `other_sign`, and learners of the fit `warm_start` (or None) are further starting
+    points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -244,18 +227,14 @@ def _fit_learner(state, stage, k, rng, warm_start, other_sign):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return WeakLearners from rows (a, intercept, w) of theta (r, 2 + p) and signs b (r,).
-
-    target (r,) are the classes to which they are added; stage is the number of the step."""
+    """Return WeakLearners from rows (a, intercept, w) of theta; the i-th is for class target[i]."""
     shape = *state.settings.shape, state.scale, state.family.n_functions
     shift = np.zeros((len(sign), state.shift.size))
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
 
 
 def _neighbours(warm_start, stage, k, state):
-    """Return theta (r, d) and signs b (r,) of r learners of another fit, as starting points.
-
-    These are the learners of `warm_start` for the same step `stage` and class k, if any."""
+    """Return parameters and signs of the learners in `warm_start` for this step and class."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
     near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
@@ -273,9 +252,7 @@ def _stop(state):
 
 
 def _preconditioned(state):
-    """Return whether L-BFGS is preconditioned by the Hessian of the loss on sampled rows.
-
-    This saves time only if there are few parameters: fewer for fits of low precision."""
+    """Return whether L-BFGS is preconditioned by a Hessian, which pays only for few parameters."""
     settings = state.settings
     if settings.monotone is not None:
         return False
@@ -284,13 +261,11 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the loss of a new learner for both signs b; return the better one.
+    """Minimize the loss for both signs b; return the better learner, sign, log and other learner.
 
-    Returns theta (1, d), its sign, a log entry, and (theta, sign) of the learner that is not
-    chosen. If no learner lowers the loss, theta adds nothing.
-
-    objective : callable(signs) -> loss of learners with these signs
-    start : starting points, one per sign; stop : limits of the optimizer, changed in place"""
+    objective(signs) returns the loss of learners; `start` has a starting point per sign. The limits
+    `stop` are changed in place. If no learner lowers the loss, the returned one is zero for all
+    rows."""
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
     end = _refine(
@@ -322,11 +297,9 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return a dict of stopping tolerances for the optimizer.
+    """Return a dict of stopping tolerances: ftol if rows are few, otherwise `resolution`.
 
-    With few rows it has ftol, relative to the loss. With many rows it has `resolution`, a gain that
-    is small compared with the sampling error of the loss.
-    start : starting points and their losses; stop : limits that `_stop` returned"""
+    `resolution` is a gain that is small compared with the sampling error of the loss."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -338,12 +311,9 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the loss on sampled rows (or all, if few) whose Hessian preconditions L-BFGS.
+    """Return the loss on sampled rows whose Hessian preconditions L-BFGS, None if nothing does.
 
-    None if L-BFGS is not preconditioned.
-
-    objective : callable(sign) -> loss on all rows; penalty : penalty of the learner's parameters
-    k : class to which the learner is added; sign : signs b of learners a + b g(intercept + w'x)"""
+    objective(sign) returns the loss on all rows of learners with these signs, for class k."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -353,11 +323,9 @@ def _curved(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """Minimize the loss of new learners over all rows by L-BFGS, starting from theta.
+    """Minimize the loss of new learners over all rows by L-BFGS from theta; return a Minimum.
 
-    objective : the loss; stop : limits of the optimizer
-    sampled : loss on sampled rows, whose Hessian preconditions L-BFGS, or None. With few rows the
-        Hessian is computed again after some evaluations."""
+    `sampled` is the loss whose Hessian is the preconditioner, or None."""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.spanned:
@@ -379,10 +347,7 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Return the optimizer's result `end`; in fits to few rows, remove its rounding errors.
-
-    They would otherwise change later learners. Newton steps make the last digits exact; in fits of
-    low precision, theta is rounded instead. curved : loss with its Hessian, or None"""
+    """Return the optimizer's result `end`; if rows are few, polished to hide rounding errors."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
@@ -393,10 +358,10 @@ def _settled(end, curved, state):
 
 
 def _steepest(state, k):
-    """Return a bound on how fast the loss falls as the weight of each feature grows, (p,).
+    """Return a bound (p,) on how fast class k's loss can fall as the weight of each feature grows.
 
-    For feature j it is sum_i weight_i |l_i x_ij| over rows i. l_i is the derivative of the loss by
-    the linear predictor of class k. For the identity activation it is |sum_i weight_i l_i x_ij|."""
+    It is sum_i weight_i |l_i x_ij| for feature j, where l_i is the loss derivative of row i. With
+    the identity activation it is |sum_i weight_i l_i x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
@@ -426,12 +391,8 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    A path of penalties starts there. Let s_j be the bounds that `_steepest` returns for p features.
-    A learner with weights w_j then lowers the loss by at most sum_j s_j |w_j|.
-
-    With an L1 penalty, all w_j are therefore zero if lambda is at least max_j s_j p / l1_ratio.
-    With a ridge alone, a learner lowers the loss by at most p sum_j s_j^2 / (4 lambda). At the
-    returned lambda, m learners together lower it by at most 1% of the null model's loss."""
+    With an L1 penalty all weights are zero. With a ridge alone, m learners lower the loss of the
+    null model by at most 1%, by the bounds of `_steepest`."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

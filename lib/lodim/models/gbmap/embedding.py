@@ -18,8 +18,8 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 class Reference:
     """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
 
-    embedding holds the learners' values, score the linear predictors, y the responses; score and a
-    numeric y are stored minus the offset."""
+    embedding (r, M) are learners' values, score (r, K) linear predictors; score and a numeric y are
+    minus the offset."""
 
     embedding: np.ndarray = forms.real("r", "M")
     score: np.ndarray = forms.real("r", "functions")
@@ -34,8 +34,7 @@ class Reference:
     def from_batch(cls, learners, batch, numeric, settings):
         """Return a random sample of at most settings.reference_rows rows with positive weight.
 
-        learners : WeakLearners of the fit
-        numeric : whether the response is a number, which is stored minus its offset"""
+        If `numeric`, the responses are stored minus their offsets."""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -53,20 +52,15 @@ class Reference:
         return cls(E, score, y)
 
     def nearest(self, E, k):
-        """Return L1 distances and positions, (n, k) each, of the k stored rows nearest to E (n, M).
-
-        Rows of E are the learners' values at new rows."""
+        """Return L1 distances and positions, (n, k), of the stored rows nearest to E (n, M)."""
         return KDTree(self.embedding).query(E, k=np.arange(1, k + 1), p=1)
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
 
-    "difference" is |f(x) - mean response of the neighbours| if `numeric`. For classes, it is the
-    largest difference between the linear predictors of x and their means over the neighbours.
-    "distance" is the mean distance to the neighbours.
-
-    learners : WeakLearners of the fit; reference : the stored training rows"""
+    "difference": |f(x) - mean response of these| if `numeric`; for classes, the largest difference
+    between f(x) and their mean linear predictors. "distance": mean distance to them."""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -81,10 +75,10 @@ def embedding_distances(E, F):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return path distances (Eq. 6) between two sets of rows, (n, r), with error <= `tolerance`.
+    """Return path distances (Eq. 6 of Patron et al. 2024) between rows, up to `tolerance`, (n, r).
 
-    A path distance is the integral of |df/dt| along the segment between two rows, summed over
-    classes. Z (n, M) and W (r, M) are the rows' values of intercept_j + w_j'x for M learners j."""
+    They integrate |df/dt| along the segment between rows, summed over classes. Z (n, M) and W (r,
+    M) are the rows' intercept_j + w_j'x."""
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):
@@ -106,10 +100,9 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f from position s to t on a segment, and bounds of df/dt between them.
+    """Return the change of f = sum_j sign_j g(z_j) from s to t on a segment, and bounds of df/dt.
 
-    f = sum_j sign_j g(z_j), with g as in `_activate`. The segment of z leads from z0 (position 0)
-    to z1 (position 1). Each g' is monotone along it, so its values at s and t are bounds."""
+    The segment of z leads from z0 (position 0) to z1 (position 1); g is as in `_activate`."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
@@ -123,11 +116,10 @@ def _change(z0, z1, sign, s, t, beta, activation):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _path_length(z0, z1, sign, beta, activation, tolerance):
-    """Return the total variation of f on the segment between two rows, and a bound on its error.
+    """Return the total variation of f on the segment between z0 and z1, and a bound on its error.
 
-    z0 and z1 are the rows' values of intercept_j + w_j'x. On a part of the segment where f is
-    monotone, the variation is |change of f| (Lemma 3 of Patron et al. 2024). Other parts are halved
-    until the error is within `tolerance`. sign, beta, activation : as in `_change`"""
+    f is as in `_change`. Where it is monotone, its variation is |change| (Lemma 3 of Patron et al.
+    2024); other parts are halved until the error is within `tolerance`."""
     left, right = np.empty(64), np.empty(64)
     left[0], right[0], depth = 0.0, 1.0, 1
     length, error = 0.0, 0.0
@@ -153,10 +145,7 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the total variation of f between rows Z (n, M) and W (r, M).
-
-    Z and W are the rows' values of intercept_j + w_j'x for M learners j. Other arguments are as in
-    `_path_length`."""
+    """Add to out (n, r) the total variation of f between Z[i] and W[j]; see `_path_length`."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

@@ -50,15 +50,11 @@ class WeakLearners:
     """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
     theta : (M, 2 + p) parameters a, intercept and w, for standardized features x
-    sign : (M,) signs b, 1 or -1
-    target : (M,) class (linear predictor) to which each learner is added
-    stage : (M,) boosting step of each learner, from 1
+    sign, target, stage : (M,) signs b, class (linear predictor), and boosting step from 1
     scale : standard deviation of a numeric response, otherwise 1
-    shift : (M, T) constants that learners add to each of the T linear predictors of ordered
-        classes; otherwise T = 0
+    shift : (M, T) constants added to the T linear predictors of ordered classes; else T = 0
 
-    Arguments of methods: `tiles` are features (n_tiles, p, 64), in blocks of 64 rows; `engine` is
-    where to compute, "cpu" or "cuda"."""
+    Methods take features `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
 
     theta: np.ndarray = forms.real("M", "2 + p")
     sign: np.ndarray = forms.real("M", least=-1, most=1)
@@ -109,15 +105,11 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether g'(intercept_j + w_j'x) > 1/2, for n rows and M learners, (n, M).
-
-        For the softplus g this means intercept_j + w_j'x > 0. `slopes` is from method `slopes`."""
+        """Return whether g' > 1/2 at n rows, (n, M); for the softplus, intercept_j + w_j'x > 0."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return a list: the gradient (n, p) of each linear predictor at n rows.
-
-        slopes (n, M) are derivatives of learners by their projections, from the method `slopes`."""
+        """Return each linear predictor's gradient (n, p) from learners' derivatives `slopes`."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -127,18 +119,16 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add learner j's values (slopes, if `derivative`) to out[:, into[j]], without `scale`.
+        """Add learner j's values (or derivatives) to out[:, into[j]], without `scale`, in place.
 
-        out (n_tiles, width, 64) is in blocks of 64 rows, as `tiles`; into (M,) are positions on its
-        second axis. Only the ranges (lo, hi) of blocks in `runs` are computed; None for all."""
+        out is (n_tiles, width, 64), as `tiles`; `runs` are the ranges (lo, hi) of blocks to
+        compute, None for all."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return `width` sums of learners' values (or derivatives) at n rows, (n, width).
-
-        Learner j is added to column into[j]."""
+        """Return values or derivatives of learners, (n, width); the j-th goes to column into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -157,8 +147,8 @@ class WeakLearners:
 class Effects:
     """Slopes of a fit, averaged over the training rows, for standardized features.
 
-    mean, mean_abs : mean slope and mean absolute slope, for each linear predictor and feature; NaN
-        in fits from `GbmapFit.first`. Ordered classes have one predictor here.
+    mean, mean_abs : of slopes and absolute slopes, per linear predictor (one for ordered classes) and
+        feature; NaN in fits from `GbmapFit.first`
     active : share of rows on the rising side of each learner's softplus"""
 
     mean: np.ndarray = forms.real("functions", "p", nan=True)
@@ -204,10 +194,7 @@ def _effects(rows, X, weight, learners, find):
 
 
 def effect_sums(learners, tiles, weight):
-    """Return three weighted sums over rows, from which Effects are made.
-
-    Summed are each learner's slopes (M,), whether it is `active` (M,), and absolute gradients (K,
-    p). `tiles` are features, in blocks of 64 rows."""
+    """Return weighted sums over rows: learners' slopes, `active` counts, and absolute gradients."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -230,18 +217,14 @@ def effect_sums_of_many(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield pairs (slice of rows, their features) of limited size, from `tiles` with n rows.
-
-    `width` is the number of temporary columns per row that the caller needs."""
+    """Yield (slice of rows, their tiles), sized for `width` temporary columns per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Return the linear predictors as symbolic expressions, for export to other languages.
-
-    `features` (standardized) and `offset` are expressions."""
+    """Return linear predictors as symbolic expressions, given those of features and offset."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

@@ -75,9 +75,7 @@ class Gbmap(Model):
         return not settings.joint
 
     def fit(self, problem):
-        """Return the fit to the problem's data.
-
-        Cross-validation chooses `m`, `lambda_` and `refit`, unless the first two are given."""
+        """Return the fit, with m, lambda_ and refit as given or chosen by cross-validation."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -96,9 +94,7 @@ MODEL = Gbmap()
 
 
 def _on_cpu(problem):
-    """Return the problem with engine="cpu"; raise if the user asked for a GPU or a cluster.
-
-    Thresholds between ordered classes can only be estimated if linear predictors are in memory."""
+    """Return the problem with engine="cpu"; raise if the user asked for a GPU or a cluster."""
     given = {"engine='cuda'": problem.settings.engine == "cuda"}
     given["client="] = isinstance(problem.batch.X, WorkerTiles)
     for name in [name for name, used in given.items() if used]:
@@ -109,8 +105,7 @@ def _on_cpu(problem):
 def _choose(problem):
     """Choose m, lambda_ and refit by held-out deviance; return problem, table of results and gain.
 
-    The gain is the relative decrease of held-out deviance by a joint fit, compared with boosting
-    alone; NaN if only one of them was tried."""
+    The gain is the relative decrease of held-out deviance by a joint fit; NaN if not compared."""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
     m, near = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
@@ -125,10 +120,10 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Choose the number of boosts m and lambda_ by held-out deviance; return new problem and table.
+    """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
 
-    The penalties closest to `near` are tried first, by default those in the middle of the grid. The
-    range grows as long as the best penalty is at, or for a joint fit near, one of its ends."""
+    The penalties closest to `near` (if None, the middle of the grid) are tried first. Their range
+    grows while the best one is at, or for a joint fit near, one of its ends."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

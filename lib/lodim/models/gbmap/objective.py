@@ -16,12 +16,11 @@ SHARED = 2**16  # size of X from which one thread per learner pays
 
 
 class BoostObjective:
-    """Penalized mean loss of q new learners as a function of their parameters theta (q, d).
+    """Penalized mean loss of q new learners (Eq. 3 of Patron et al. 2024), as a function of theta.
 
-    A learner is a + b g(intercept + w'x); theta has rows (a, intercept, w), sign (q,) is b. The
-    loss is Eq. 3 of Patron et al. (2024); passes over the rows are shared. X (n_tiles, p, 64), y,
-    score and weight (n_tiles, 64) are in blocks of 64 rows; score is the sum of earlier learners.
-    `runs` lists ranges (lo, hi) of blocks in use; None for all."""
+    theta has rows (a, intercept, w), sign (q,) the factors b, for learners a + b g(intercept +
+    w'x). Arrays are in blocks of 64 rows; score is the sum of earlier learners. `runs` lists ranges
+    (lo, hi) of blocks in use, None for all."""
 
     scaled = False
 
@@ -52,10 +51,10 @@ class BoostObjective:
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """Minimize by L-BFGS from theta (q, d) in a compiled loop, for few rows; return minima.
+        """Minimize from theta (q, d) by compiled L-BFGS, for few rows; return minima.
 
-        `factor` holds Cholesky factors of Hessians for preconditioning, unit (d,) typical sizes of
-        the parameters; max_iter, tol, ftol and memory are settings of `lbfgs`."""
+        `factor` are Cholesky factors of Hessians (or None), unit (d,) typical sizes of
+        parameters."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -69,9 +68,7 @@ class BoostObjective:
         return *map(np.concatenate, fields), max(n_eval)
 
     def hessian(self, theta, convex=True):
-        """Return the Hessians (q, d, d) of q learners at theta (q, d); X must not be on a GPU.
-
-        If `convex`, return positive semidefinite matrices close to the Hessians."""
+        """Return Hessians (q, d, d), or semidefinite approximations if `convex`; X not on a GPU."""
         q, d = theta.shape
 
         def lower(i):
@@ -117,10 +114,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the ElasticNet penalty on a learner's parameters (constant, intercept and weights).
+    """Return the penalty on a constant, an intercept and `width` weights, divided by p.
 
-    width : number of weights
-    p : number of features that vary, by which the penalty is divided"""
+    p is the number of features that vary."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -129,10 +125,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that makes the BoostObjective of new learners from their signs (q,).
+    """Return a function from signs (q,) to the BoostObjective of new learners on `rows`.
 
-    `state` is the BoostState of the fit. `rows` are X, response, sum of earlier learners and
-    weight, in blocks of 64 rows."""
+    `rows` are X, response, sum of earlier learners and weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)
@@ -147,8 +142,6 @@ def null_learners(sign, d, settings):
 
 
 def derivatives(loss, y, score, weight):
-    """Return first and second derivatives, (n,) each, of the rows' losses by the linear predictor.
-
-    `score` is the linear predictor. Second derivatives have a positive lower bound."""
+    """Return first and (positive) second derivatives of losses by the linear predictor `score`."""
     _, slope, curvature = losses.rows(loss, y, score, weight)
     return slope, np.maximum(curvature, loss[1] * weight)

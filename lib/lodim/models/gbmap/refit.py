@@ -23,11 +23,10 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Penalized loss of summed learners, as a function of all their parameters.
+    """Penalized loss of the summed learners, as a function of all their parameters together.
 
-    `state` holds the training rows before the first boost. `learners` has all that is not
-    optimized: signs, sharpness and classes. ridge (2 + p,) penalizes the squares of each learner's
-    parameters, which are its constant, intercept and p weights."""
+    `state` has the rows before boosting; ridge (2 + p,) penalizes each learner's squared
+    parameters."""
 
     scaled = False
 
@@ -58,11 +57,11 @@ class JointObjective:
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Yield learners, log and predictions after each boost, or once after a joint fit.
+    """Yield learners, log and predictions after each boost, or once if there is a joint fit.
 
-    With refit="joint", m boosts are followed by one optimization of all learners; log["refit"] has
-    its results. Predictions are linear predictors (n, K) of the rows `eval_batch`, or None. The
-    learners of `warm_start` are additional starting points."""
+    A joint fit follows the boosts; log["refit"] has its results. Predictions are linear predictors
+    (n, K) of the rows `eval_batch`, or None. The learners `warm_start` are additional starting
+    points."""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
     )
@@ -86,9 +85,8 @@ def combine(parts):
 def joint_refit(batch, family, settings, learners, log):
     """Optimize all learners together, with fixed signs, from `learners`; return learners and log.
 
-    The data only determine the sum of the learners' constants. So constants are shifted until all
-    learners of a class but its first have mean 0 over the rows. log["refit"] has the search's
-    results."""
+    log["refit"] has the optimizer's results. Constants, of which only the sum is determined, are
+    set as in `_centred`."""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -135,19 +133,19 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat the joint fit of `fit` with the row weights of `problem`, for the bootstrap.
+    """Repeat a joint fit with the row weights of `problem`; return (learners, log).
 
-    Returns learners and log, or None if `fit` is not a joint fit. The search starts from `fit`."""
+    None if `fit` is not a joint fit."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners with shifted constants: all but the first of each class have mean 0.
+    """Return learners with constants for which all but each class's first have mean 0 over rows.
 
-    first (K,) are the positions of the classes' first learners. With several classes, the mean of
-    all linear predictors becomes 0 too, which does not change the probabilities."""
+    first (K,) are the positions of these first learners. With several classes, the linear
+    predictors have mean 0 too."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():
@@ -167,9 +165,7 @@ def _weighted_embedding(learners, threads, X, weight):
 
 
 def count_learners(batch, K):
-    """Return the default number of boosts of a joint fit; 0 if rows are too few.
-
-    A boost has one learner for each of the K linear predictors."""
+    """Return a joint fit's default number of boosts (of K learners each); 0 if rows are too few."""
     p = int(varies(batch.X).sum())
     most = batch.n_positive / (K * (2 + p))
     return max((m for m in ROUND if p and m <= most), default=0)

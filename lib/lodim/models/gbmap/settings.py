@@ -38,10 +38,9 @@ def is_wide(n, p):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a gbmap fit, as explained in the help of `gbmap`.
+    """Settings of a gbmap fit, as in the help of `gbmap`.
 
-    m, lambda_ and refit are None until chosen. monotone is first a dict, as in the call, then a
-    tuple with a sign per column: 1 increasing, -1 decreasing, 0 free."""
+    m, lambda_ and refit are None until chosen; `monotone` becomes a tuple of signs per column."""
 
     m: int | None
     lambda_: float | None
@@ -130,10 +129,7 @@ class Settings:
         return float(self.beta), ACTIVATIONS[self.activation]
 
     def for_comparison(self, n, p):
-        """Return settings for cheaper fits in cross-validation, to n rows and p columns.
-
-        Fits have one starting point and, if n and p are large, looser tolerances. Held-out losses
-        hardly change."""
+        """Return settings of cheaper fits, for cross-validation with n rows and p columns."""
         if not self.softplus:
             return self
         if self.joint:
@@ -144,18 +140,14 @@ class Settings:
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def stop_at_noise(self, exact):
-        """Return whether a boost stops once further gains are below the noise of the data.
-
-        This is so with many rows (not `exact`) and the softplus, unless tolerances, an L1 penalty
-        or monotone effects are given."""
+        """Return whether boosts stop at gains below sampling noise: never if rows are few."""
         given = self.tol is not None or self.ftol is not None
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
-        """Return the optimizer's tolerances tol and ftol, given or by default, as a dict.
+        """Return the optimizer's tol and ftol as a dict; defaults are strict if rows are few.
 
-        For few rows (`exact`) they are strict, so that rounding errors in one boost do not change
-        the next; ftol even more so if the optimization is `preconditioned`."""
+        The default ftol is even stricter if the optimization is `preconditioned`."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13
@@ -166,10 +158,7 @@ class Settings:
 
 
 def needs(problem, n):
-    """Estimate the memory and the number of passes over all rows that a fit to n rows needs.
-
-    A learner takes 4 to 14 passes (measured). A number of boosts that cross-validation chooses is
-    between 1 and `max_stages`."""
+    """Estimate the memory and the number of passes over the data that a fit to n rows needs."""
     settings, K = problem.settings, problem.family.n_scores
     p, number = len(problem.design.names), np.dtype(problem.design.dtype).itemsize
     row = 8 + 8 * (problem.family.link == "identity") + 8 * K + 3 * number

@@ -1,7 +1,4 @@
-"""Starting points of a boost: hinges max(u'x - knot, 0) that lower the loss most.
-
-They are rounded and do not depend on the order of rows or columns, so that rounding errors do not
-change them."""
+"""Starting points of a boost: reproducible hinges max(u'x - knot, 0) that lower the loss most."""
 
 from dataclasses import dataclass, replace
 
@@ -35,10 +32,9 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Starting points of the optimizer: the best learner of sign 1, and of sign -1.
+    """Starting points of the optimizer: the best learner for each sign b, 1 and -1.
 
-    sign, theta, value : (q,) signs present, (q, d) parameters, and (q,) losses, possibly on a
-        sample of rows
+    sign, theta, value : (q,) signs; (q, d) parameters; (q,) losses, possibly on sampled rows
     n_eval : number of passes over all rows
     null_value : loss of all rows without the learner, None if unknown"""
 
@@ -50,10 +46,9 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners by L-BFGS from theta (q, d); return a solve.Minimum.
+    """Minimize the loss of q learners from theta (q, d) by L-BFGS; return a solve.Minimum.
 
-    `objective` computes the losses. Parameters are divided by their typical sizes, state.unit, and
-    bounded if effects must be monotone. `how` are stopping limits such as max_iter."""
+    Monotone effects bound the parameters; `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -65,10 +60,9 @@ def minimize(objective, theta, state, **how):
 
 
 def minimize_bounded(objective, theta, ways, **stop):
-    """Minimize an objective from each row of theta (q, d), under constraints on signs.
+    """Minimize a loss from each row of theta (q, d), with bounded parameters; return a Minimum.
 
-    ways[c] (d,) is 1, -1 or 0 for each parameter of row c: nonnegative, nonpositive or free. `stop`
-    are stopping limits such as max_iter."""
+    ways[c] (d,) has 1 (nonnegative), -1 (nonpositive) or 0 (free) for each parameter of row c."""
     ends = [_minimize_row(objective, theta, c, way, **stop) for c, way in enumerate(ways)]
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     joined = {name: np.concatenate([getattr(end, name) for end in ends]) for name in fields}
@@ -88,16 +82,14 @@ def _minimize_row(objective, theta, c, way, **stop):
 
 
 def weight_signs(sign, monotone):
-    """Return the signs (d,) that the parameters of each learner must have, as a list.
+    """Return per learner the signs (1, -1, 0: any) that monotone effects impose on parameters.
 
-    `sign` has the signs b of the learners. monotone (p,) is 1, -1 or 0 per feature: increasing,
-    decreasing or free. The fit is monotone in a feature if b times its weight has the same sign in
-    all learners."""
+    `sign` has the learners' factors b; monotone (p,) is 1, -1 or 0 per feature."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def rounded(theta, unit):
-    """Round learners theta (r, 2 + p) to few digits, relative to typical sizes `unit` (2 + p,).
+    """Return learners theta (r, d) rounded to few digits, relative to typical sizes `unit`.
 
     Otherwise rounding errors in a starting point could lead L-BFGS to another minimum."""
     u = theta / unit
@@ -106,20 +98,19 @@ def rounded(theta, unit):
     return np.round(u / grid) * grid * unit
 
 
-def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
-    """Fit starting learners for class k to a sample of rows (all rows if few); return a Start.
+def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
+    """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    objective(sign) returns the loss of learners with these signs as a function of their parameters.
-    `state` is the fit's BoostState, `stop` are stopping limits. `near` and `near_sign` are further
-    starting points, learners of a fit with another penalty."""
+    `objective` maps signs to the loss of learners. The learners `warm_theta` with signs
+    `warm_sign`, of a fit with another penalty, are additional starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
-    n_starts = 1 if len(near) else settings.n_starts  # in addition to the neighbour's learner
+    n_starts = 1 if len(warm_theta) else settings.n_starts  # in addition to the neighbour's learner
     ridge = penalty.ridge[-1]
     theta, sign = draw_starts(*state.start_rows(k), ridge, settings.softplus, n_starts, rng)
-    theta = np.concatenate([rounded(theta, state.unit), near])
-    sign = np.concatenate([sign, near_sign])
+    theta = np.concatenate([rounded(theta, state.unit), warm_theta])
+    sign = np.concatenate([sign, warm_sign])
     rows = objective(sign)
     ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
     end = minimize(rows, theta, state, **stop | {"ftol": max(stop["ftol"], ftol)})
@@ -127,22 +118,18 @@ def start_by_sample(objective, penalty, state, k, rng, stop, near, near_sign):
     return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
 
 
-def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
+def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
-    Weights are w = V u for a few columns V (p, r), so that each pass reads only X V. The columns
-    are directions in which the loss changes, and weights of known learners: those with parameters
-    `near` and signs `near_sign` are from a fit with another penalty; `other_sign` (or None) has
-    parameters and sign of a learner that the previous boost did not choose.
-
-    objective(sign) returns the loss of learners as a function of parameters. Returns None if the
-    loss has no slope."""
+    None if the loss is flat. `objective` maps signs to the loss of learners. The directions come
+    from the data and from known learners: `warm_theta` with signs `warm_sign`, and `other_sign`, a
+    (theta, sign) pair or None."""
     settings, p = state.settings, state.X.shape[1]
-    n_starts = 1 if len(near) else settings.n_starts
+    n_starts = 1 if len(warm_theta) else settings.n_starts
     if other_sign is not None:
-        near, near_sign = (
-            np.concatenate([near, other_sign[0]]),
-            np.concatenate([near_sign, other_sign[1]]),
+        warm_theta, warm_sign = (
+            np.concatenate([warm_theta, other_sign[0]]),
+            np.concatenate([warm_sign, other_sign[1]]),
         )
     on_sample = p * ROWS_EACH <= len(state.sample)
     X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
@@ -154,15 +141,15 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
         return None
     V, T = krylov(_slope_weighted_gram(state, X, y, score, weight), gradient[0, 2:])
     U = np.concatenate([np.eye(len(T))[:1], np.linalg.eigh(T)[1].T])
-    V = _extended(V, near[:, 2:])
+    V = _extended(V, warm_theta[:, 2:])
     U = np.pad(U, ((0, 0), (0, V.shape[1] - len(T))))
     Z = _projected(X, V, settings.n_threads)
     sampled = tiles.unpack(Z, len(state.sample)) if on_sample else tiles.rows(Z, state.sample)
     by_row = derivatives(state.loss, *state.sample_margin(k))
     at = U, sampled.astype(np.float64), *by_row
     theta, sign = place_hinges(*at, penalty.ridge[-1], n_starts)
-    theta = np.concatenate([theta, np.hstack([near[:, :2], near[:, 2:] @ V])])
-    sign = np.concatenate([sign, near_sign])
+    theta = np.concatenate([theta, np.hstack([warm_theta[:, :2], warm_theta[:, 2:] @ V])])
+    sign = np.concatenate([sign, warm_sign])
     within = penalize(settings, V.shape[1], state.p)
     rows = stage_objective(state, (Z, y, score, weight), within)
     end = lbfgs(rows(sign), theta, max_iter=SPAN_ITER, tol=0.0, ftol=SPAN_FTOL)
@@ -174,19 +161,14 @@ def start_in_span(objective, penalty, state, k, near, near_sign, other_sign):
 
 
 def _best_of_each_sign(end, sign, theta, n_eval):
-    """Return the learner with the lowest loss for each sign, as a Start.
-
-    `end` has the losses of learners theta with signs `sign`; n_eval counts passes over all rows."""
+    """Return a Start with the lowest-loss learner of each sign; `end` has the losses of theta."""
     groups = [np.flatnonzero(sign == b) for b in np.unique(sign)[::-1]]  # b = 1 first
     best = np.array([group[np.argmin(end.value[group])] for group in groups])
     return Start(sign[best], theta[best], end.value[best], n_eval)
 
 
 def _slope_weighted_gram(state, X, y, score, weight):
-    """Return the function v -> X' diag(slope) X v, with the loss derivative of each row as slope.
-
-    The loss changes most nonlinearly along eigenvectors of this matrix, so learners start along
-    them. y, `score` and weight are responses, linear predictors and weights of the rows X."""
+    """Return the function v -> X' diag(s) X v, where s are the rows' derivatives of the loss."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
         columns = state.device.slope(y, score, weight)
@@ -233,34 +215,29 @@ def _projected(X, V, threads):
 
 
 def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
-    """Return parameters (2 n_starts, 2 + p) and signs of the best starting learners.
+    """Return parameters (2 n_starts, 2 + p) and signs b of the starting learners that help most.
 
-    Parameters are (a, intercept, w), for learners a + b g(intercept + w'x); half of the learners
-    have sign b = 1, half b = -1. X (n, p) are centred rows; slope and curvature (n,) are
-    derivatives of their losses; key (n,) is a number computed from each row's content; `ridge`
-    penalizes squared weights.
-
-    Candidates are hinges max(u'x - knot, 0), or u'x if `hinges` is False. The best ones most reduce
-    the loss in one Newton step for a constant and a coefficient, which has the sign b."""
+    X (n, p) are centred rows; slope and curvature are derivatives of their losses; `key` are
+    numbers computed from each row's content. If `hinges` is False, learners are linear. Candidates
+    are compared by the loss decrease of one Newton step with penalty `ridge` on squared weights."""
     waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
     return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return parameters and signs of starting learners along k directions U (k, p).
+    """Return parameters and signs of up to n_starts learners per sign, along the rows of U (k, p).
 
-    There are n_starts learners, but at most 2 k, of sign 1, and as many of sign -1. X (n, p) are
-    rows; slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
+    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
+    squared weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
 
 def krylov(product, first):
-    """Return an orthonormal basis V (p, r) of principal Hessian directions, and V'HV.
+    """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    H = X' diag(s) X, for rows X with loss derivatives s, is given as a function, product(v) = H v;
-    first (p,) is the loss gradient X' s. By Lanczos' method, V spans `first`, along which the loss
-    falls fastest, and approximately the directions of its largest curvature (Li 1992)."""
+    `product` computes H v, for H = X' diag(loss derivatives) X; first (p,) is the loss gradient,
+    and V is the basis that Lanczos' method builds from it."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

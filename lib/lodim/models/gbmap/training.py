@@ -22,8 +22,7 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 class Rotation:
     """Orthonormal basis V (p, r) of the space that rows span, and X V in blocks of 64 rows.
 
-    With a ridge penalty the optimal weights are in this space. So wide data (p > n) are fitted as
-    the r <= n columns of X V."""
+    With a ridge penalty the optimal weights are in this space."""
 
     basis: np.ndarray
     X: np.ndarray
@@ -77,9 +76,7 @@ class StartRows:
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows of a fit, and their linear predictors by the learners fitted so far.
-
-    Tiles are blocks of 64 rows. A numeric response and its predictors are divided by `scale`."""
+    """Training rows and their linear predictors so far; numeric ones are divided by `scale`."""
 
     family: Any
     settings: Settings
@@ -160,10 +157,9 @@ class BoostState:
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return X, response, linear predictor and weight to fit a learner of class k.
+        """Return X, response, linear predictor and weight for class k, in blocks of 64 rows.
 
-        Arrays are in blocks of 64 rows. With several classes, the response is 1 for class k, else
-        0. The linear predictor is then the logit of class k against all other classes."""
+        With several classes, the response is 1 for class k, else 0, with the logit of class k."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -176,10 +172,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X, response, K linear predictors and weight, in blocks of 64 rows.
-
-        The arrays are in memory, on a GPU or on workers, as X is.
-        """
+        """Return X, response, K linear predictors and weight, in blocks of 64 rows, where X is."""
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
@@ -192,10 +185,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def sample_rows(self, k, most=SAMPLE):
-        """Return X, response, linear predictor and weight of at most `most` sampled rows.
-
-        They are as in `rows(k)`, but always in memory.
-        """
+        """Return the arrays of `rows(k)` for at most `most` sampled rows, in memory."""
         columns, step = self.sample_margin(k), -(-len(self.sample) // most)
         if step == 1:
             return _as_tiles(self.sample_X, *columns)
@@ -225,9 +215,7 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return what starting learners are computed from: X, loss derivatives, keys of the rows.
-
-        X (n, p) are the rows of `starts`; first and second derivatives and keys are (n,) each."""
+        """Return features, loss derivatives (first, second) and keys of the rows for starts."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
@@ -236,8 +224,7 @@ class BoostState:
     def margin(self, k, rows):
         """Return the response and linear predictor of class k, (n,) each, for a slice of rows.
 
-        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
-        logit of class k against all other classes."""
+        With several classes, the response is 1 for class k, else 0, with the logit of class k."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -260,10 +247,10 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values of a learner to the linear predictors, the same to all if classes are ordered.
+        """Add a learner's values to the linear predictors, the same to all if classes are ordered.
 
-        add_to : function that adds these values to its argument, an array (n_tiles, K, 64) for K
-            linear predictors, or (n_tiles, 1, 64) for ordered classes"""
+        The function `add_to` adds them to an array (n_tiles, K, 64); for ordered classes, K is
+        1."""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)
@@ -297,11 +284,10 @@ def _as_tiles(X, *columns):
 
 
 def _margin(family, y, score, k):
-    """Return the response and linear predictor for class k of several classes, (n,) each.
+    """Return response and linear predictor for class k, (n,) each, from score (n, K).
 
-    The response is 1 for class k, else 0; the linear predictor is the logit of class k against all
-    other classes, from score (n, K). If K is 1, y and score are returned unchanged; for ordered
-    classes see `Ordinal.margin`."""
+    They are 1 for class k, else 0, and the logit of class k. If K is 1, both are unchanged; for
+    ordered classes see `Ordinal.margin`."""
     if family.shared_slopes:
         return family.margin(y, score)
     if family.n_scores == 1:
@@ -310,16 +296,12 @@ def _margin(family, y, score, k):
 
 
 def _unit(size):
-    """Return typical sizes (2 + p,) of a learner's parameters, as powers of four.
-
-    size (p,) are sizes of the columns: the larger a column, the smaller its weight."""
+    """Return typical sizes (2 + p,) of a learner's parameters, for columns of sizes `size` (p,)."""
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
 
 
 def _draw_sample(batch, X, settings):
-    """Return positions of randomly sampled rows and their X in blocks of 64 rows.
-
-    Both are None if rows are so few that all are used."""
+    """Return positions of randomly sampled rows and their X; None, None if rows are few."""
     if batch.n <= 4 * SAMPLE:
         return None, None
     size = min(SAMPLE, batch.n_positive)
@@ -328,11 +310,10 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners; return positions, keys, and the order of classes.
+    """Choose rows for starting learners; return positions, keys, and an order of the classes.
 
-    `sample` has the positions of sampled rows, or is None. Keys are numbers computed from the rows'
-    content, so that results do not depend on the order of rows. Classes are fitted in an order that
-    does not depend on their names."""
+    `sample` has positions of sampled rows, None for all. Keys are numbers computed from the rows'
+    content; the order does not depend on class names."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
@@ -350,9 +331,7 @@ def _start_rows(batch, sample, family):
 
 
 def _class_order(X, weight, code, K):
-    """Return an order of the K classes that depends on their rows, not on their names.
-
-    code (n,) holds the rows' classes."""
+    """Return an order of the K classes `code` (n,) that depends on their rows, not on names."""
     total = np.bincount(code, weight * row_keys.keys(X, weight, code, K), K)
     return np.argsort(total / np.maximum(np.bincount(code, weight, K), 1e-300))
 
@@ -364,9 +343,9 @@ def _scale(rest, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return the linear predictors before boosting, (n_tiles, K, 64), in blocks of 64 rows.
+    """Return linear predictors before boosting, offset (n, K) + null (K,), in blocks of 64 rows.
 
-    They are offset (n, K) plus null model (K,); zero for a numeric response, which is centred."""
+    They are zero for a numeric response, which is centred."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

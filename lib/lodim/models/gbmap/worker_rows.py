@@ -17,8 +17,8 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    Numeric responses y are divided by their standard deviation. score (n_tiles, K, 64) holds the
-    linear predictors and is replaced after each learner; sample holds positions of sampled rows."""
+    Numeric responses y are in standard deviations. score (n_tiles, K, 64) are the linear
+    predictors, replaced after each learner."""
 
     family: Any
     loss: tuple
@@ -30,10 +30,10 @@ class WorkerRows:
 
     @classmethod
     def from_batch(cls, batch, family, loss, null, scale, sample):
-        """Return the rows of a batch, stored on workers, before any learner is fitted.
+        """Return a batch's rows on workers, before any learner is fitted.
 
-        null (K,) are the linear predictors of the null model; `scale` divides a numeric response;
-        `loss` is the loss of the kernels, `sample` the positions of sampled rows."""
+        null (K,) are the null model's linear predictors; numeric responses are divided by
+        `scale`."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -44,10 +44,7 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return the response and linear predictor of class k, to which a learner is fitted.
-
-        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
-        logit of class k against all other classes."""
+        """Return class k's response and linear predictor; of several classes, 0/1 and the logit."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
@@ -57,10 +54,9 @@ class WorkerRows:
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return columns for which the squared loss of X v has the gradient X' diag(s) X v.
+        """Return columns: response 0, linear predictor 0, and half of each row's loss derivative s.
 
-        s are the derivatives of the rows' losses by the linear predictor `score`. The columns are
-        responses 0, linear predictors 0 and weights s / 2."""
+        With them, the squared loss of X v has the gradient X' diag(s) X v."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -74,9 +70,7 @@ class WorkerRows:
         return self.score.take(self.sample)
 
     def margin_spans(self, function, k, *args):
-        """Return the results of function(X, y, linear predictor, weight, *args) per range of rows.
-
-        y and the linear predictor are as in `margin(k)`."""
+        """Return function(X, y, linear predictor, weight, *args) per range of rows, for class k."""
         K = self.family.n_scores
         return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
 
@@ -94,9 +88,7 @@ def _response(y, n_scores, k, dtype):
 
 
 def _margin_score(score, k, dtype):
-    """Return the logit of class k against all other classes, (n_tiles, 64).
-
-    If `score` has only one linear predictor per row, it is returned."""
+    """Return the logit of class k against all others, or the only linear predictor, in tiles."""
     n_tiles = len(score)
     rows = tiles.unpack(score, n_tiles * tiles.TILE)
     score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)

@@ -90,8 +90,8 @@ class _Submodel:
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    Models with fewer terms are fitted to the training rows `data`. `changes` are weights, offset
-    and clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
+    Smaller models are fitted to the training rows `data`; `changes` are weights, offset and
+    clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -113,9 +113,9 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    The models, each without one of the terms, are fitted to the training rows `data`. `changes` has
-    arguments of `glm` that the fit does not store, because they were arrays: weights, offset and
-    clusters. Robust errors lead to Wald tests, which need no data."""
+    Smaller models are fitted to the training rows `data`; `changes` are weights, offset and
+    clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests, which need no
+    data."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -158,10 +158,10 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return statistic and p-value of a test of some terms, as a dict; empty if df is 0.
+    """Return statistic (F if the dispersion is estimated, else LR) and p-value, as a dict.
 
-    `fall` is by how much these terms, with df coefficients, decrease the deviance. The test is an F
-    test if the dispersion is estimated, otherwise a likelihood-ratio test (LR)."""
+    `fall` is by how much the tested terms, with df coefficients, decrease the deviance. The dict is
+    empty if df is 0."""
     if not df:
         return {}
     if not fit.family.dispersed:
@@ -175,10 +175,10 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return a _Submodel for each list of terms in `sets`.
+    """Return a _Submodel for each list of terms in `sets`; errors name `method`.
 
-    Least-squares models follow from the fit's estimates, without data; others are refitted to
-    `data`. `changes` are weights, offset and clusters that were arrays; errors name `method`."""
+    Least-squares models need no data. Others are refitted to `data`; `changes` are weights, offset
+    and clusters that were arrays."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -193,8 +193,8 @@ def _submodels(fit, sets, data, changes, method):
 def _projected(fit, terms):
     """Return the _Submodel of a least-squares fit with only some terms, without a refit.
 
-    Dropping coefficients b with covariance V increases the deviance by dispersion times b'V^-1 b.
-    """
+    Dropping coefficients b with covariance V increases the deviance by dispersion times b'V^-1
+    b."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -230,9 +230,9 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return Wald statistic and df for a term in the model of `estimates`.
+    """Return Wald statistic and df for a term, in a model with it and the terms before it.
 
-    This model is the fit itself, or has only this term and the terms before it."""
+    `estimates` are of this model, or of the whole fit, which has all terms."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -262,10 +262,9 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits the model with a list of terms.
+    """Return a function that fits a model with a list of terms; it returns Estimates and measures.
 
-    That function returns Estimates and a dict of measures. `data` are the training rows. `changes`
-    has arrays among the arguments of `glm`, which a fit does not store. Errors name `method`."""
+    `changes` has the array arguments of `glm`, which a fit does not store; errors name `method`."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

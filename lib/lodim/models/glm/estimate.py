@@ -1,7 +1,4 @@
-"""Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics.
-
-statsmodels fits a numeric response or two classes in memory; Newton's method fits all else. Newton
-steps to the maximum and all inference follow in both cases."""
+"""Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics."""
 
 from dataclasses import replace
 
@@ -22,10 +19,10 @@ CLOSE = 1e-9  # relative change of theta at which its iterations stop
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to the rows of `batch`, and yield one triple.
+    """Fit the model to the rows of `batch`; yield one triple (Estimates, log, linear predictors).
 
-    It has the Estimates, the log (a dict of measures), and the linear predictors (n, K) of the rows
-    `eval_batch`, or None. Other models of lodim yield a triple per stage of the fit."""
+    The log is a dict of measures; linear predictors (n, K) are for the rows `eval_batch`, or
+    None."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -77,9 +74,7 @@ def _fit(rows, settings):
 
 
 def _in_memory(rows, kept):
-    """Return columns, response, weights and offset of the rows with positive weight.
-
-    `kept` are the positions of the columns of the design matrix that are not aliased."""
+    """Return columns `kept`, response, weights and offset of the rows with positive weight."""
     batch, at = rows.batch, rows.batch.positive_weight
     X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
     return X, batch.y[at], batch.row_weights[at], offset
@@ -104,10 +99,9 @@ def _both_sides(basis, cov):
 
 
 def independent(X):
-    """Find the columns of X (n, p) that are linear combinations of earlier columns (aliased).
+    """Return the columns of X that are not aliased, `kept` (q,), and coefficients (q, p - q).
 
-    Returns the positions `kept` (q,) of the other columns, and the coefficients (q, p - q) of the
-    combinations: an aliased column is X[:, kept] times a column of coefficients."""
+    The aliased columns are X[:, kept] times these coefficients."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.
@@ -129,10 +123,9 @@ def independent(X):
 
 
 def with_theta(batch, family, settings):
-    """Return a negative binomial family whose theta fits the rows of `batch`.
+    """Return the negative binomial family with the maximum likelihood estimate of theta.
 
-    The variance is mu + mu^2 / theta. Coefficients and theta are estimated in turn, as in R's
-    MASS::glm.nb."""
+    Coefficients and theta are estimated in turn, as in R's MASS::glm.nb."""
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))

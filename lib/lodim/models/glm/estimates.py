@@ -58,10 +58,9 @@ class Estimates:
     null: np.ndarray = forms.real("S * q", "k")  # directions without a finite estimate
 
     def score(self, X, family):
-        """Return the linear predictors (n, K) of the rows of a design matrix, without an offset.
-
-        Columns are added one by one, so that a row's result does not depend on other rows."""
+        """Return the linear predictors (n, K) of rows of a design matrix, without an offset."""
         linear = np.zeros((len(X), self.coef.shape[1]))
+        # One column after another, so that a row's result does not depend on other rows.
         for j, b in zip(self.kept, self.coef, strict=True):
             linear += X[:, j, None] * b
         return all_scores(linear, family)
@@ -71,10 +70,9 @@ class Estimates:
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Return the standard errors (n,) of the linear predictor for rows of a design matrix.
+        """Return standard errors (n,) of the linear predictor, which must be the only one.
 
-        Only for families with one linear predictor. An error is infinite if the row needs a
-        coefficient that has no finite estimate."""
+        An error is infinite if the row needs a coefficient without a finite estimate."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -82,9 +80,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows of a design matrix have an estimable linear predictor, bool (n,).
-
-        In these, aliased columns are the same combinations of other columns as in training."""
+        """Return which rows have aliased columns that combine others as in training, bool (n,)."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -94,9 +90,8 @@ class Estimates:
     def in_units_of_data(self, mean, scale):
         """Return coefficients per unit of the features, their covariance, and standard errors.
 
-        `mean` and `scale` of the features undo the standardization. For q columns and S linear
-        predictors the shapes are (q, S), (S q, S q) and (q, S). Covariances beyond double precision
-        are infinite."""
+        The shapes are (q, S), (S q, S q) and (q, S). `mean` and `scale` of the features undo the
+        standardization. Covariances beyond double precision are infinite."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -107,9 +102,7 @@ class Estimates:
             return T @ self.coef, np.ldexp(cov, unit[:, None] + unit), error
 
     def infinite(self, mean, scale):
-        """Return which coefficients have no finite estimate, bool (q, S).
-
-        `mean` and `scale` of the features convert the coefficients to units of the data."""
+        """Return which coefficients in units of the data have no finite estimate, bool (q, S)."""
         q, S = self.coef.shape
         if not self.null.shape[1]:
             return np.zeros((q, S), bool)
@@ -118,9 +111,7 @@ class Estimates:
         return (along > ALONG * np.abs(whole).max(axis=1)).reshape(S, q).T
 
     def _to_units_of_data(self, mean, scale):
-        """Return the matrix (q, q) that converts q coefficients to units of the data.
-
-        Features were standardized by `mean` and `scale` (p,)."""
+        """Return the matrix (q, q) that undoes the features' standardization in coefficients."""
         features = self.kept[1:] - 1
         T = np.diag(np.append(1.0, 1.0 / scale[features]))
         T[0, 1:] = -mean[features] / scale[features]
@@ -150,10 +141,9 @@ def _scores(estimates, family, X):
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return linear predictors, and conditions under which a row is not estimable, for code export.
+    """Return linear predictors, and conditions for rows that are not estimable, for code export.
 
-    Both are lists of expressions of standardized `features`, from the coefficients in `estimates`.
-    """
+    Both are lists of expressions of the expressions `features` and `offset`."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]
@@ -165,8 +155,7 @@ def score_nodes(estimates, family, features, offset):
 def _not_estimable(estimates, X, columns):
     """Return conditions, as expressions, under which a row's linear predictor is not estimable.
 
-    A row is not estimable if an aliased column differs from its combination of other columns, as
-    given by `estimates`. X are all columns of the design matrix, `columns` those not aliased."""
+    X are expressions of all design columns, `columns` those of the columns that are not aliased."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

@@ -101,9 +101,9 @@ class GlmFit(Described, Fit):
         return self._score_of(design_matrix(batch), batch)
 
     def _score_of(self, X, batch):
-        """Return linear predictors (n, K), with offset, of a batch with design matrix X.
+        """Return linear predictors (n, K) with offset; rows that are not estimable are NaN.
 
-        Rows that are not estimable are NaN, unless `_answers_all` is set."""
+        If `_answers_all` is set, they are predicted with a warning instead."""
         score = self.estimates.score(X, self.family)
         unknown = ~self.estimates.is_estimable(X)
         if not self._answers_all:
@@ -416,9 +416,7 @@ class GlmFit(Described, Fit):
         return coef.ravel(order="F"), cov, np.array(names)
 
     def _ordered_terms(self, values):
-        """Return slopes, then thresholds, of ordered classes, from coefficients (q, S).
-
-        All S linear predictors have the same slopes; thresholds are minus their constants."""
+        """Return slopes, then thresholds, of ordered classes, from coefficients `values` (q, S)."""
         return np.append(values[1:, 0], -values[0])[:, None]
 
     @property
@@ -426,9 +424,9 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix (N, q) of `data` in units of the data, and offsets (N, K).
+        """Return the design matrix (N, q) in units of the data, and offsets (N, K) or None.
 
-        Rows that cannot be predicted are NaN. The offsets are None if the model has none."""
+        Rows that cannot be predicted are NaN."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -442,10 +440,9 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), of the model with other coefficients.
+        """Return predictions, (N,) or (N, K), with other coefficients, `coef`, in one vector.
 
-        `coef` has those of the first linear predictor, then those of the next, and so on. X and
-        `offset` are the results of `_matrix`; `type` is "response" or "link"."""
+        X and `offset` are as from `_matrix`; `type` is "response" or "link"."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

@@ -1,15 +1,4 @@
-"""Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics.
-
-B is the inverse information divided by the dispersion phi; u are phi times the derivatives of the
-rows' log-likelihoods by their linear predictors. For n rows x_i of the design matrix X, q columns
-and G clusters, covariances of the coefficients are (White 1980; MacKinnon 1985):
-
-    nonrobust  phi B
-    HC0        B X' diag(u^2) X B            HC1  times n / (n - q)
-    HC2        u^2 / (1 - h)                 HC3  u^2 / (1 - h)^2, h the leverage
-    cluster    sums of u_i x_i over clusters; times G / (G - 1) (n - 1) / (n - q)
-
-If the likelihood has no maximum, B is the pseudo-inverse of the information (Geyer 2009)."""
+"""Inference after a glm fit: measures of the fit, covariance of the estimates, diagnostics."""
 
 import hashlib
 from functools import partial
@@ -33,10 +22,7 @@ LARGEST = 2**20  # largest array of sums over clusters
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit, as a dict.
-
-    `found` has the deviance and other sums over the rows at the estimates; df_resid are the
-    residual degrees of freedom."""
+    """Return sizes, dispersion, deviance and likelihood of a fit as a dict, from Sums `found`."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -55,10 +41,7 @@ def measures(rows, found, df_resid):
 
 
 def log_likelihood(rows, deviance):
-    """Return the log-likelihood of all rows from their deviance, as R's logLik.
-
-    The dispersion is its maximum likelihood estimate for gaussian, the mean deviance for gamma. NaN
-    for tweedie, whose density has no closed form."""
+    """Return the log-likelihood of all rows from their deviance, as R's logLik; NaN for tweedie."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
@@ -85,27 +68,24 @@ def log_likelihood(rows, deviance):
 def zero_limit(at_null):
     """Return the limit up to which an eigenvalue of the information counts as zero.
 
-    `at_null` is the information of the intercept-only model; the limit is a small share of its
-    largest eigenvalue."""
+    `at_null` is the information of the intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
-    """Return the pseudo-inverse of the information H (S q, S q) and its null directions (S q, k).
+    """Return the pseudo-inverse of the information H (Geyer 2009) and its null directions (S q, k).
 
-    Null directions are eigenvectors whose eigenvalue is at most `least`: along them, separated data
-    have no finite estimate."""
+    Null directions have an eigenvalue of at most `least`: along them, no finite estimate exists."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]
 
 
 def covariance(kind, rows, basis, found, B, dispersion):
-    """Return the covariance of the coefficients of a Basis, (S q, S q); NaN if undefined.
+    """Return the covariance (S q, S q) of the coefficients of a Basis; NaN if undefined.
 
-    There are q coefficients for each of S linear predictors; `found` (Sums) has their values.
-    `kind` is "nonrobust", "HC0" to "HC3" or "cluster". B is the nonrobust covariance divided by the
-    dispersion."""
+    `kind` is "nonrobust", "HC0" to "HC3" (White 1980; MacKinnon 1985) or "cluster"; `found` are the
+    Sums at the estimates; B is the nonrobust covariance divided by the dispersion."""
     if kind == "nonrobust":
         return dispersion * B
     n, q = rows.positive, len(basis.kept)
@@ -123,11 +103,10 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance of the coefficients of a Basis, (S q, S q).
+    """Return the cluster-robust covariance (S q, S q) of the coefficients of a Basis.
 
-    There are q coefficients for each of S linear predictors; `found` (Sums) has their values. B is
-    the nonrobust covariance divided by the dispersion; n and q give the small-sample factor for n
-    rows. Sums run over ranges of clusters, to save memory."""
+    B is the nonrobust covariance divided by the dispersion, `found` the Sums at the estimates; n
+    rows and q coefficients give the small-sample factor."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)
@@ -144,9 +123,7 @@ def _of_clusters(rows, basis, found, B, n, q):
 
 
 def fingerprint(batch, family):
-    """Return a short hash of response, weights and offset of the rows, in their order.
-
-    `anova` compares the hashes of two fits, which must have the same rows."""
+    """Return a hash of response, weights and offset of a batch, by which `anova` compares rows."""
     y, weights, offset = batch.y, batch.weights, batch.offset
     content, parts = hashlib.sha256(), row_spans(batch.n)
 
@@ -191,9 +168,9 @@ def check_covariance(kind, family, n_clusters):
 
 
 def diagnostics(rows, estimates, B, rank, dispersion, most):
-    """Return residuals, leverages and Cook's distances of at most `most` training rows.
+    """Return the Diagnostics (residuals, leverages) of at most `most` training rows.
 
-    `estimates` has `rank` coefficients, B is their nonrobust covariance over the dispersion."""
+    B is the nonrobust covariance of the `rank` coefficients, divided by the dispersion."""
     batch, family, kept = rows.batch, rows.family, estimates.kept
     at = rows.drawn(most)
     X = with_constant(tiles.rows(batch.X, at))[:, kept]

@@ -1,6 +1,4 @@
-"""Tests of glm's coefficients, and intervals for coefficients, means and new observations.
-
-The linear predictor, `score`, is taken as normal, with its standard error."""
+"""Tests of glm's coefficients, and intervals for coefficients, means and new observations."""
 
 import numpy as np
 from scipy import stats
@@ -25,9 +23,7 @@ def critical(level, df):
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return the degrees of freedom (n,) for a sum of two variances (Satterthwaite 1946).
-
-    Variances `one` (n,) and `two` have `df_one` and `df_two`; the result is at most `df_two`."""
+    """Return degrees of freedom for a sum of two variances (Satterthwaite 1946); at most df_two."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -37,9 +33,7 @@ def satterthwaite(one, df_one, two, df_two):
 
 
 def inference(coef, error, df, level):
-    """Return tests and confidence limits of coefficients (q, S), as a dict of arrays (q, S).
-
-    `error` (q, S) are standard errors, df the degrees of freedom of the t distribution."""
+    """Return tests and confidence limits of coefficients, as a dict of arrays shaped as `coef`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = coef / error
     size, reach = np.abs(statistic), critical(level, df) * error
@@ -54,10 +48,10 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of the mean, symmetric on the scale of the link.
+    """Return confidence limits (n, 2) of means, symmetric on the scale of the link.
 
-    score and error (n,) are linear predictors and their standard errors, df the degrees of freedom
-    of the t distribution."""
+    score and error (n,) are linear predictors and their standard errors, df those of the t
+    distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -66,9 +60,8 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
     score and error (n,) are linear predictors and their standard errors, with `df` degrees of
-    freedom; the dispersion has `df_resid`. For the gaussian family, the limits are from the t
-    distribution, with variance error^2 + dispersion. For other families they are quantiles of the
-    family's distribution, mixed over a normal linear predictor."""
+    freedom; `dispersion` has `df_resid`. Families other than gaussian mix their distribution over
+    normal scores."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -82,10 +75,9 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return quantiles (n,) of new observations, at probability `share`.
+    """Return quantiles (n,) of new observations, whose linear predictors are normal, at `share`.
 
-    Linear predictors are normal with mean `score` and standard deviation `error`; `dispersion` is
-    the family's."""
+    The linear predictors have mean `score` and standard deviation `error`."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -109,8 +101,7 @@ def _quantile(family, score, error, share, dispersion):
 def _count(family, score, error, share):
     """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
 
-    Counts are Poisson or negative binomial, given a linear predictor that is normal with mean
-    `score` and standard deviation `error`."""
+    The log means are normal with mean `score` and standard deviation `error`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -127,8 +118,7 @@ def _count(family, score, error, share):
 def _log_amount(score, error, share, dispersion):
     """Return logarithms of quantiles (n,) of new gamma responses, at probability `share`.
 
-    Responses are gamma with this dispersion, given a linear predictor that is normal with mean
-    `score` and standard deviation `error`. Newton's method finds the quantiles."""
+    The log means are normal with mean `score` and standard deviation `error`."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -1,16 +1,11 @@
-"""Compiled sums over the rows, stored in tiles (blocks of 64 rows).
-
-Common arguments: `columns` are the used columns of the design matrix, -1 for the constant and k >=
-0 for feature k. `live` (n,) bool are the rows with positive weight. T transforms these columns x of
-a row to nearly orthogonal ones, z = T'x.
-
-No array is assigned to a part of another, as in `A[i] = row`: this compiles for seconds."""
+"""Compiled sums over rows in tiles of 64, for nearly orthogonal combinations z = T'x of columns."""
 
 import numpy as np
 
 from lodim.engine.compiled import njit
 from lodim.engine.tiles import TILE
 
+# No array is assigned to a part of another, as in `A[i] = row`: this compiles for seconds.
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 TILES = 16  # tiles per matrix product
 CHUNK = TILES * TILE
@@ -23,9 +18,9 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with linear predictors of the rows of X, for coefficients coef (S, q).
+    """Fill out (S, n) with linear predictors of rows, for coefficients coef (S, q) of `columns`.
 
-    X is in blocks of 64 rows. `columns` (q,) are the used features; -1 is the constant."""
+    A column k >= 0 is feature k of X; -1 is the constant."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]
@@ -37,11 +32,10 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add sums over the rows: slope times z to `gradient`, curvature times z z' to `information`.
+    """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
 
-    z = T'x for the used `columns` x of a row of X (in blocks of 64 rows; column -1 is the
-    constant). slopes (S, n) are for S linear predictors, curvatures (P, n) for P pairs of them.
-    Only the rows `live` count."""
+    z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S linear
+    predictors, curvatures (P, n) for P pairs of them. Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -59,10 +53,10 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with the squared length of T'x for each row, from which leverages follow.
+    """Fill out (n,) with the squared length of T'x per row, from which leverages follow.
 
-    x has the elements `columns` of a row of X (in blocks of 64 rows; column -1 is the constant), T
-    is a matrix. `live` (n,) are the rows with positive weight; blocks without them get zero."""
+    x are the `columns` of a row (-1 is the constant). Rows in blocks without a row `live` get
+    zero."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -74,11 +68,10 @@ def squared_lengths(X, columns, T, live, out):
 
 @njit(**FAST)
 def group_sums(X, columns, T, live, slopes, group, out):
-    """Add slope times z of each row to the sums of its group, out[group[i]] (S, q).
+    """Add slope times z of each row to its group's sums, out[group[i]] (S, q).
 
-    slopes (S, n) are derivatives of the rows' log-likelihoods by S linear predictors. z = T'x,
-    where x has the elements `columns` of a row of X (in blocks of 64 rows; column -1 is the
-    constant). `live` (n,) are the rows with positive weight."""
+    z = T'x for the `columns` x of a row (-1 is the constant); slopes (S, n) are for S linear
+    predictors. Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)
@@ -94,9 +87,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with the used columns of the next m rows of X, from block `first` on.
+    """Fill x (q, m) with `columns` of the next m rows of X, from block `first` on.
 
-    Blocks without a row of positive weight (`live`), and those beyond the end, become zeros."""
+    Blocks without a row `live`, and those beyond the end, become zeros."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

@@ -1,38 +1,30 @@
-"""Derivatives, weights and residuals of families, for covariances and tests.
-
-A score is a linear predictor: one per row, or one per class or boundary between classes.
-The dispersion phi is 1 unless the family estimates it (McCullagh & Nelder 1989, Sect. 2.2, 8.3)."""
+"""Derivatives, weights and residuals of families, for covariances and tests."""
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return linear predictors (n, K) of all K classes, from those that are estimated.
+    """Return linear predictors (n, K) of all classes from the estimated ones (n, S).
 
-    `linear` (n, S) are the estimated ones. For more than two unordered classes, a column of zeros
-    is added for the first class; otherwise `linear` is returned."""
+    For unordered classes, a column of zeros is added for the first class."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)
 
 
 def working_weights(family, weight, mean):
-    """Return the weights (n,) of iteratively reweighted least squares, at given means.
-
-    They are the expected second derivatives of each row's -log-likelihood by its linear predictor,
-    times the dispersion."""
+    """Return the weights (n,) of iteratively reweighted least squares, given means of the rows."""
     if family.canonical:
         return weight * family.variance(mean)
     return weight * mean * family.relative_slope(mean)
 
 
 def curvatures(family, y, weight, mean, observed=False):
-    """Return second derivatives (P, n) of each row's -log-likelihood by pairs of linear predictors.
+    """Return second derivatives (P, n) of rows' -log-likelihood by P pairs of linear predictors.
 
-    They are multiplied by the dispersion; the P pairs are (s, t) with s >= t. They are expected
-    values, unless `observed`, which lets Newton steps converge faster. For ordered classes they are
-    always the observed ones, as in R and statsmodels."""
+    They are multiplied by the dispersion, for pairs (s, t) with s >= t, and expected values unless
+    `observed`. For ordered classes they are always the observed ones, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T
@@ -47,9 +39,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return a symmetric matrix (S q, S q) from its blocks (P, q, q) on and below the diagonal.
-
-    There are P = S (S + 1) / 2 such blocks, row by row."""
+    """Return the symmetric matrix (S q, S q) with `blocks` on and below its diagonal, by row."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
@@ -58,9 +48,7 @@ def joined_blocks(blocks, S):
 
 
 def slopes(family, y, weight, mean):
-    """Return the derivatives of the rows' log-likelihoods by their S linear predictors, (n, S).
-
-    They are multiplied by the dispersion. S is one less than the number of classes, otherwise 1."""
+    """Return derivatives (n, S) of rows' log-likelihoods by linear predictors, times dispersion."""
     if family.shared_slopes:
         return weight[:, None] * family.slopes(y, mean)[0]
     if family.name == "multinomial":

@@ -50,9 +50,7 @@ class Glm(Model):
         return with_theta(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the GlmFit of some estimates; warn about separation and missing convergence.
-
-        `log` and `selection` are stored in the fit; `for_path` has no effect."""
+        """Return the GlmFit of `estimates`; warn about separation and missing convergence."""
         log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),

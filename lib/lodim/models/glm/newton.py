@@ -1,8 +1,4 @@
-"""Newton's method with step halving, for likelihoods on which full steps overshoot.
-
-statsmodels takes full steps, which may move away from the maximum (Marschner 2011). Here a step is
-halved until the deviance does not increase. The units of the columns do not influence the result.
-"""
+"""Newton's method with step halving, for likelihoods on which full steps overshoot."""
 
 from dataclasses import replace
 
@@ -19,9 +15,8 @@ HALVINGS = 30
 def maximize(rows, basis, start, at_null, max_iter):
     """Maximize the likelihood; return the last Sums, whether it converged, and the step count.
 
-    Sums hold coefficients, deviance, gradient and information, for the nearly orthogonal columns of
-    `basis`. The search starts at `start` or `at_null` (the intercept-only model), whichever has the
-    lower deviance. It ends one step after the predicted decrease of the deviance is negligible."""
+    It starts at the Sums `start` or `at_null` (the intercept-only model), whichever has the lower
+    deviance, and ends one step after the predicted decrease is negligible."""
     found = start if start.deviance <= at_null.deviance else at_null
     step, reached, n_iter = 0.0, False, 0
     while n_iter < max_iter and not reached:
@@ -48,9 +43,7 @@ def maximize(rows, basis, start, at_null, max_iter):
 
 
 def _step(rows, found):
-    """Return a Newton step (S, q) and twice the decrease of the deviance that it predicts.
-
-    It starts at the coefficients of the Sums `found`."""
+    """Return a Newton step from the Sums `found`, and twice its predicted decrease of deviance."""
     S, q = found.coef.shape
     free = rows.free_directions(S, q)
     if free is None:

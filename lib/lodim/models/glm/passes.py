@@ -1,7 +1,4 @@
-"""Sums over the rows of a range, for nearly orthogonal columns.
-
-These columns are z = T'x for the used columns x of a row; T is the inverse of the factor R of a QR
-decomposition. Sums of z z' lose no digits, but sums of x x' do if columns are nearly collinear."""
+"""Sums over the rows of a range, for nearly orthogonal columns z = T'x, which lose no digits."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,10 +38,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of X in RowBlocks of at most 16,384 rows, to save memory.
+        """Yield the rows of X in RowBlocks of at most 16,384 rows.
 
-        `kept` and T are as in RowBlock; `rows` are weights, response, offset and groups of all
-        rows, as far as needed."""
+        `rows` are weights, response, offset and groups of all rows, as far as needed."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -65,9 +61,7 @@ class RowBlock:
         return None if array is None else array[self.live]
 
     def padded(self, values):
-        """Return values (k, m) of the m rows with positive weight in an array (k, N) for all rows.
-
-        Other rows, and the padding at the end that the kernels need, are zero."""
+        """Return values (k, m) of rows with positive weight as (k, N); other rows get zeros."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)
@@ -97,9 +91,7 @@ def cross_products(X, weights):
 
 
 def triangle(X, weights):
-    """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
-
-    R is (1 + p, 1 + p) for p features, with fewer rows if there are fewer rows of data."""
+    """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight)."""
     R = np.zeros((0, 1 + X.shape[1]))
     for start in range(0, len(weights), CHUNK):
         w = weights[start : start + CHUNK]
@@ -115,11 +107,10 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return deviance, squared Pearson residuals, gradient and information of the given rows.
+    """Return a vector: deviance, squared Pearson residuals, gradient, and information of the rows.
 
-    They form one vector, so that ranges of rows can be added; `parts` splits it. coef (S, q) are
-    coefficients of S linear predictors and q columns z = T'x, for the columns x at positions `kept`
-    of the design matrix. The information is the expected one unless `observed`."""
+    Vectors of several ranges can be added; `parts` splits them. coef (S, q) are coefficients of z =
+    T'x, for design columns x at positions `kept`. The information is expected unless `observed`."""
     S, q = coef.shape
     totals, gradient, blocks = np.zeros(N_TOTALS), np.zeros((S, q)), _no_blocks(S, q)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -135,10 +126,7 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
 
 
 def parts(found, coef):
-    """Split `found`, the result of `sums`, into totals (2,), gradient (S q,) and information.
-
-    The totals are deviance and sum of squared Pearson residuals. Gradient and information (S q, S
-    q), for coefficients coef (S, q), are multiplied by the dispersion."""
+    """Split `found`, a result of `sums`, into totals (2,), gradient (S q,) and information."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)
@@ -146,12 +134,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the number of rows with leverage one, then the middle matrix for an HC covariance.
+    """Return the count of rows with leverage one, then the middle matrix of an HC covariance.
 
-    This matrix, raveled, is X' diag(u^2 / (1 - h)^power) X: u are derivatives of the rows'
-    log-likelihoods by the linear predictors, h leverages. y, weights and offset belong to the rows
-    X; B is the nonrobust covariance divided by the dispersion. `kept` and T define q columns, as in
-    RowBlock; coef (S, q) are their coefficients for S linear predictors."""
+    The matrix, raveled, is Z' diag(u^2 / (1 - h)^power) Z: u are derivatives of log-likelihoods, h
+    leverages. B is the nonrobust covariance divided by the dispersion; coef (S, q) are coefficients
+    of z = T'x, for design columns x at positions `kept`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):
@@ -171,11 +158,10 @@ def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
 
 @np.errstate(all="ignore")
 def cluster_sums(X, y, weights, offset, clusters, *, bounds, kept, T, family, coef):
-    """Return the codes (g,) of the rows' clusters, and the sum of gradients per cluster (g, S q).
+    """Return the codes (g,) of the rows' clusters, and gradients summed per cluster (g, S q).
 
-    A gradient is the derivative of a row's log-likelihood by coef (S, q), the coefficients of q
-    columns for S linear predictors. `kept` and T define the columns, as in RowBlock. Only clusters
-    with bounds[0] <= code < bounds[1] count."""
+    Gradients are derivatives of log-likelihoods by coef (S, q), coefficients of z = T'x for design
+    columns x at positions `kept`. Only clusters with bounds[0] <= code < bounds[1] count."""
     known, group = np.unique(clusters.astype(np.int64), return_inverse=True)
     first, last = np.searchsorted(known, bounds)
     weights = np.where((first <= group) & (group < last), weights, 0.0)

@@ -62,11 +62,11 @@ class Rows:
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return the directions (S q, r) in which coefficients may move; None (all) if S is 1.
+        """Return directions (S q, r) in which coefficients may move, in columns; None if all may.
 
-        Each of S linear predictors has q coefficients. Those of a class without rows are fixed.
-        Linear predictors of ordered classes are boundaries between classes: all share their slopes,
-        and boundaries with no rows between them also share the constant."""
+        There are q coefficients for each of S linear predictors. Those of classes without rows are
+        fixed; thresholds between ordered classes share slopes, and the constant if there are no
+        rows between them."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -82,9 +82,9 @@ class Rows:
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 
     def total(self, work):
-        """Return the sum of work(y, weights, offset) over the rows with positive weight.
+        """Return the sum of work(y, weights, offset), one value per row, over rows in use.
 
-        `work` is called for one range of rows at a time, and returns one value per row."""
+        These are the rows with positive weight; `work` gets one range of them at a time."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -95,10 +95,7 @@ class Rows:
         return sum_rows(of_span, len(y))
 
     def triangle(self):
-        """Return the factor R of a QR decomposition of the design matrix, rows times sqrt(weight).
-
-        R is the Cholesky factor of the cross products, unless a column is nearly a combination of
-        earlier columns. Cross products are then not accurate enough, and QR is used."""
+        """Return the factor R of a QR decomposition of the weighted design matrix."""
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
             R = np.linalg.cholesky(products).T
@@ -120,10 +117,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Nearly orthogonal linear combinations of q columns of the design matrix.
+    """Nearly orthogonal combinations z = T'x of the design columns x at positions kept (q,).
 
-    They are z = T'x for the elements x of a row at positions kept (q,). R is the triangular factor
-    of the QR decomposition of these columns, T its inverse."""
+    R is the triangular factor of the QR decomposition of these columns, T its inverse."""
 
     kept: np.ndarray
     R: np.ndarray
@@ -136,9 +132,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert coefficients of the Basis to coefficients of design columns.
-
-        matrix (S q, k) has k sets of coefficients, q for each of S linear predictors."""
+        """Convert k sets of coefficients, (S q, k), to coefficients of design columns."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 
@@ -156,9 +150,7 @@ class Sums:
 
     @classmethod
     def of_rows(cls, rows, basis, coef, observed):
-        """Return the sums over `rows` at coef (S, q), the coefficients of q columns of `basis`.
-
-        There are S linear predictors. The information is the expected one unless `observed`."""
+        """Return the Sums at coef (S, q); the information is expected unless `observed`."""
         how = {"kept": basis.kept, "T": basis.T, "family": rows.family}
         work = partial(passes.sums, **how, coef=coef, observed=observed)
         found = reduce(np.add, rows.over_spans(work, *rows.arrays))

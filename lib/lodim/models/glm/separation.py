@@ -1,7 +1,4 @@
-"""Detect separation: data whose likelihood has no maximum (Albert & Anderson 1984).
-
-If coefficients can grow without limit while no row's likelihood falls and some row's rises, a
-linear program has a positive solution (Konis 2007, ch. 4)."""
+"""Detect separation: data whose likelihood has no maximum (Albert & Anderson 1984)."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -11,11 +8,11 @@ LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the 
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
-    """Return whether the likelihood of rows X (n, q) has no maximum (infinite estimates).
+    """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
 
-    H is the information at the estimates; if all its eigenvalues exceed `zero_limit`, data are not
-    separated. The q coefficients of S linear predictors move only in the directions free (S q, r),
-    None for all; H is in coordinates along these."""
+    H is the information; if all its eigenvalues exceed `zero_limit`, there is a maximum.
+    Coefficients move only in the directions free (S q, r), None for all; H is in coordinates along
+    these."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -41,8 +38,7 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 def _rows(family, X, y):
     """Return sparse matrices A and B: data are separated if some d has A d >= 0, A d != 0, B d = 0.
 
-    d is a direction of the S q coefficients; it raises the likelihood of rows in A, and must not
-    change the linear predictor of rows in B."""
+    d is a direction of the S q coefficients."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -54,11 +50,7 @@ def _rows(family, X, y):
 
 
 def _rises(family):
-    """Return pairs (class, direction): rows of the class become likelier along the direction.
-
-    A direction (S,) is a change of the S linear predictors. With ordered classes, these belong to
-    thresholds: the one of the threshold below the class rises, or that of the threshold above it
-    falls. Otherwise, the class's predictor rises relative to one other class."""
+    """Return pairs: a class, and a direction (S,) of linear predictors that makes it likelier."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

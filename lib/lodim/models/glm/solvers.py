@@ -11,8 +11,7 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 def maximize(family, X, y, weight, offset, max_iter):
     """Return maximum likelihood coefficients (q, S) by statsmodels, and the number of iterations.
 
-    Coefficients are NaN if the iterations failed, and for more than two classes, since statsmodels
-    has no weights for several classes."""
+    Coefficients are NaN if the iterations failed or there are more than two classes."""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

@@ -50,8 +50,7 @@ class DensityOptions:
 class Densities:
     """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows.
 
-    U : coordinates of the rows, transformed by the class's `root`
-    w : weights of the rows, zero on padding
+    U, w : coordinates of the rows, transformed by the class's `root`; weights, zero on padding
     low, high : smallest and largest coordinates of each tile
     start : first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
@@ -81,12 +80,10 @@ def _widened(densities, width):
 
 
 def fit_densities(Z, code, weight, options, cells=True):
-    """Return kernel densities of classes code (n,) at coordinates Z (n, k), and rows' positions.
+    """Return kernel densities of classes `code` at coordinates Z (n, k), and the rows' positions.
 
-    With `cells`, the rows of a large class are replaced by the means of small cells of rows. The
-    densities have their rows in tiles, blocks of 64 rows. Positions are a pair of arrays (n,), each
-    row's tile and place in the tile, or -1 if replaced. From them, `log_densities` knows which row
-    to leave out. `options` are settings of the densities."""
+    Positions are two arrays (n,), tile and place in it, for `log_densities`. With `cells`, means of
+    small cells replace the rows of a large class, whose positions are -1."""
     C, k = int(code.max()) + 1, Z.shape[1]
     size = np.bincount(code, weight, C)
     h2 = bandwidths(size, k, options.gamma)
@@ -120,11 +117,11 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of a class after whitening, from its rows Z (n, k).
+    """Return the covariance (k, k) of a class from its rows Z (n, k), whitened by `white`.
 
-    The matrix `white` scales the covariance within classes to the identity. For kind "shrunk", the
-    identity is added with the weight of k + 1 rows: otherwise a class of very few rows could have
-    no width in some direction."""
+    `white` scales the covariance within classes to the identity. If `kind` is "shrunk", the
+    identity is added with the weight of k + 1 rows, so that a class of few rows has a width in all
+    directions."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -144,10 +141,9 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return the log densities (m, C) of the C classes at points with coordinates Z (m, k).
+    """Return log densities (m, C) of C classes at points with coordinates Z (m, k).
 
-    If the points are training rows, `place` has their positions, as from `fit_densities`; each is
-    then left out of the density of its class."""
+    `place`, the positions from `fit_densities`, leaves each training row out of its own class."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale
@@ -165,9 +161,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    background : wide densities, added with a small weight
-    width : factor by which the kernels are widened; options : settings of the densities
-    known : result of fit_densities with cells=False, if available"""
+    `background` are wide densities; `width` is a factor of the kernels' width; `known` is the
+    result of `fit_densities` with cells=False, or None."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -181,10 +176,9 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the factor of the kernel width with the lowest leave-one-out log-loss.
+    """Return the factor of the kernel width with the lowest leave-one-out log-loss of the rows.
 
-    `rows` are training rows, `background` wide densities added with a small weight, `options`
-    settings of the densities. Among equal losses, the largest width is chosen."""
+    Among equal losses, it is the largest width; `background` are wide densities."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -196,10 +190,9 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss, interpolated between the values that were tried.
+    """Return the value with the lowest loss, interpolated so that it changes continuously.
 
-    These form a geometric progression. The minimum of a parabola through the lowest loss and its
-    two neighbours makes the result a continuous function of the losses."""
+    The values that were tried are a geometric progression; a parabola interpolates the losses."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

@@ -39,8 +39,8 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the projection and its classifier; yield (View, log, None).
 
-    With held-out rows `eval_batch`, in cross-validation, yield (None, None, their linear
-    predictors) for each gamma (kernel width) instead."""
+    With held-out rows `eval_batch`, yield (None, None, their linear predictors) per gamma
+    instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -49,10 +49,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return linear predictors (n, K) of the rows `test` by fits to `train`, one array per gamma.
+    """Return linear predictors (n, K) of the rows `test` by fits to `train`, for each gamma.
 
     gamma is the kernel width. The first search has width `first_gamma`, from many starts or from
-    the projection warm_start (p, k). If no fit to `train` is possible, the null model predicts."""
+    the projection warm_start (p, k). If no fit is possible, the null model predicts."""
     try:
         views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
     except DataError:
@@ -63,9 +63,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Fit to the rows with each gamma (kernel width), quickly; return a list of Views.
-
-    `first_gamma` and `warm_start` are as in `fold_scores`."""
+    """Return Views quickly fitted to the rows, one per gamma; arguments are as in `fold_scores`."""
     rows = ClassRows.from_batch(batch, settings, count_classes(family))
     plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
     starts = first_gamma, warm_start, rows.within
@@ -77,10 +75,9 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit again with the row weights of `problem`, for the bootstrap.
+    """Fit again with the row weights of `problem`, for the bootstrap; return View and log.
 
-    Returns the new View, and a dict of the results of the search. The search starts with the same
-    kernel width as in `fit`, whose calibration of probabilities is kept."""
+    The calibration of probabilities is that of `fit`, and so is the first kernel width."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -95,9 +92,7 @@ def count_classes(family):
 
 
 def with_dimensions(problem):
-    """Return the checked problem, with k (dimensions of the projection) set.
-
-    By default k is 2, or 1 if the rows vary in one direction only."""
+    """Return the checked problem with k dimensions, by default 2 or as many as the rows vary in."""
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
@@ -144,11 +139,10 @@ class ClassRows:
 
 
 def fit_view(batch, settings, family, first_gamma=None):
-    """Search the projection in which classes overlap least; return a View with classifier, and log.
+    """Return the View in which classes overlap least, with a classifier, and the log of all starts.
 
     Overlap is measured by the Cauchy-Schwarz divergence; without classes, the entropy is maximized
-    or minimized. With `first_gamma`, all starts use this kernel width, and the best result is
-    followed in steps to the width of the settings. The log has the results of all starts."""
+    or minimized. With `first_gamma`, all starts use this kernel width."""
     n_classes = count_classes(family)
     if n_classes == 1 and settings.gamma is not None:
         raise ArgumentError("gamma= needs a response with classes; the formula has no response")
@@ -171,9 +165,9 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View (projection and classifier) of a search result, and the rows' coordinates.
+    """Return the View (projection, classifier) of a search result, and the rows' coordinates.
 
-    `manifold` is the search result. Bounds on the overlap of classes are not yet computed."""
+    The View's bounds on the overlap of classes are not computed."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)
@@ -203,10 +197,9 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return the coordinates (Basis) in which rows have unit covariance within classes.
+    """Return the Basis in which rows X have unit covariance within classes `code`.
 
-    code (n,) are the classes of the rows X. Raises a DataError if rows do not vary within classes,
-    or vary in fewer directions than the view has dimensions."""
+    Raise a DataError if the rows do not vary within classes, or in fewer than k directions."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
@@ -238,11 +231,9 @@ def _plan(settings):
 
 
 def _view(V, X, Z, weight, size, manifold):
-    """Return a View of directions V (p, k), in which `overlap` is zero and `rule` is None.
+    """Return the View of directions V (p, k) for rows X (m, p), without overlaps and classifier.
 
-    X, Z : (m, p) features and (m, k) coordinates of the rows
-    size : (C,) total weights of the classes
-    manifold : result of the optimization of V"""
+    Z are the rows' coordinates, size (C,) total weights of classes, manifold the search result."""
     share = weight / weight.sum()
     deviation, correlation = correlations(X, Z, share)
     # Potentials of densities depend on the units of the coordinates.
@@ -374,10 +365,9 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return the numbers of each held-out row's fold and of its cross-validation, two arrays (n,).
+    """Return two arrays (n,): each held-out row's fold, and its repeat of the cross-validation.
 
-    `tests` are the held-out rows of all folds, `draws` is the number of cross-validations. If there
-    is only one fold, its rows are divided into a few parts, each to be calibrated by the others."""
+    The rows of a single fold are divided into a few parts, each to be calibrated by the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

@@ -65,11 +65,10 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a projection (View), calibrated on held-out rows.
+        """Return the MelmFit of a projection (View), calibrated on held-out rows if asked for.
 
         Fits of a path of gammas (`for_path`), or with control={"calibrate": False}, are not
-        calibrated. `log` has the results of the starts, `selection` the table of the
-        cross-validation, or None."""
+        calibrated."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(

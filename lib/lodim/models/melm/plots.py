@@ -19,8 +19,7 @@ LOADINGS, CORRELATIONS = "loadings", "correlations"
 def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contours=True):
     """Draw rows in the projection, with densities, decision boundary and the `top` longest arrows.
 
-    Arrows are loadings or correlations. `contours` adds contours of the densities. Three dimensions
-    show only rows and arrows."""
+    Arrows are loadings or correlations. Three dimensions show only rows and arrows."""
     training = _training_rows(fit)
     rows = training if data is None else _new_rows(fit, data)
     which = _dimensions(fit, dimensions)
@@ -153,7 +152,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return the background of a plot, densities and classes by `rule`, on a grid.
+    """Return densities by `rule` for the background of a plot, on a grid between the `ends`.
 
     `ends` (2, 2) has the lower, then the upper ends of the two axes."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
@@ -179,10 +178,10 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x on a line, class densities by `rule`, and the most probable class, as a dict.
+    """Return points x on a line with class densities and the most probable class, as a dict.
 
-    x includes near (m, 1), the coordinates of training rows. The class is -1 where no density is.
-    """
+    x includes near (m, 1), the coordinates of training rows. The class is -1 where no density
+    is."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

@@ -35,9 +35,8 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 class Rows:
     """Training rows (all, or a sample) in the projection.
 
-    Z : coordinates
-    code, weight : class codes and row weights
-    size : total weight of each class among all training rows"""
+    Z are coordinates, code classes, weight row weights, size total weights of classes in all
+    rows."""
 
     Z: np.ndarray = forms.real("m", "k")
     code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
@@ -64,7 +63,7 @@ class Rows:
 def sample_rows(Z, code, weight, n_rows, seed):
     """Return the positions of about `n_rows` rows of Z (n, k), in order; all if there are fewer.
 
-    Classes `code` (n,) are sampled in proportion, but each keeps enough rows for a density."""
+    Classes `code` are sampled in proportion, but each keeps enough rows for a density."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -79,14 +78,11 @@ def sample_rows(Z, code, weight, n_rows, seed):
 
 @forms.record
 class Background:
-    """Wide normal densities around the class means, with the same covariance.
+    """Wide normal densities around the class means, which decide the class far from all rows.
 
-    The density f of a class becomes (1 - share) f + share g, where g is its background. Far from
-    all rows, where f is nearly zero, the nearest mean then decides, as in linear discriminant
-    analysis.
-
+    A class density f becomes (1 - share) f + share g, where g is its background.
     mean : class means
-    root : R with R'R the inverse of the covariance
+    root : R with R'R the inverse of the common covariance
     share : weight of the background, equal to the weight of one row among all rows"""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
@@ -123,9 +119,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of an estimator to coordinates Z and classes `code`.
-
-        Weights are only given to the estimator if they differ."""
+        """Fit a copy of `estimator` to coordinates Z and classes `code`; pass unequal weights on."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -151,14 +145,12 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows : training rows kept for plots, about as many as the entry `reference_rows` of `control`
-    densities : kernel density of each class
-    background : wide normal densities of the classes; far from all rows, they decide the class
+    rows : training rows kept for plots
+    densities, background : kernel densities of the classes, and wide normal densities
     width : factor of the kernel width, relative to the search
     other : user's Estimator that classifies instead of the densities, or None
-    inverse_temperature : factor of the linear predictors (log-odds) that calibrates probabilities
-    present : codes of the classes that have training rows
-    n_classes : number of classes, with or without training rows
+    inverse_temperature : factor of the log-odds that calibrates probabilities
+    present, n_classes : codes of classes with training rows; number of all classes
     n_scores : number of linear predictors: 1 for two classes, otherwise one per class"""
 
     rows: Rows = forms.part(Rows)
@@ -189,10 +181,9 @@ class Rule:
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return linear predictors (n, K), such as log-odds, from log probabilities `score` (n, C).
+        """Return linear predictors (n, K) from unnormalized log probabilities `score` of classes.
 
-        Probabilities need not be normalized. C is the number of classes with training rows; K is 1
-        for two classes."""
+        `score` has a column per class with training rows; K is 1 for two classes."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -200,10 +191,9 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of the lowest total loss on held-out rows.
+        """Return the rule with the inverse temperature of lowest loss, summed over held-out rows.
 
-        `loss` has a row per held-out row and a column per temperature. A rule with a user's
-        estimator is returned unchanged."""
+        `loss` has a column per temperature. A user's estimator is not calibrated."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -241,33 +231,25 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return the weighted deviance of each row for each of INVERSE_TEMPERATURES, (n, n_factors).
+    """Return the weighted deviance of each row per inverse temperature tried, (n, n_factors).
 
-    An inverse temperature multiplies the linear predictors, score (n, K). The best one calibrates
-    the class probabilities."""
+    An inverse temperature multiplies the linear predictors, score (n, K)."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 
 def select_inverse_temperature(loss):
-    """Return the inverse temperature with the lowest total loss; the smallest if several are equal.
-
-    loss (n, n_factors) has a column per inverse temperature tried."""
+    """Return the inverse temperature with the lowest total loss, from loss (n, n_factors)."""
     return lowest_between(INVERSE_TEMPERATURES, loss.sum(axis=0))
 
 
 def calibrated_deviance(family, y, weight, score):
-    """Return each row's deviance (n,) after calibrating the linear predictors on these rows.
-
-    score (n, K) are linear predictors; calibration multiplies all of them by one factor. Otherwise
-    densities are overconfident, and the deviance would mainly depend on the kernels' width."""
+    """Return rows' deviance (n,) after calibrating linear predictors on the same rows."""
     factor = select_inverse_temperature(losses_by_temperature(family, y, weight, score))
     return family.deviance(y, factor * score)
 
 
 def balanced_accuracy(y, weight, score):
-    """Return the share of correctly classified rows, averaged over the classes.
-
-    y (n,) are class codes, score (n, K) linear predictors such as log-odds."""
+    """Return the share of correctly classified rows, averaged over the classes."""
     code = y.astype(int)
     hit = with_zero(score).argmax(axis=1) == code
     size, right = np.bincount(code, weight), np.bincount(code, weight * hit)
@@ -275,16 +257,14 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return the coordinates of a row as expressions of standardized `features`, for code export.
-
-    V (p, k) are the directions, `axes` the names of the coordinates."""
+    """Return coordinates along directions V (p, k) as expressions of the expressions `features`."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 
 def score_nodes(rule, Z):
-    """Return linear predictors by `rule` as expressions of the coordinates Z, for code export.
+    """Return linear predictors by a Rule as expressions of the coordinates Z, for code export.
 
-    Raises an ArgumentError if a user's estimator classifies, since it has no formula."""
+    An ArgumentError is raised if a user's estimator classifies, since it has no formula."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "
@@ -301,9 +281,7 @@ def score_nodes(rule, Z):
 
 
 def _log_density(rule, c, Z):
-    """Return the log density of class c at coordinates Z, as an expression for code export.
-
-    It includes the Rule's wide normal density, which decides the class far from all rows."""
+    """Return the log density of class c, background included, as an expression of coordinates Z."""
     densities, background = rule.densities, rule.background
     tiles = slice(*densities.start[c : c + 2])
     points = densities.U[tiles].transpose(0, 2, 1).reshape(-1, len(Z))

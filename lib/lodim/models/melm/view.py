@@ -25,16 +25,13 @@ class View:
 
     deviation, spread : standard deviations of the features, and of the coordinates
     correlation : correlation of each feature with each coordinate
-    potential : logs of integrals of products of two class densities, for classes A <= B. Without
-        classes, a single number, minus the entropy
-    overlap : bounds on the integral of the smaller density of classes A < B
-    size : total weights of the classes
+    potential : log integrals of products of two class densities; without classes, minus the entropy
+    overlap, size : bounds on the overlap of classes A < B; total weights of the classes
     rank : number of directions in which rows vary within classes
     separates : whether class means differ in a direction in which no class varies
     total : variance of all features together
-    drawn : number of randomly drawn rows on which the projection was optimized; 0 for all rows
-    converged : whether the search met the tolerance
-    rule : Rule that classifies in these coordinates"""
+    drawn : number of sampled rows on which the projection was optimized; 0 for all rows
+    converged, rule : whether the search met its tolerance; Rule that classifies"""
 
     V: np.ndarray = forms.real("p", "k")
     deviation: np.ndarray = forms.real("p", least=0)
@@ -60,7 +57,7 @@ class View:
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """Return the directions V (p, k) rotated or reflected to be closest to another projection.
+        """Return the directions V rotated or reflected to be closest to the View `other`.
 
         This is an orthogonal Procrustes rotation of the rows' coordinates."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
@@ -77,7 +74,7 @@ def project(V, tiles, n):
 
 
 def correlations(X, Z, share):
-    """Return standard deviations (p,) of X (n, p), and its correlations (p, k) with Z (n, k).
+    """Return standard deviations (p,) of X (n, p), and correlations (p, k) with Z (n, k).
 
     share (n,) are row weights that sum to one. Correlations of constant features are zero."""
     X, Z = X - share @ X, Z - share @ Z
@@ -91,9 +88,8 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return the directions V (p, k) rotated and scaled to the axes that are printed.
 
-    Along these, coordinates of the rows X are uncorrelated with unit variances within classes
-    `code` (n,). Class means differ most along the first axes, the spreads of classes along the
-    others. This does not change the divergence."""
+    Coordinates of rows X have unit covariance within classes `code`. Class means differ most along
+    the first axes, spreads of classes along the others. The divergence stays the same."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -112,10 +108,9 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) for the columns of V (p, k) that make each largest loading positive.
+    """Return signs (k,) for columns of V (p, k), so that each one's largest loading is positive.
 
-    If the largest positive and negative loadings are equal, the longer tail of the coordinates Z
-    (n, k) becomes positive. share (n,) are row weights that sum to one."""
+    Ties are decided by the longer tail of coordinates Z (n, k); share (n,) are row weights."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -125,8 +120,7 @@ def upright(V, Z, share):
 def _axes(means, share, covariances):
     """Return axes (k, k), and how many of them come from class means; the others come from spreads.
 
-    Coordinates have unit covariance within classes. Their class means (C, k) differ most along the
-    first axes, their class covariances (C, k, k) along the others. share (C,) are class shares."""
+    Coordinates have unit covariance within classes; means are (C, k), covariances (C, k, k)."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

@@ -1,9 +1,4 @@
-"""Compiled loops of gbmap for the CPU: one pass over X gives loss and gradient of several learners.
-
-X is stored in tiles: blocks of 64 rows, column by column. A kernel sums its tiles per block of
-TILES_PER_BLOCK tiles, in float64; `lodim.engine.blocks` runs blocks in threads and adds them in
-order. Functions of one tile are always inlined. Otherwise results could be rounded differently
-when a function is compiled than when it is loaded from the cache."""
+"""Compiled loops of gbmap for the CPU: one pass over X gives all learners' losses and gradients."""
 
 from typing import NamedTuple
 
@@ -15,11 +10,13 @@ from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
 from lodim.family.multinomial import loss_shares
 
+# Functions of one tile are always inlined: otherwise results could be rounded differently after
+# compilation than when loaded from the cache.
 SOFTPLUS, IDENTITY = 0, 1
 
 
 class Form(NamedTuple):
-    """What compiled loops need of a fit: beta (sharpness of softplus), activation code, loss."""
+    """Constants of a fit for compiled loops: sharpness of the softplus, activation code, loss."""
 
     beta: float
     activation: int
@@ -29,11 +26,9 @@ class Form(NamedTuple):
 class TileRows(NamedTuple):
     """Work arrays for 64 rows.
 
-    z : values of intercept + w'x of a learner
-    score : linear predictor, the sum of the learners
+    z, score : intercept + w'x of a learner; linear predictor
     slope : derivative g' of the activation
-    value : loss of each row
-    r, c : first and second derivative of the loss by the linear predictor"""
+    value, r, c : loss of each row; first and second derivative by the linear predictor"""
 
     z: np.ndarray
     score: np.ndarray
@@ -80,10 +75,7 @@ def project(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project_ahead(tile, v, z):
-    """Add tile' v to z (64,), in place, and load the next 64 rows from memory ahead of their use.
-
-    tile is (p, 64). With many rows, waiting for memory would take a third of the time. Large tiles
-    are not loaded ahead here, because processors do it by themselves."""
+    """Add tile' v to z (64,), in place, as `project`, and prefetch the next 64 rows."""
     p, step = tile.shape[0], TILE * tile.itemsize
     near = p * step <= PREFETCH_BYTES
     width = 4 if near else max(p, 1)
@@ -132,9 +124,7 @@ def tile_sum(v):
 
 @inlined(cache=True, error_model="numpy")
 def activate(z, beta, activation, g, slope):
-    """Fill g and slope (64,) with the activation of z and its derivative.
-
-    The activation is log(1 + exp(beta z)) / beta (softplus) or the identity."""
+    """Fill g and slope (64,) with the activation of z, softplus or identity, and its derivative."""
     one, zero = z.dtype.type(1), z.dtype.type(0)
     if activation == IDENTITY:
         for i in range(TILE):
@@ -150,10 +140,10 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def evaluate_learner(tile, f, v, b, form, rows):
-    """Evaluate one learner at 64 rows: f + a + b g(z) goes to rows.score, and g'(z) to rows.slope.
+    """Fill rows.score with f + a + b g(z) at 64 rows, and rows.slope with g'(z).
 
-    z = intercept + w'x, for features `tile` (p, 64) and parameters v = (a, intercept, w). b is the
-    learner's sign, `form` defines g, and f (64,) is the sum of the earlier learners."""
+    z = intercept + w'x, for features `tile` (p, 64) and parameters v = (a, intercept, w); f (64,)
+    is the sum of the earlier learners; `form` defines g."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_learner(f, v, b, form, rows)
@@ -170,11 +160,11 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows and its gradient with respect to one learner to out (3 + p,).
+    """Add the loss of 64 rows, and its gradient by one learner's parameters, to out (3 + p,).
 
-    The learner is a + b g(intercept + w'x), with parameters v = (a, intercept, w) and sign b. out
-    has the loss, then the derivatives by v. `tile` (p, 64) are features, f (64,) is the sum of the
-    earlier learners, `form` has the activation g and the loss. `rows` are work arrays."""
+    The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of the
+    earlier learners; `tile` (p, 64) are features; `form` defines g and the loss; `rows` are work
+    arrays."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -196,12 +186,11 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Compute loss and gradient of q learners a + b g(intercept + w'x), summed per block of tiles.
+    """Sum loss and gradient of q learners a + b g(intercept + w'x) over each block of tiles.
 
-    For blocks lo to hi - 1, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by (a,
-    intercept, w), the rows of theta. sign (q,) is b; only learners at positions `active` are
-    evaluated. X (n_tiles, p, 64), y, weight and the sum f of the earlier learners (n_tiles, 64) are
-    in tiles of 64 rows; weight is zero on padding. `form` has the activation g and the loss."""
+    For blocks lo to hi - 1, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by the
+    learner's row (a, intercept, w) of theta. Learners at positions `active` are evaluated. f is the
+    sum of the earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -218,9 +207,7 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:], for tile (p, 64) and c (64,).
-
-    This is the Hessian's part for the weights w; `scaled` (64,) is a work array."""
+    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:]; `scaled` is a work array."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -249,11 +236,10 @@ def add_gram(tile, c, scaled, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
-    """Add the Hessian of 64 rows' loss, in one learner's parameters, to the lower triangle of H.
+    """Add the Hessian of 64 rows' loss by one learner's parameters to the lower triangle of H.
 
-    rows.slope must hold g'(z) and rows.r the loss derivative in z = intercept + w'x, for features
-    `tile` (p, 64). If `convex`, each row's term with g''(z) is left out where it is negative.
-    `column` (p,) is a work array, b the sign; `form` has the activation and the loss."""
+    rows.slope must hold g'(z) and rows.r the derivative of the loss by z = intercept + w'x. If
+    `convex`, negative terms with g''(z) are left out. `column` (p,) is a work array."""
     slope, r, z, c, beta = rows.slope, rows.r, rows.z, rows.c, form.beta
     one, zero = slope.dtype.type(1), slope.dtype.type(0)
     tile_curvature(form.loss, y, rows.score, weight, c)
@@ -276,11 +262,11 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Compute Hessians of the losses of q learners a + b g(intercept + w'x), as sums per block.
+    """Sum Hessians of the losses of q learners a + b g(intercept + w'x) over each block of tiles.
 
-    For blocks lo to hi - 1 of tiles, partials (n_blocks, q, d, d) gets lower triangles. Rows of
-    theta are (a, intercept, w), sign (q,) has the b; f is the sum of the earlier learners; `form`
-    has g and the loss. If `convex`, terms that could make Hessians indefinite are left out."""
+    For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles. Rows of theta are
+    (a, intercept, w); f is the sum of the earlier learners; `form` defines g and the loss. If
+    `convex`, terms that could make Hessians indefinite are left out."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -299,11 +285,11 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j, a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, to row into[j] of out.
+    """Add learner j, a_j + b_j g(intercept_j + w_j'x), or its b_j g', to row into[j] of out.
 
-    If `derivative`, add b_j g'(z_j) instead. out (n_tiles, width, 64) is in tiles of 64 rows;
-    learners with equal into[j] are summed. theta has rows (a_j, intercept_j, w_j), `sign` the b_j;
-    g is given by `activation` and its sharpness `beta`."""
+    out (n_tiles, width, 64) is in tiles of 64 rows; rows of theta are (a_j, intercept_j, w_j), sign
+    are the b_j; `activation` and its sharpness `beta` define g. If `derivative`, b_j g' is
+    added."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -326,7 +312,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 def tile_classes(y, score, weight, p, value, slope):
     """Fill value (64,) with log-losses of 64 rows, slope (K, 64) with their derivatives.
 
-    score (K, 64) holds the linear predictors of K classes; p (K,) is a work array."""
+    score (K, 64) are the linear predictors of K classes; p (K,) is a work array."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):
@@ -335,15 +321,12 @@ def tile_classes(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Compute the loss of the sum of M learners, and its gradient, summed per block of tiles.
+    """Sum the loss of all M learners together, and its gradient, over each block of tiles.
 
-    A learner is a + b g(intercept + w'x), where the softplus g has sharpness `beta`. theta has its
-    parameters (a, intercept, w), `sign` its b, and `target` the class to which it is added. offset
-    (n_tiles, K, 64) are the linear predictors without learners.
-
-    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) is filled. Row j has the derivatives by
-    the parameters of learner j, from column 2 on. In row 0, columns 0 and 1 are the loss and the
-    sum of squared losses."""
+    Learner j is a + b g(intercept + w'x), with row (a, intercept, w) of theta, added to class
+    target[j]; offset (n_tiles, K, 64) is without learners. For blocks lo to hi - 1, row j of
+    partials (n_blocks, M, 4 + p) gets its derivatives from column 2 on; row 0 also gets, in columns
+    0 and 1, the loss and the sum of squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]
@@ -384,14 +367,11 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effects(lo, hi, partials, X, weight, theta, sign, beta, activation, target):
-    """Compute sums over rows from which `Effects` are averaged, for each block of tiles.
+    """Sum over each block of tiles the weighted quantities of which `Effects` are averages.
 
-    Learner j of M is a_j + b_j g(z_j) with z_j = intercept_j + w_j'x, where g has sharpness `beta`.
-    It is added to linear predictor target[j] of K. For each block, partials has 2 M + K p weighted
-    sums:
-    - M sums of the slopes b_j g'(z_j)
-    - M counts of rows with g'(z_j) > 1/2 (for the softplus, z_j > 0)
-    - K p sums of absolute derivatives of the linear predictors by the features"""
+    partials (n_blocks, 2 M + K p) gets, for M learners and K linear predictors, M sums of slopes
+    b_j g'(z_j), M weights of rows with g'(z_j) > 1/2, and K p sums of absolute derivatives by
+    features. z_j = intercept_j + w_j'x; learner j belongs to predictor target[j]."""
     M, p = theta.shape[0], X.shape[1]
     dtype = X.dtype
     v, softness, half = theta.astype(dtype), dtype.type(beta), dtype.type(0.5)

@@ -1,6 +1,4 @@
-"""GPU versions of the loops in `cpu`; rows stay on the GPU in blocks of 64, called tiles.
-
-Sums are in float64, without atomic operations, so results do not depend on timing."""
+"""GPU versions of the loops in `cpu`, for rows in blocks of 64; sums do not depend on timing."""
 
 import math
 
@@ -87,11 +85,7 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y and base (n_tiles, 64) with the two-class problem of class k against the others.
-
-    y is 1 for rows of class k, else 0; base is the logit of class k.
-
-    code : classes of the rows; score : their K linear predictors"""
+    """Fill y with 1 for rows of class k, else 0, and `base` with the class's logit, on the GPU."""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
@@ -120,11 +114,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy features of 64 rows to the shared memory `stage`; add their part of w'x to row sums.
+    """Copy `size` features of 64 rows to shared memory `stage`; add their share of w'x to row sums.
 
-    The rows are block t of X, the features are `size` columns from `first` on; w has their weights,
-    one row per learner. Each thread adds to the sums of two rows: `low` for row i, `high` for row i
-    + 32, with one sum per learner."""
+    The features start at column `first` of block X[t]; w has a row of weights per learner. Each
+    thread adds to the sums of rows i (`low`) and i + 32 (`high`), one per learner."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -136,9 +129,7 @@ def _project(X, t, first, size, w, stage, low, high):
 
 @cuda.jit(device=True)
 def _restage(X, t, first, size, stage):
-    """Load `size` features, from `first` on, of block t of 64 rows to the shared memory `stage`.
-
-    They are loaded a second time, since not all fit there."""
+    """Copy `size` features of 64 rows, from column `first` of X[t] on, to shared memory `stage`."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         stage[k, lane] = X[t, first + k, lane]
@@ -147,12 +138,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add sums of features times loss derivatives, over 64 rows, to the gradients in `partials`.
+    """Add the gradient by `size` weights, summed over 64 rows, to learners `slot` and slot + 1.
 
-    This is the gradient with respect to weights of two learners, number `slot` and slot + 1.
-    `stage` has `size` features, those from `first` on; r (2, 64) are the loss derivatives by the
-    rows' projections. The rows are divided among groups of `width` threads; each thread of a group
-    handles one feature. If `start`, the sums replace the gradients instead of being added."""
+    `stage` has the features from column `first` on, r (2, 64) the derivatives of the loss by each
+    learner's w'x. Groups of `width` threads share the rows. If `start`, sums replace old values."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -171,11 +160,10 @@ def _back_project(stage, r, first, size, width, start, partials, slot):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, partials):
-    """Compute each thread block's partial sums of loss and gradient of several learners.
+    """Fill `partials` with each thread block's sum of loss and gradient of several learners.
 
-    X, y and the sum f of earlier learners are in blocks of 64 rows. A row of `learners` is (b, a,
-    intercept, w); `activation` and `beta` give g. `partials` (n_partials, n_learners, 3 + p) gets
-    the loss and its derivatives by all but b. `width` is as in `_back_project`."""
+    A row of `learners` is (b, a, intercept, w); the gradient is by all but b. f is the sum of
+    earlier learners; `width` is as in `_back_project`."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -254,11 +242,10 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True)
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
-    """Compute each thread block's part of the joint loss of all learners, and of its gradient.
+    """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    A row of `learners` holds (b, a, intercept, w) of the learner a + b g(intercept + w'x), whose
-    softplus g has sharpness `beta`. `target` is the linear predictor to which the learner is added.
-    `room` holds work arrays, `partials` gets the results."""
+    A row of `learners` is (b, a, intercept, w); learner j belongs to linear predictor target[j].
+    `room` are work arrays."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1
@@ -323,9 +310,7 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k and 0 for others, and `base` with the logit of class k.
-
-    `code` has the rows' classes, `score` their K linear predictors."""
+    """Fill y with 1 for rows of class k, else 0, and `base` with the logit of class k."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf

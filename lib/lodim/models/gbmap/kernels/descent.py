@@ -1,7 +1,4 @@
-"""L-BFGS compiled together with the loss, for few rows.
-
-With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
-"""
+"""L-BFGS compiled together with the loss, for few rows."""
 
 from typing import NamedTuple
 
@@ -27,11 +24,10 @@ class Scale(NamedTuple):
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
-    X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
-    sign, penalty : (q,) signs 1 or -1; a pair of penalties, on squared and on absolute parameters
-    form, precision : activation and loss; relative rounding error of the loss
-    scale, theta : scaling of the parameters; (q, d) starting points in scaled parameters
-    limits : (max_iter, tol, ftol, memory)"""
+    X, y, weight and the sum f of earlier learners are in blocks of 64 rows; sign (q,) has 1 or -1.
+    `penalty` is a pair, for squared and absolute parameters; `precision` the relative rounding
+    error of the loss. theta (q, d) are scaled starting points; limits are (max_iter, tol, ftol,
+    memory)."""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight
@@ -41,9 +37,7 @@ def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limit
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _descend(X, y, f, weight, sign, form, ridge, scale, theta, max_iter, memory, stops):
-    """Run the iterations of `descend`; return the final state and the number of evaluations.
-
-    `stops` has the L1 penalty and tolerances, `ridge` (d,) are weights of squared parameters."""
+    """Run the iterations of `descend`; return the final state and the number of evaluations."""
     b, rows = sign.astype(X.dtype), tile_rows(X)
     form = Form(X.dtype.type(form.beta), form.activation, form.loss)
     search, d = new_search(theta, memory), theta.shape[1]

@@ -12,12 +12,9 @@ from lodim.models.gbmap.kernels import cuda
 class DeviceRows:
     """Training rows as GPU arrays, in blocks of 64 rows.
 
-    X : features (n_tiles, p, 64)
-    y, weight : responses and row weights (n_tiles, 64); classes are coded from 0, numbers divided
-        by their standard deviation
-    score : linear predictors (n_tiles, K, 64), updated in place
-    problem : for several classes, work arrays (n_tiles, 64) for the response and linear predictor
-        of one class against the others; otherwise None
+    X, score : features (n_tiles, p, 64); linear predictors (n_tiles, K, 64), updated in place
+    y, weight : (n_tiles, 64) responses (class codes, or numbers in standard deviations) and weights
+    problem : work arrays for one class against the others, None unless there are several
     sample : positions of the sampled rows"""
 
     X: Any
@@ -36,10 +33,9 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return the response and linear predictor of class k as GPU arrays, (n_tiles, 64) each.
+        """Return the response and linear predictor of class k, (n_tiles, 64) each, on the GPU.
 
-        With several classes, the response is 1 for class k, else 0, and the linear predictor is the
-        logit of class k against all other classes."""
+        With several classes, they are 1 for class k, else 0, and the logit of class k."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda.margin(self.y, self.score, k, *self.problem)

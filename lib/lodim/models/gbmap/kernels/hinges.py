@@ -1,7 +1,4 @@
-"""Compiled search for starting points: hinges max(u'x - knot, 0) that lower the loss most.
-
-Functions that are used once are inlined before compilation, to save time. Work arrays are allocated
-outside, since each kind of allocation adds a function to compile."""
+"""Compiled search for starting points: hinges max(u'x - knot, 0) that lower the loss most."""
 
 import math
 from typing import NamedTuple
@@ -41,9 +38,7 @@ def _add(out, a, u):
 
 @inlined(cache=True, fastmath=False, error_model="numpy")
 def _cosine(x):
-    """Return cos(x) without branches, by a Taylor polynomial on (-pi/2, pi/2).
-
-    The compiler must not reorder additions here: (x + LARGE) - LARGE rounds x to an integer."""
+    """Return cos(x) without branches; needs (x + LARGE) - LARGE to be computed in this order."""
     x = x if abs(x) < FAR else 0.0
     k = (x / math.pi + LARGE) - LARGE
     half = 0.5 * k
@@ -128,13 +123,9 @@ def _combine(X, Z, k, Q):
 def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
     """Fill rows of U with directions along which to search for hinges; return their number.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. Directions are:
-    - the matrix product of X and slope, along which the loss changes fastest
-    - random combinations of rows; row i has weight curvature_i cos(key_i speed_j + phase_j)
-    - approximate eigenvectors of X diag(slope) X' (principal Hessian directions, Li 1992)
-
-    key (n,) are numbers computed from the rows' content; speed and phase have an element per random
-    combination. P, Q and A are work arrays."""
+    They are the loss gradient, random combinations of the columns of X (p, n), and approximate
+    principal Hessian directions (Li 1992). slope and curvature (n,) are loss derivatives. Row i has
+    weight curvature_i cos(key_i speed_j + phase_j) in combination j. P, Q and A are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -170,10 +161,9 @@ def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale k directions U and the rows' projections Z on them to unit variance, in place.
+    """Scale k directions U and the rows' projections Z to unit variance, in place; return k.
 
-    Rows are weighted by `curvature`. Constant projections are dropped, unless all are constant.
-    Returns how many directions are left. `deviation` (k or more zeros) gets SDs."""
+    Constant projections are dropped, unless all are constant. `deviation`, zeros, gets the SDs."""
     total = 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -195,12 +185,11 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Return the decrease of the loss by a hinge, its coefficient, and its mean over the rows.
+    """Return the loss decrease by a hinge h = max(side z - knot, 0), its coefficient, and its mean.
 
-    The hinge is h = max(side z - knot, 0), for projections z (n,) and side 1 or -1. A Newton step
-    fits its coefficient, with penalty `ridge`, together with a constant. slope and curvature (n,)
-    are derivatives of the rows' losses; `total` is the sum of the curvatures, `level` the sum of
-    the slopes divided by it."""
+    A Newton step fits the coefficient, with penalty `ridge`, and a constant. slope and curvature
+    (n,) are the rows' loss derivatives; `total` sums the curvatures; `level` is sum(slope) /
+    total."""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -220,10 +209,8 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
     """Fill theta and sign with the best n_starts learners of each sign; return their number.
 
-    Signs are 1 and -1. The candidates are hinges along k directions, the first rows of U, and along
-    their opposites. gain, knots, steps and centres (2, 2 k) are decrease of the loss, position of
-    the bend, coefficient and mean of each hinge: row 0 for sign 1, row 1 for sign -1. A row of
-    theta is (a, intercept, weights). Without hinges, the best constant a is -level."""
+    Candidates are hinges along k directions U and their opposites. gain, knots, steps and centres
+    (2, 2 k) are each hinge's loss decrease, bend, coefficient and mean, for signs 1 and -1."""
     count = 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
@@ -245,12 +232,11 @@ def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Find the best hinges max(u'x - knot, 0) along directions u; return their number.
+    """Find the best hinges max(u'x - knot, 0) along directions u, n_starts per sign; count them.
 
-    The directions are the first k rows of room.U, which are scaled in place. n_starts hinges per
-    sign are stored in room.theta and room.sign. X (p, n) holds n rows; slope and curvature (n,) are
-    derivatives of their losses; `ridge` penalizes squared weights. If `hinges` is False, linear
-    functions u'x are used instead."""
+    The directions are the first k rows of room.U, scaled in place; room.theta and room.sign get the
+    learners. X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
+    weights. If `hinges` is False, learners are linear."""
     U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(U, Z, k, curvature, deviation)
@@ -280,8 +266,8 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 class HingeArrays(NamedTuple):
     """Work arrays of the search for starting hinges, and its results: theta and sign.
 
-    U (most, p) holds up to `most` directions, Z (most, n) the projections of n rows on them. The
-    arrays U, deviation and rest share the memory of `zeros`, which is cleared in one call."""
+    Rows of U are directions, rows of Z the projections on them; U, deviation and rest are views of
+    `zeros`."""
 
     zeros: np.ndarray
     U: np.ndarray
@@ -312,12 +298,11 @@ class HingeArrays(NamedTuple):
 
 
 def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
-    """Return the best starting learners (2 n_starts, 2 + p) and their signs (2 n_starts,).
+    """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
-    X (p, n) holds n rows; slope and curvature (n,) are derivatives of their losses. Learners are
-    hinges (linear functions if `hinges` is False), with penalty `ridge` on squared weights. They
-    follow directions found in the data and random ones, which depend on key, phase and speed (see
-    `find_directions`). The results are views of the work arrays `room`."""
+    X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
+    key, phase and speed define random directions (see `find_directions`). If `hinges` is False,
+    learners are linear."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
@@ -326,10 +311,10 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return starting learners along k directions U (k, p), and their signs.
+    """Return up to n_starts starting learners per sign along the rows of U (k, p), and their signs.
 
-    There are n_starts learners, but at most 2 k, of sign 1, and as many of sign -1. X (p, n) holds
-    n rows; slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights."""
+    X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
+    weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

@@ -24,11 +24,10 @@ EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 
 
 
 class Problem(NamedTuple):
-    """What `newton` minimizes, and when it stops.
+    """Loss function that `newton` minimizes, and when it stops.
 
-    beta, loss, ridge : sharpness of the softplus, loss function, penalties of squared parameters
-    precision : relative rounding error of the loss
-    max_iter, tol : largest number of passes over the rows; largest derivative at a minimum"""
+    beta is the sharpness of the softplus, ridge (d,) penalizes squared parameters, precision is the
+    loss's relative rounding error, tol the largest derivative at a minimum."""
 
     beta: float
     loss: tuple
@@ -39,10 +38,7 @@ class Problem(NamedTuple):
 
 
 class NewtonArrays(NamedTuple):
-    """Work arrays of Newton's method.
-
-    `kept` (3, n_tiles, 64) holds what the Hessian needs for each row: projection, derivative of the
-    softplus, and derivative of the loss."""
+    """Work arrays of Newton's method; `kept` has each row's projection and two derivatives."""
 
     kept: np.ndarray
     tiles: np.ndarray
@@ -83,7 +79,7 @@ def _factor(H, damping, L):
 def _promised(H, damping, slope, L, step):
     """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
 
-    Returns -1 if the matrix is not positive definite. L is a work array."""
+    The result is -1 if the matrix is not positive definite. L (d, d) is a work array."""
     if not _factor(H, damping, L):
         return -1.0
     for k in range(step.size):
@@ -97,13 +93,13 @@ def _promised(H, damping, slope, L, step):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _straighten(H, slope, b, beta, at, convex):
-    """Transform Hessian H and gradient `slope` to the parameter c = a + b softplus(at), in place.
+def _straighten(H, slope, b, beta, intercept, convex):
+    """Transform Hessian H and gradient `slope` to a parameter c instead of a, in place.
 
-    c replaces the learner's constant a; `at` is its intercept, b its sign, `beta` the sharpness of
-    the softplus. If `convex`, a negative term of H for the intercept is left out."""
-    e = math.exp(-abs(beta * at))
-    share = 1.0 / (1.0 + e) if at > 0.0 else e / (1.0 + e)
+    c = a + b softplus(intercept) is the value at the mean row of a learner with constant a and sign
+    b. If `convex`, H omits a negative second derivative."""
+    e = math.exp(-abs(beta * intercept))
+    share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
     bend = -beta * t * (1.0 - share) * slope[0]
     H[1, 1] += t * (t * H[0, 0] - 2.0 * H[1, 0]) + (max(bend, 0.0) if convex else bend)
@@ -126,26 +122,15 @@ def _tile_rows(room, t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
-    """Minimize the loss of learners theta (r, d) on few rows by damped Newton steps, in place.
+    """Minimize the loss of each learner theta (r, d) on few rows by damped Newton steps, in place.
 
-    X, y, f, weight : features, response, sum of earlier learners and weight, in blocks of 64 rows
-    theta, sign : (r, d) constant a, intercept and weights of each learner; (r,) signs b
-    problem : the loss, its penalty, sharpness beta of the softplus, tolerance tol of derivatives
-    ends : (r, 5) filled with loss, largest derivative, iterations, evaluations and convergence
-    room : work arrays
+    X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a,
+    intercept, w), sign (r,) the factors b. ends (r, 5) gets loss, largest derivative, iterations,
+    evaluations and convergence. ftol is relative to the loss, or if `of_one` to at least 1.
 
-    As in `solve.newton`, a step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright
-    2006, Sects. 3.4, 10.3). mu falls if the quadratic model predicts the decrease well, and rises
-    otherwise. H is the convex part of the Hessian until a step's relative gain is below
-    CONVEX_UNTIL.
-
-    Steps change c = a + b softplus(intercept), the learner's value at the mean row, instead of a.
-    With a, low losses form a curved valley; with c it is straight. If all rows are on the linear
-    side of the softplus, the loss falls like exp(-beta intercept), and one long step replaces many.
-
-    A learner is finished if no derivative exceeds tol, if two successive steps gain at most ftol
-    times the loss, or if predicted gains are within rounding errors. With `of_one`, a loss below 1
-    counts as 1 in the second rule."""
+    A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
+    It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
+    losses. H is the convex part of the Hessian until steps gain little."""
     beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size

@@ -1,8 +1,4 @@
-"""Fit one learner, a + b g(intercept + w'x), to few rows by Newton's method, for b = 1 and -1.
-
-With some hundred rows, Python between two evaluations takes ten times as long as one evaluation.
-Work arrays are allocated by Python, since compiled code that allocates takes longer to compile.
-"""
+"""Fit one learner, a + b g(intercept + w'x), to few rows by Newton's method, for b = 1 and -1."""
 
 import math
 
@@ -29,29 +25,26 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _derivatives(at, own, rest, weight, loss, slope, bend):
-    """Fill `slope` and `bend` with first and second derivatives of the losses of some rows.
+def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
+    """Fill `slope` and `curvature` with loss derivatives of the rows at positions `at`.
 
-    The rows are at positions `at`. `own` holds responses, `rest` linear predictors, in blocks of 64
-    rows. Second derivatives have a positive lower bound."""
+    `offsets` are linear predictors. The second derivatives, `curvature`, are positive."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
     for i in range(at.size):
         t, j = at[i] // TILE, at[i] % TILE
-        y, f, w = own[t, j], rest[t, j], weight[t, j] / total
+        y, f, w = responses[t, j], offsets[t, j], weight[t, j] / total
         _, slope[i] = losses.loss_slope(loss, y, f, w)
-        bend[i] = max(losses.curvature(loss, y, f, w), loss[1] * w)
+        curvature[i] = max(losses.curvature(loss, y, f, w), loss[1] * w)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curvature):
-    """Compute response and offset of all rows for the next learner; return the current loss.
+def take_margin(y, score, weight, target, loss, start_at, responses, offsets, slope, curvature):
+    """Fill `responses` and `offsets` for the learner of class `target`; return the current loss.
 
-    They are stored in `own` and `rest`, in blocks of 64 rows. The offset is the sum of earlier
-    learners, `score`. With several classes, the response is 1 for class `target`, else 0, and the
-    offset is the logit of this class; for ordered classes see `Ordinal.margin`. `slope` and
-    `curvature` get derivatives of the losses of the rows at positions `start_at`."""
+    With several classes, they are the 0/1 response and the logit of this class; for ordered classes
+    see `Ordinal.margin`. `slope` and `curvature` get loss derivatives of the rows `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -70,34 +63,32 @@ def take_margin(y, score, weight, target, loss, start_at, own, rest, slope, curv
                     if j != target:
                         total += exp_negative(score[t, j, i] - largest)
                 f = f - largest - math.log(total)
-            own[t, i], rest[t, i] = response, f
+            responses[t, i], offsets[t, i] = response, f
             null += losses.loss_slope(loss, response, f, weight[t, i])[0]
-    _derivatives(start_at, own, rest, weight, loss, slope, curvature)
+    _derivatives(start_at, responses, offsets, weight, loss, slope, curvature)
     return null
 
 
-def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, learner):
-    """Fit one learner from several starts; return its sign and the optimizer's results (a list).
+def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, ftol, learner):
+    """Fill `learner` (2 + p,) with the best fit of several starts; return its sign and results.
 
-    `starts` have rows (a, intercept, w) and signs `sign`, 1 or -1. `follow` minimizes the loss to
-    the relative tolerance `ftol` (see `follower`); `own` are its responses, `rest` the sums of the
-    earlier learners. If `compare`, all starts are first fitted roughly, and only the best of each
-    sign is fitted to the end. `learner` (2 + p,) gets the parameters; they add nothing if the loss
-    does not fall below `null_value`, the loss without a learner."""
+    follow(...) minimizes the loss for `responses` and `offsets` (see `follower`). If `compare`,
+    only the best start per sign is fitted to the tolerance ftol. The learner is zero for all rows
+    if it does not lower the loss `null_value`."""
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
-        ends = follow(own, rest, starts, sign, max(ftol, SCREENING_FTOL), False)
+        ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
         n_eval += max(end[N_EVAL] for end in ends)
         best = _best_of_each_sign(signs, ends)
         n_iter = [ends[m][N_ITER] for m in best]
         starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
-    ends = follow(own, rest, starts, sign, ftol, True)
+    ends = follow(responses, offsets, starts, sign, ftol, True)
     n_eval += max(end[N_EVAL] for end in ends)
     lowest = _lowest(ends)
     if lowest > null_value:
         starts[:] = 0.0
         starts[:, 0] = null * sign
-        ends = follow(own, rest, starts, sign, ftol, True)
+        ends = follow(responses, offsets, starts, sign, ftol, True)
         n_eval += max(end[N_EVAL] for end in ends)
         lowest = _lowest(ends)
     best = _choose(signs, ends, lowest)
@@ -112,21 +103,20 @@ def fit_learner(follow, own, rest, starts, sign, compare, null_value, ftol, lear
 
 
 def follower(X, weight, problem):
-    """Return a function that minimizes the loss of learners on the rows X by `newton`.
+    """Return a function that runs `newton` on the rows X with shared work arrays.
 
-    Its arguments are responses, offsets, starting points theta, signs, ftol and of_one (see
-    `newton`); it changes theta and returns a list of results per learner. Work arrays are allocated
-    only once."""
+    It takes responses, offsets, theta (changed in place), signs, ftol and of_one, and returns a
+    list of results per learner."""
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
     of_learner = np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d))
     room = NewtonArrays(*of_rows, *of_learner)
 
-    def follow(own, rest, theta, sign, ftol, of_one):
-        own, rest = own.astype(dtype, copy=False), rest.astype(dtype, copy=False)
+    def follow(responses, offsets, theta, sign, ftol, of_one):
+        responses, offsets = responses.astype(dtype, copy=False), offsets.astype(dtype, copy=False)
         ends = np.empty((len(sign), len(LOG)))
-        newton(X, own, rest, weight, sign, problem, ftol, of_one, theta, ends, room)
+        newton(X, responses, offsets, weight, sign, problem, ftol, of_one, theta, ends, room)
         return ends.tolist()
 
     return follow
@@ -136,8 +126,8 @@ def _best_of_each_sign(sign, ends):
     """Return the positions of the fits `ends` with the lowest loss for sign 1, and for sign -1."""
     best = []
     for b in (1.0, -1.0):
-        own = [m for m in range(len(sign)) if sign[m] == b]
-        best += [min(own, key=lambda m: ends[m][OBJECTIVE])] if own else []
+        candidates = [m for m in range(len(sign)) if sign[m] == b]
+        best += [min(candidates, key=lambda m: ends[m][OBJECTIVE])] if candidates else []
     return best
 
 
@@ -146,7 +136,7 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position of the best of the fits `ends`, whose lowest loss is `lowest`.
+    """Return the position in `ends` of a fit with the loss `lowest`.
 
     Among losses within rounding errors of it, converged fits are preferred, then sign 1."""
     limit = lowest + TIED * abs(lowest)

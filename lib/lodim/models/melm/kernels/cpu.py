@@ -1,12 +1,4 @@
-"""CPU kernels of melm: integrals over products of two class densities, with gradients.
-
-The columns of Z (r, n) are rows of the data, sorted by class: class c has columns start[c] to
-start[c + 1] - 1. V (r, k) is a projection, and L L' the kernel covariance of two classes. With
-u = L^-1 V'z for a row z, the kernel between rows a and b is exp(-1/2 |u_a - u_b|^2). A force is
-this kernel times u_a - u_b; gradients are sums of forces. Each pair of rows is visited once.
-
-Inner functions are always inlined. Otherwise results of a freshly compiled process and one that
-loads compiled code could round differently."""
+"""CPU kernels of melm: integrals over products of two class densities, with gradients."""
 
 import math
 
@@ -21,7 +13,8 @@ LANES = 16  # columns per vectorized loop step
 
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 LOG_TAU = math.log(2.0 * math.pi)
-# Inlined before types are inferred, which saves a compilation.
+# Inlined before types are inferred: this saves a compilation, and compiled code that is loaded from
+# the cache rounds like new code.
 INNER = {"cache": True, "error_model": "numpy", "forceinline": True, "inline": "always"}
 
 
@@ -52,13 +45,11 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
 
-    Results for projection V[active[i]] are at index i; q' is the length of `active`.
-
-    Z, cov, h2 : (r, n) rows, (C, r, r) covariances and (C,) squared bandwidths of the classes
-    P : (q', k, n) projected rows V'Z
-    spread : (q', C, r, k) products cov V
-    root, log_det : (q', C, C, k, k) inverse Cholesky factors and (q', C, C) log determinants of the
-        kernel covariances h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B"""
+    Index i of a result is projection V[active[i]]; there are C classes, rows Z (r, n), cov (C, r, r)
+    P : (q, k, n) projected rows V'Z
+    spread : (q, C, r, k) products cov V
+    root, log_det : (q, C, C, ...) inverse Cholesky factors and log determinants of the kernel
+        covariances h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B"""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -106,10 +97,7 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """Return exp(min(x, 0)).
-
-    Unlike its callers, it is compiled without permission to reorder additions: `exp_negative`
-    rounds by adding a large number and subtracting it again."""
+    """Return exp(min(x, 0)), compiled without permission to reorder additions."""
     return exp_negative(min(0.0, x))
 
 
@@ -122,9 +110,7 @@ def add_squares(x, U, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def weigh_kernels(scale, w, shift, e):
-    """Replace squared distances e by kernels, scale * w * exp(shift - e / 2); return their sum.
-
-    scale is the weight of one row, w has those of the rows at the distances e."""
+    """Replace squared distances e by kernels, scale * w * exp(shift - e / 2); return their sum."""
     total = 0.0
     for i in range(e.size):
         t = scale * w[i] * kernel(shift - 0.5 * e[i])
@@ -146,11 +132,10 @@ def subtract_forces(x, U, e, T):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return the sum of kernels, and of forces in x and y, between (x, y) and the points (X, Y).
+    """Return sums over points (X, Y) of kernels, and of forces in x and y, for the point (x, y).
 
-    A kernel is scale * w * exp(shift - d / 2), where d is the squared distance of the two points. A
-    force is the kernel times x - X, or times y - Y. These forces are also subtracted from the
-    elements of T (for x) and S (for y) that belong to the point (X, Y)."""
+    Kernels are scale * w * exp(shift - d / 2) with d the squared distance; forces are kernel times
+    x - X and y - Y, also subtracted from T and S, in place."""
     total, of_x, of_y = 0.0, 0.0, 0.0
     for i in range(w.size):
         t, s = x - X[i], y - Y[i]
@@ -168,10 +153,9 @@ def plane_sums(x, y, scale, X, Y, w, shift, T, S):
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
 
-    u, U : one point per column; U has padding of weight zero from column `size` on
-    scale, w : weights of the points; a kernel is scale_a w_i exp(shift - 1/2 |u_a - U_i|^2)
-    R, T : a force, kernel times u_a - U_i, is added to R[:, a] and subtracted from T[:, i]
-    e : work array"""
+    Kernels are scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Forces, kernel times u_a - U_i, are
+    added to R[:, a] and subtracted from T[:, i]. U has padding from column `size` on; e is a work
+    array."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -201,13 +185,9 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
     """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
 
-    A force on the first row is the kernel times the difference of both; on the second, minus it.
-
-    span_a, span_b : the two ranges, (first, stop)
-    P, w : (k, n) projections and (n,) weights
-    root, shift : inverse Cholesky factor of the kernel; kernels are multiplied by exp(shift)
-    same : whether the ranges start with the same row; then (i, j) and (j, i) are one pair
-    scratch : work arrays"""
+    P (k, n) are projections, root is the kernel's inverse Cholesky factor; kernels are multiplied
+    by exp(shift). A force is the kernel times the difference of two rows. If the ranges start with
+    the `same` row, (i, j) and (j, i) are one pair."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -242,14 +222,10 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
     """Sum kernels and forces over all pairs of rows, in the parallel tasks lo to hi - 1.
 
-    Task t is for projection t // stripes. The blocks of rows of a projection are shared out in turn
-    among its `stripes` tasks. A force is a kernel times the difference of its two rows.
-
-    P, root : projections and inverse Cholesky factors of kernels, from `prepare`
-    w, start : (n,) weights of the rows and (C + 1,) first row of each class
-    shift : kernels are multiplied by exp(shift), which prevents underflow
-    totals : (C, C) for each task, filled with sums of kernels for classes A <= B
-    forces : (C, k, n) for each task, filled with sums over each class of its forces on each row"""
+    Task t takes part of the row blocks of projection t // stripes. P and root are from `prepare`;
+    class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels times
+    exp(shift), forces[t] (C, k, n) the forces of each class on each row: kernels times row
+    differences."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -272,9 +248,8 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    It prevents underflow of kernels, if they are multiplied by exp(shift). There are q projections
-    P and pairs of classes A < B. Rows are multiplied by `root`, the inverse Cholesky factor of the
-    pair's kernel covariance. Class A has rows start[A] to start[A + 1] - 1."""
+    There are q projections P; `root` transforms rows for each pair of classes. Class c has rows
+    start[c] to start[c + 1] - 1. As exp(shift), it keeps kernels from underflowing."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -298,10 +273,9 @@ def closest(lo, hi, P, start, root, shift):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add the forces on rows `first` to `stop` - 1 to the gradient g (k, n) by projected rows.
+    """Add share * root' F for rows `first` to `stop` - 1 to the gradient g (k, n), and P F' to M.
 
-    The forces F (k, n), sums from `pair_sums`, are multiplied by the number `share` and the
-    transpose of `root`. P F', for projected rows P (k, n), is added to M."""
+    F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -316,13 +290,10 @@ def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
     A potential is the integral of the product of two class densities.
-
-    rows : tuple of Z, P and start (see `prepare` and `pair_sums`); size, h2 and share: total
-        weights and squared bandwidths (C,) of the classes, and weights (C, C) of the log potentials
-    sums : tuple of spread, root, log_det from `prepare`, and shift, totals, forces from `pair_sums`
-    stripes : number of tasks per projection in `pair_sums`
-    potential : filled at index i for projection active[i]; (C, C) for each
-    gradient : filled at index active[i], with the shape of V in `prepare`"""
+    rows : Z, P, start as in `pair_sums`; size, h2, share: total weights and squared bandwidths (C,)
+        of the classes, weights (C, C) of the log potentials
+    sums : spread, root, log_det from `prepare`, and shift, totals, forces from `pair_sums`
+    potential, gradient : filled at index i, (C, C), and at active[i], (r, k)"""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

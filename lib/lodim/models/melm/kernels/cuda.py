@@ -1,8 +1,4 @@
-"""GPU versions of the functions in `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows.
-
-A thread block takes one tile, partners of one class and one projection; four threads share a row.
-Every pair is visited from both sides, so blocks share nothing. Everything is in float64 and summed
-in a fixed order; in float32 the gradient would have only three correct digits."""
+"""GPU versions of the functions in `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows."""
 
 import math
 from itertools import pairwise
@@ -25,9 +21,7 @@ PROBLEMS = 32  # most problems that run together
 
 
 def upload_classes(sample):
-    """Upload weights and classes of the rows of a Sample to the GPU; return the three arrays.
-
-    They are weights (n_tiles, 64), each tile's class, and each class's first tile (C + 1,)."""
+    """Upload a Sample's weights, its tiles' classes, and each class's first tile (C + 1,)."""
     bounds = list(pairwise(sample.start))
     counts = [tiles.count(stop - start) for start, stop in bounds]
     parts = zip(bounds, counts, strict=True)
@@ -43,15 +37,14 @@ def together(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over all pairs of rows, and sums of forces times features.
+    """Return sums of kernels over all pairs of rows, (q, C, C), and sums of forces times features.
 
     X are rows in tiles on the GPU; weight, owner and begin are from `upload_classes`; V (q, r, k)
-    are projections. For each pair of classes, root has the inverse Cholesky factor of the kernel,
-    and shift a number added to the exponent against underflow.
+    are projections. For each pair of classes, root has the kernel's inverse Cholesky factor, and
+    shift a number added to the exponent. A force is a kernel times the difference of its rows.
 
-    Returns totals (q, C, C) and moments (q, C, k, C r). A force is a kernel times the difference of
-    its two rows. For projection i, moments[i, b, :, a r + d] sums feature d times the force that
-    class b exerts, over the rows of class a."""
+    For projection i, moments[i, b, :, a r + d] sums feature d times the force that class b exerts,
+    over the rows of class a."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -65,11 +58,9 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def closest(X, weight, owner, begin, V, root):
-    """Return half of the smallest squared distance between rows of two classes, (q, C, C).
+    """Return half of the smallest squared distance between rows of two classes A < B, (q, C, C).
 
-    As `shift` of `pair_sums`, it prevents underflow. There are q projections V and pairs of classes
-    A < B; projected rows are multiplied by `root`, the inverse Cholesky factor of the pair's kernel
-    covariance. X are the rows; weight, owner and begin are from `upload_classes`."""
+    It serves as `shift` of `pair_sums`, whose other arguments it takes."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)
@@ -79,11 +70,10 @@ def closest(X, weight, owner, begin, V, root):
 
 
 def _project(X, owner, V, root):
-    """Return the rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
+    """Return rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    V are q projections, `root` inverse Cholesky factors of the kernels for each pair of classes. At
-    index c of the second axis, the pair is class c and the class of the row, `owner` of its tile.
-    The first axis may have unused elements after the q projections."""
+    `root` has the inverse Cholesky factor of the kernel of class c and the class `owner` of the
+    row's tile. The first axis may have unused elements after the q projections V."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -99,8 +89,7 @@ def _ends(X, U):
 def _coordinates(X, owner, into, U):
     """Fill U with coordinates of a tile's rows, for the kernel between their class and one class.
 
-    X are the rows, in tiles; `into` has the transformation for each projection and pair of classes;
-    `owner` is the class of each tile."""
+    `into` has the transformation per projection and pair of classes, `owner` each tile's class."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -115,9 +104,8 @@ def _coordinates(X, owner, into, U):
 def _squares(U, q, c, tile_class, t, s, last, point, E):
     """Fill E with squared distances between this thread's row of tile t and rows of tile s.
 
-    U has coordinates from `_project` for projection q; c is the class of tile s, tile_class that of
-    tile t. Dimensions are copied to the shared memory `point` in chunks. Chunk `last` is the last
-    to be copied, so that `point` holds it after the return."""
+    U has coordinates from `_project`, for projection q; c is the class of tile s. Dimensions are
+    copied to the shared memory `point` in chunks, of which chunk `last` is copied last."""
     thread, k = cuda.threadIdx.x, U.shape[2]
     row, first = thread % TILE, thread // TILE * PARTNERS_PER_THREAD
     chunks = (k + CHUNK - 1) // CHUNK
@@ -152,11 +140,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Compute one class's forces on the 64 rows of a tile, and the sum of the kernels.
+    """Fill `forces` and `ends` with one class's forces on the rows of a tile, and sums of kernels.
 
-    A force is a kernel times the difference of its two rows. U are the rows' coordinates from
-    `_project`; owner is the class of each tile, begin the first tile of each class; `shift` is
-    added to the kernels' exponents. `forces` and `ends` get forces and sums."""
+    A force is a kernel times the difference of its rows. U is from `_project`; owner is the class
+    of each tile, begin the first tile of each class; `shift` is added to the kernels' exponents."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -200,10 +187,9 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Sum features times forces that each class exerts on rows, over the rows of each class.
+    """Fill `out` with features times forces, summed over rows of each class, as in `pair_sums`.
 
-    X (n_tiles, r, 64) are features, `forces` is from `_pair_sums`, begin has the first tile of each
-    class; `out` is filled with `moments`, as `pair_sums` describes them."""
+    `forces` is from `_pair_sums`; begin has the first tile of each class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)
     totals = cuda.local.array(CHUNK, np.float64)
     lane, warp, q = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES, cuda.blockIdx.z
@@ -232,10 +218,10 @@ def _moments(X, forces, begin, out):
 
 @cuda.jit(cache=True)
 def _closest(U, weight, owner, begin, ends):
-    """Compute the smallest squared distance between rows of a tile and rows of a later class.
+    """Fill ends[q, c, t] with the smallest squared distance between rows of tile t and class c.
 
-    U are the rows' coordinates from `_project`; owner is the class of each tile, begin the first
-    tile of each class. ends[q, c, t] gets the distance for projection q, class c and tile t."""
+    Only later classes than that of tile t count. U is from `_project`; owner is the class of each
+    tile, begin the first tile of each class."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)

@@ -1,7 +1,4 @@
-"""Log kernel densities at points, from rows in tiles (blocks of 64 rows) with bounding boxes.
-
-Tiles too far from a point to change its sum are skipped. A point far from all rows still has a
-finite log density, from the nearest row."""
+"""Log kernel densities at points, from rows in tiles (blocks of 64 rows) with bounding boxes."""
 
 from typing import NamedTuple
 
@@ -20,8 +17,7 @@ class ClassTiles(NamedTuple):
     """Rows of C classes in T tiles (blocks of 64 rows), for kernel densities in k dimensions.
 
     root : (C, k, k) inverse Cholesky factor of each class's kernel covariance
-    U : (T, k, 64) rows, each multiplied by the matrix `root` of its class
-    w : (T, 64) weights of the rows
+    U, w : (T, k, 64) rows, multiplied by the matrix `root` of their class; (T, 64) weights
     low, high : (T, k) smallest and largest coordinates of the rows of each tile
     start : class c has the tiles start[c] to start[c + 1] - 1"""
 
@@ -68,9 +64,8 @@ def gap(u, low, high):
 def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
     """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the tiles first to stop - 1.
 
-    U (T, k, 64) and w (T, 64) are rows and weights, in tiles of 64 rows. Row `place` of tile `tile`
-    is left out (-1 for none). Tiles whose box [low, high] is far from u are skipped. The squared
-    distance of the nearest row is subtracted first. gaps and e are work arrays."""
+    Row `place` of tile `tile` is left out (-1 for none). Tiles whose box [low, high] is far from u
+    are skipped. gaps and e are work arrays."""
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])
@@ -99,10 +94,10 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def log_sums(lo, hi, step, P, classes, tile, place, out):
-    """Fill out[i, c] with the log of class c's summed kernels at point i, a column of P (k, m).
+    """Fill out[i, c] with the log of class c's summed kernels at point P[:, i], for a range of i.
 
-    Points are lo * step to hi * step - 1. tile[i] and place[i] are the tile, and the place in the
-    tile, of a row of `classes` (ClassTiles) to leave out: the point itself. -1 if none."""
+    The points are lo * step to hi * step - 1. tile[i] and place[i] locate a row of `classes` to
+    leave out, the point itself; -1 if none."""
     root, U, w, low, high, start = classes
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -121,9 +116,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
 
 def neighbours_first(u):
-    """Return an order (n,) of the rows u (n, k) in which blocks of 64 rows contain neighbours.
-
-    Rows are cut into strips along each dimension in turn."""
+    """Return an order (n,) of rows u (n, k) in which blocks of 64 rows contain neighbours."""
     order, n = np.arange(len(u)), len(u)
     group = np.zeros(n, np.int64)
     for j in range(u.shape[1]):
@@ -135,11 +128,7 @@ def neighbours_first(u):
 
 
 def pack_tiles(u, w):
-    """Return rows u (n, k) and weights w (n,) in T tiles of 64 rows: U, w, low, high.
-
-    U : (T, k, 64) rows; the last tile is padded
-    w : (T, 64) weights, zero for padding
-    low, high : (T, k) smallest and largest coordinates of each tile"""
+    """Return rows u (n, k) and weights w in T tiles of 64: U, w, low, high as in ClassTiles."""
     n, k = u.shape
     count = -(-n // TILE)
     filled = np.concatenate([u, np.repeat(u[-1:], count * TILE - n, axis=0)])
@@ -151,8 +140,8 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    place[:, i] are the tile, and the place in the tile, of a row of `classes` (ClassTiles) to leave
-    out: point i itself. -1 if none."""
+    place[:, i] are tile and place in it of a row of `classes` to leave out, point i itself; -1 if
+    none."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

@@ -1,7 +1,4 @@
-"""Divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015).
-
-Also the entropy of a single class (Theorems 1, 2), and bounds on class overlap (Theorem 3).
-"""
+"""Divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015)."""
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,12 +17,11 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 
 
 def shares(size, average=False):
-    """Return the weights (C, C) of log integrals in the divergence, for pairs of classes A <= B.
+    """Return the weights (C, C) of log integrals of f_A f_B in the divergence, for classes A <= B.
 
-    The integral for a pair is over f_A f_B, the product of the class densities. For two classes,
-    the weights are 1 if A = B and -2 if A < B. For more, the divergence is the sum over pairs of
-    classes, or their mean weighted by products of class sizes if `average`. For a single class, the
-    weight is -1, and the sum is the entropy."""
+    For two classes, they are 1 if A = B and -2 if A < B; for more, the divergence is the sum over
+    pairs, or if `average` their mean, weighted by products of class sizes. A single weight, -1,
+    gives the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -39,13 +35,10 @@ def shares(size, average=False):
 
 
 class Divergence:
-    """Cauchy-Schwarz divergence of q projections V (r, k), negated, from sums over row pairs.
+    """Negated Cauchy-Schwarz divergence of q projections V (r, k), or entropy of a single class.
 
-    For a single class it is the entropy. It is computed for an orthonormal basis of V's span.
-
-    sample : rows of the classes
+    sample, h2 : rows of the classes, and their squared bandwidths (C,)
     share : (C, C) weights of the log integrals in the divergence, see `shares`
-    h2 : (C,) squared bandwidths
     engine : where sums over pairs run; rows stay on a GPU as long as the object exists"""
 
     precision, scaled = 1e-14, False
@@ -66,23 +59,19 @@ class Divergence:
                 self._move_to_gpu(tiles)
 
     def _move_to_gpu(self, tiles):
-        """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows).
-
-        A force is a kernel times the difference of two rows. The GPU already returns sums over the
-        rows of force times feature. `finish` would multiply by the rows once more, so it gets an
-        identity matrix instead of rows."""
+        """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows)."""
         from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
 
         C = self._sample.n_classes
         self._tiles, self._classes = tiles, cuda.upload_classes(self._sample)
+        # The GPU's sums include the features, by which `finish` would multiply again.
         self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
         self._stripes, self._together = 1, cuda.together(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
         """Return values (q,) and gradients (q, r k) at q projections theta; zero if not `active`.
 
-        theta has q matrices V (r, k), `active` positions of projections. The value of V is that of
-        an orthonormal basis of the same space."""
+        The value of V (r, k), a row of theta, is that of an orthonormal basis of its span."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -97,17 +86,14 @@ class Divergence:
         return -value, -gradient.reshape(len(V), -1)
 
     def potentials(self, V):
-        """Return the logs of the integrals of f_A f_B, (C, C), for a projection V (r, k).
-
-        f_A and f_B are the densities of two classes."""
+        """Return logs of the integrals of f_A f_B, (C, C), of class densities along V (r, k)."""
         V = np.ascontiguousarray(V)[None]
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return the logs of the integrals of f_A f_B for some projections, (len(active), C, C).
+        """Return logs of the integrals of products of class densities, (len(active), C, C).
 
-        f_A and f_B are the densities of two classes. The projections are V[active]; their gradients
-        are written to gradient[active], (r, k) each."""
+        The projections are V[active]; their gradients are written to gradient[active]."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1
@@ -129,13 +115,11 @@ class Divergence:
         return potential
 
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
-        """Sum kernels (into `totals`) and forces (into `forces`) over pairs of rows.
+        """Fill `totals` with sums of kernels and `forces` with forces, over pairs of rows.
 
-        A force is a kernel times the difference of its two rows.
-
-        rows : (q, k, n) rows in q projections to k dimensions; on a GPU, the projections (q, r, k)
-        root : (q, C, C, k, k) inverse Cholesky factors of the kernel covariances of two classes
-        shift : (q, C, C) numbers added to the logs of the kernels of two classes"""
+        rows (q, k, n) are projected, or on a GPU the projections (q, r, k). root and shift have,
+        for each pair of classes, the kernel's inverse Cholesky factor and a number added to its
+        exponent."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -143,11 +127,9 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill shift (q, C, C) with half of the smallest squared distance for each pair of classes.
+        """Fill shift (q, C, C) with half the smallest squared distance between two classes' rows.
 
-        The distance is between a row of one class and a row of the other. Kernels are multiplied by
-        exp(shift), so that those of distant classes do not underflow. rows and root are as in
-        `_sum_pairs`."""
+        As exp(shift), it keeps kernels from underflowing; rows and root are as in `_sum_pairs`."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -158,15 +140,13 @@ class Divergence:
 def _vanished(totals, stripes):
     """Return which sums of kernels are too small to be accurate, (q, C, C), by pair of classes.
 
-    totals (q * stripes, C, C) has `stripes` partial sums for each of q projections."""
+    `totals` has `stripes` partial sums for each of q projections."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def normal_entropy(cov, V):
-    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k).
-
-    cov (r, r) is the covariance of the density."""
+    """Return Renyi's quadratic entropy (Eq. 1) of a normal density along orthonormal V (r, k)."""
     return 0.5 * (V.shape[1] * np.log(4.0 * np.pi) + np.linalg.slogdet(V.T @ cov @ V)[1])
 
 
@@ -174,26 +154,23 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Return an upper bound of the overlap of two densities f and g in a region (Theorem 3).
+    """Return an upper bound of the overlap, the integral of min(f, g), in a region (Theorem 3).
 
-    The overlap is the integral of min(f, g). The bound is the square root of the region's volume
-    times the integral of f g. log_potential and log_volume are the logs of integral and volume."""
+    It is sqrt(volume of the region times integral of f g), from the logs of both."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
 def kernel_widths(sample, theta, gamma):
-    """Return the standard deviations (C, k) of the classes' kernels in directions theta (r, k).
-
-    `sample` are the classes' rows; gamma is the factor of Silverman's bandwidths."""
+    """Return standard deviations (C, k) of the classes' kernels in directions theta (r, k)."""
     form = np.einsum("rj,crs,sj->cj", theta, sample.cov, theta, optimize=True)
     return np.sqrt(bandwidths(sample.size, theta.shape[1], gamma)[:, None] * form)
 
 
 def _boxes(Z, weight, width):
-    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and the probabilities outside.
+    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds of the mass outside.
 
-    A box is its lower and its upper corner. The probabilities (m,) are upper bounds by the class's
-    kernel density; width (k,) are the standard deviations of its kernels."""
+    A box is its lower and its upper corner; width (k,) are the standard deviations of the
+    kernels."""
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width
@@ -205,10 +182,8 @@ def _boxes(Z, weight, width):
 def overlaps(Z, code, weight, width, potential):
     """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
 
-    The overlap is the integral of min(f_A, f_B). Within boxes around the rows, `bound` limits it;
-    outside, it is at most the probability of being outside. Z (n, k) are coordinates and code (n,)
-    classes of the rows; width (C, k) are the SDs of the kernels; potential (C, C) are logs of the
-    integrals of f_A f_B."""
+    The overlap is the integral of min(f_A, f_B). width (C, k) are the SDs of the kernels, potential
+    (C, C) the logs of the integrals of f_A f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

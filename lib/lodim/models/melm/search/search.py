@@ -1,7 +1,4 @@
-"""Search for the projection of largest divergence, from many starts.
-
-Common arguments: `sample` (Sample) are rows in the coordinates of `basis` (Basis), sorted by class;
-`plan` (Plan) has the settings of the search."""
+"""Search for the projection of largest divergence, from many starts."""
 
 from dataclasses import dataclass, replace
 
@@ -37,9 +34,7 @@ class Plan:
     smallest : for one class, search the smallest entropy
     refined : number of results of the first search that are improved on more rows
     rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one
-    n_starts, seed : number of starting points, and seed of the random ones
-    max_iter, tol, threads : as in `solve.lbfgs`
-    engine : `cpu`, `cuda` or `auto`"""
+    n_starts, seed : number of starting points, and seed of the random ones"""
 
     k: int = 2
     gamma: float = 1.0
@@ -64,8 +59,7 @@ class Manifold:
 
     V : (p, k) orthonormal, for centred features
     potential : (C, C) log integrals of products of class densities
-    starts, divergences, n_iter, converged : results of each start, on the rows of the last search;
-        for one class the divergence is the entropy
+    starts, divergences, n_iter, converged : per start; for one class, the divergence is the entropy
     rank, separates : as in `Basis`
     rows : number of rows in the sums of the divergence"""
 
@@ -83,10 +77,9 @@ class Manifold:
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search the projection for several gammas (kernel widths); return a dict of Manifolds.
 
-    The search for first_gamma (by default the gamma closest to 4) starts from many projections, or
-    from warm_start (p, k). The search for any other gamma starts from the result for its neighbour,
-    so that the projection changes continuously. `plan` has settings, `within` is the Basis, if
-    known; code (n,) are the classes of the rows X."""
+    The search for first_gamma (by default the one closest to 4) starts from many projections, or
+    from warm_start (p, k); each other search starts from the result for its neighbour. `within` is
+    the Basis, if known; code (n,) are the classes of the rows X."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -113,9 +106,7 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
 
 def steps(first, last):
-    """Return gammas (kernel widths) in geometric steps from `first` to `last`, both included.
-
-    The steps are so small that a search can follow the projection."""
+    """Return gammas (kernel widths) in geometric steps from `first` to `last`, both included."""
     count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
@@ -129,8 +120,7 @@ def make_basis(X, code, weight, settings):
 def _search(sample, basis, plan, theta, names):
     """Return the best projection (Manifold) of a search from starts theta (q, r, k).
 
-    theta holds directions in the coordinates of `basis`; `names` are the kinds of the starts.
-    `sample` has the rows, `plan` the settings."""
+    theta are in the coordinates of `basis`; `names` are the kinds of the starts."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
@@ -155,9 +145,7 @@ def _continue(objective, ends, plan):
 
 
 def distinct(value):
-    """Return the positions of the distinct values, the lowest first.
-
-    A value counts as equal to the previous one if they differ by less than 1e-4, relatively."""
+    """Return the positions of distinct values, lowest first; a difference below 1e-4 is none."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]
@@ -185,10 +173,9 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return the principal axes of rows projected on V, an orthonormal basis (p, k) of its span.
+    """Return principal axes (p, k) of rows projected on V; each one's largest loading is positive.
 
-    `sample` are the rows, in the coordinates of `basis`. The largest loading of each axis is
-    positive."""
+    `sample` are the rows, in the coordinates of `basis`."""
     Q = np.linalg.qr(V)[0]
     total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
@@ -211,11 +198,10 @@ def _extreme_entropy(sample, basis, plan):
 
 
 def starting_projections(sample, basis, plan):
-    """Return starting projections theta (q, r, k), and the list of their kinds.
+    """Return orthonormal starting projections theta (q, r, k), and the list of their kinds.
 
-    They are principal components of the sample, directions of class means and of class covariances,
-    then random sums of rows, which do not depend on the coordinate system. All are orthonormal in
-    the coordinates of the search, `basis`. `plan` says how many there are."""
+    They are principal components, directions of class means and of class covariances, then random
+    sums of rows, in the coordinates of `basis`."""
     k, n_starts = plan.k, plan.n_starts
     mean, cov = class_moments(sample)
     of_means = _mean_directions(mean, sample)[:, : sample.n_classes - 1]
@@ -234,9 +220,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of the rows of a Sample, as directions (r, k).
-
-    Sums that are nearly zero because terms cancel are replaced by zero."""
+    """Return k random weighted sums of a Sample's rows as directions (r, k); zero if they cancel."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
@@ -256,9 +240,7 @@ def class_moments(sample):
 
 
 def total_covariance(mean, cov, size):
-    """Return the covariance (r, r) of all rows, from class means, covariances and total weights.
-
-    They are (C, r), (C, r, r) and (C,)."""
+    """Return the covariance (r, r) of all rows, from class means, covariances and total weights."""
     share = size / size.sum()
     centred = mean - share @ mean
     return np.einsum("c,cij->ij", share, cov) + (centred.T * share) @ centred
@@ -278,7 +260,7 @@ def _orthonormal(V):
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
     """Return the first (or smallest) k principal components of a sample, as directions (r, k).
 
-    mean (C, r) and cov (C, r, r) are class means and covariances in the coordinates of `basis`."""
+    Class means (C, r) and covariances (C, r, r) are in the coordinates of `basis`."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))

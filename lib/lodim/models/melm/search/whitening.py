@@ -1,11 +1,4 @@
-"""Coordinates in which features have unit covariance within classes; class covariances.
-
-The search uses these coordinates. The divergence is the same as for the original features, since
-affine maps do not change it (Observation 1). Directions in which no class varies are dropped.
-
-Class covariances are shrunk by the rule of Ledoit & Wolf (2004): "ledoit-wolf" towards a multiple
-of the identity, the authors' default; "shrunk" towards a multiple of the pooled covariance, itself
-shrunk towards its diagonal. The latter does not depend on the features' units."""
+"""Coordinates in which features have unit covariance within classes; class covariances."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,14 +19,10 @@ FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within 
 
 @dataclass(frozen=True)
 class Basis:
-    """Linear map from p features to r coordinates, with unit covariance of rows within classes.
-
-    With the matrix A, the field `into`, coordinates are z = (x - mean) A. A direction theta of
-    coordinates is the direction V = A theta of features.
+    """Linear map of p features to r coordinates (x - mean) A, with unit covariance within classes.
 
     into, back : (p, r) matrix A, and its left inverse (r, p)
-    kept, added : number and matrix (r, r); in coordinates, shrinking replaces the covariance S
-        within classes by kept S + added
+    kept, added : shrinking replaces the covariance S of coordinates in classes by kept S + added
     n_varying : number of directions in which rows vary within classes
     separates : whether class means differ in the dropped directions"""
 
@@ -49,9 +38,8 @@ class Basis:
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
-        With a positive shrinkage_factor, the covariance is shrunk towards its diagonal, and
-        directions in which only class means differ are kept. The factor strengthens shrinking; see
-        `_shrinkage`."""
+        A positive shrinkage_factor (see `_shrinkage`) shrinks this covariance towards its diagonal,
+        and keeps directions in which only class means differ."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -86,9 +74,7 @@ class Basis:
         return self.into @ theta
 
     def of_directions(self, V):
-        """Convert directions V (p, k) of features to directions theta (r, k) of coordinates.
-
-        The part of V in directions in which rows do not vary is ignored."""
+        """Convert directions V (p, k) of features to theta (r, k), without dropped directions."""
         return self.back @ V
 
 
@@ -104,9 +90,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    The covariance is of centred rows (m, p) with weights share (m,); `values` are its nonzero
-    eigenvalues, n is the number of rows. With s the shrinkage intensity of Ledoit and Wolf, the
-    share that is kept is 1 - t, where t / (1 - t) = shrinkage_factor s / (1 - s)."""
+    `values` are the nonzero eigenvalues of the covariance of `rows`; n is the number of rows. With
+    s the intensity of Ledoit and Wolf, the share is 1 - t: t / (1 - t) = shrinkage_factor s / (1 -
+    s)."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -117,9 +103,7 @@ def _shrinkage(rows, values, share, n, shrinkage_factor):
 def _with_means(vectors, values, between, varies):
     """Append directions in which only class means differ to `vectors`, and zeros to `values`.
 
-    vectors (p, r) are directions, values (r,) the variances along them, between (C, p) centred
-    class means. Features that are constant in each class, where varies (p,) is False, do not
-    contribute."""
+    between (C, p) are centred class means. Features with varies (p,) False do not contribute."""
     rest = np.where(varies, between, 0.0)
     rest = rest - rest @ vectors @ vectors.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
@@ -130,8 +114,7 @@ def _with_means(vectors, values, between, varies):
 def _units(X, residual, share):
     """Return standard deviations within classes (p,), and whether features vary there, bool (p,).
 
-    If a feature does not, its largest absolute value replaces the standard deviation. `residual`
-    are rows X minus class means, `share` weights that sum to one."""
+    For others, the largest absolute value is the unit. `residual` are rows X minus class means."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -141,8 +124,7 @@ def _units(X, residual, share):
 def _separates(rows, between, vectors):
     """Return whether class means differ more than rows of a class, in directions not in `vectors`.
 
-    vectors (p, r) are orthonormal. rows (m, p) are centred by class, between (C, p) are centred
-    class means."""
+    rows (m, p) and between (C, p) are rows, centred by class, and centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -168,7 +150,7 @@ def empirical(X, weight):
 def ledoit_wolf(X, weight, kept=1.0, added=0.0):
     """Return the covariance shrunk by Ledoit and Wolf, (1 - s) cov + s (tr cov / p) I.
 
-    cov is `kept` times the covariance of the rows X (n, p), plus `added`. s is computed from X."""
+    cov is `kept` times the covariance of the rows X (n, p), plus `added`; s is computed from X."""
     n, p = weight.sum(), X.shape[1]
     centred = X - weight @ X / n
     cov = (centred.T * weight) @ centred / n
@@ -181,21 +163,19 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 def _intensity(mean, square, fourth, n, p):
     """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from moments.
 
-    mean : mean variance of the features
-    square : sum of squares of all covariances
-    fourth : mean fourth power of the rows' lengths"""
+    They are the features' mean variance, the sum of squared covariances, and the mean fourth power
+    of row lengths."""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0
 
 
 def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
-    """Return a class's shrunk covariance (r, r) in whitened coordinates, from its rows X (n, p).
+    """Return a class's shrunk covariance (r, r) in whitened coordinates, from rows X (n, p).
 
-    In these coordinates, made by the matrix `into` (p, r), rows have unit covariance within
-    classes. `kind` is "shrunk" or "ledoit-wolf". For "shrunk", the covariance S is first replaced
-    by kept S + added, as in `Basis`. Eigenvalues below 1e-4 are raised to this value, since a
-    constant direction would have infinite divergence."""
+    Ledoit and Wolf's (2004) rule shrinks it towards a multiple of the identity ("ledoit-wolf") or
+    of the pooled covariance ("shrunk"). Coordinates are X into; kept and added are as in Basis.
+    Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
     else:
@@ -238,9 +218,7 @@ class Sample:
 
     @classmethod
     def from_rows(cls, X, code, weight, basis, covariance=SHRUNK):
-        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero.
-
-        `basis` gives the coordinates; `covariance` is the kind of shrinking."""
+        """Return the Sample of rows X (n, p) with class codes (n,), without rows of weight zero."""
         order = np.argsort(code, kind="stable")
         order = order[weight[order] > 0]
         C = int(code.max()) + 1
@@ -257,7 +235,7 @@ class Sample:
     def thinned(self, n_rows, seed):
         """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
 
-        The new Sample keeps the class covariances computed from all rows."""
+        It keeps the class covariances of all rows."""
         if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)
@@ -272,8 +250,5 @@ class Sample:
 
 
 def bandwidths(size, k, gamma=1.0):
-    """Return squared bandwidths (C,) of the classes by Silverman's rule in k dimensions.
-
-    The bandwidth of the rule is multiplied by gamma. size (C,) holds the classes' total weights,
-    which count as numbers of rows."""
+    """Return squared bandwidths (C,) by Silverman's rule times gamma, for class sizes (C,)."""
     return (gamma * (4.0 / (k + 2.0)) ** (1.0 / (k + 4.0)) * size ** (-1.0 / (k + 4.0))) ** 2
