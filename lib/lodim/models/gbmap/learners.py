@@ -147,8 +147,8 @@ class WeakLearners:
 class Effects:
     """Slopes of a fit, averaged over the training rows, for standardized features.
 
-    mean, mean_abs : of slopes and absolute slopes, per linear predictor (one for ordered classes) and
-        feature; NaN in fits from `GbmapFit.first`
+    mean, mean_abs : of slopes and absolute slopes, per linear predictor (one for ordered classes)
+        and feature; NaN in fits from `GbmapFit.first`
     active : share of rows on the rising side of each learner's softplus"""
 
     mean: np.ndarray = forms.real("functions", "p", nan=True)

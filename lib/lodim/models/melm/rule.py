@@ -119,7 +119,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of `estimator` to coordinates Z and classes `code`; pass unequal weights on."""
+        """Fit a copy of `estimator` to coordinates Z and classes `code`, with unequal weights."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight

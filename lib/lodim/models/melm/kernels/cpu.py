@@ -45,7 +45,7 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
 
-    Index i of a result is projection V[active[i]]; there are C classes, rows Z (r, n), cov (C, r, r)
+    Results for V[active[i]] have the index i; there are C classes, rows Z (r, n), cov (C, r, r).
     P : (q, k, n) projected rows V'Z
     spread : (q, C, r, k) products cov V
     root, log_det : (q, C, C, ...) inverse Cholesky factors and log determinants of the kernel

@@ -220,7 +220,7 @@ def starting_projections(sample, basis, plan):
 
 
 def _random_directions(sample, k, rng):
-    """Return k random weighted sums of a Sample's rows as directions (r, k); zero if they cancel."""
+    """Return k random weighted sums of a Sample's rows as directions (r, k), or zero."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
     lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
