@@ -16,10 +16,10 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for K classes, for m rows in r views (feature sets); arrays (m, r, K).
+    """Evidence for each of K classes in each of r views (feature sets) for m rows, (m, r, K).
 
-    ratio : number of features times the log of a ratio of two distances, to the k-th nearest
-        training row of the class and of the other classes; infinite if the row misses a feature
+    ratio : log of the distance to the k-th nearest row of the class over that to the other classes,
+        times the number of features; infinite if the row misses a feature
     vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
@@ -31,9 +31,7 @@ class Evidence:
         return self.ratio.min(axis=2, initial=np.inf)
 
     def scores(self, scale):
-        """Return unnormalized log probabilities of the classes, by row and view (m, r, K).
-
-        They are scale[1] * vote - scale[0] * ratio, where `scale` are two factors."""
+        """Return unnormalized log probabilities: scale[1] * vote - scale[0] * ratio."""
         return scale[1] * self.vote - scale[0] * np.minimum(self.ratio, ABSENT)
 
 
@@ -41,8 +39,7 @@ class Evidence:
 class AssignedViews(Ensemble):
     """Ensemble of views (feature sets) in which one view predicts each row.
 
-    lambda_ : penalty that was used, divided by the squared scale of the losses (`Recovery.unit`);
-        NaN if forward selection found the views"""
+    lambda_ is the penalty in units of `Recovery.unit`; NaN after forward selection."""
 
     lambda_: float = forms.real(least=0, nan=True)
 
@@ -50,19 +47,17 @@ class AssignedViews(Ensemble):
     category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X (m, a) of the a features in use.
-
-        Without X, for the training rows, each left out."""
+        """Return the predictions for rows X; without X for the training rows, each left out."""
         if X is not None and not len(X):
             empty, none = np.zeros((0, len(self))), np.zeros(0, np.int64)
             return Answers(none, empty, empty, np.zeros((0, self.n_scores)), none)
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions of the nearest labelled training rows in view j, (m, k).
+        """Return distances and positions of the training rows nearest to X in feature set j.
 
-        A view is a feature set. Without X, training rows are queried, each left out. Missing
-        neighbours have infinite distance and position -1."""
+        There are k labelled neighbours per row. Without X, training rows are queried, each left
+        out. Missing neighbours have infinite distance and position -1."""
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
         X, y = self.X if itself else X, self.y[refs]
@@ -81,7 +76,7 @@ class ClassViews(AssignedViews):
 
     power : exponent, 1 - alpha; a loss is a ratio of distances to this power
     balanced : whether class shares are removed from the distance ratios
-    scale : two factors in the log probabilities, of distance ratios and of votes; see Evidence"""
+    scale : factors of distance ratios and votes in log probabilities (`Evidence.scores`)"""
 
     power: float = forms.real(least=0, most=1)
     balanced: bool = forms.flags()
@@ -90,9 +85,7 @@ class ClassViews(AssignedViews):
     task = CLASSES
 
     def evidence(self, X=None, threads=1):
-        """Return the Evidence, distance ratios and votes, of each view and class for rows X (m, a).
-
-        Without X it is for the training rows, each left out."""
+        """Return the Evidence for the classes of rows X, or of the training rows, each left out."""
         how = {"n_classes": self.n_classes, "balanced": self.balanced, "counts": self.weight > 0}
         how |= {"leave_out": X is None, "threads": threads}
         ratio = losses.class_ratios(
@@ -105,10 +98,10 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return the weight of each class among the k nearest rows in view (feature set) j, (m, K).
+        """Return the votes for each class of a row's k nearest training rows in feature set j.
 
-        Row weights are divided by their mean. Without X, it is for the training rows, each left
-        out."""
+        A vote is a row weight divided by the mean weight. Without X, training rows are predicted,
+        each left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -152,9 +145,7 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Views (feature sets) for a numeric response.
-
-    Each row is predicted by the view to which most of its neighbours are assigned."""
+    """Views for a numeric response; most neighbours of a row are assigned to the row's view."""
 
     task = NUMBERS
 
@@ -175,11 +166,8 @@ class ClusterViews(AssignedViews):
     """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
 
     power : exponent, 1 - alpha; a loss is a ratio of distances to this power
-    seed, n_samples : seed and number of uniform samples, to which the rows' density is compared
-    volumes : per view, volume of the rows' bounding box along principal components, divided by the
-        volume of the box along the features
-    centres : (q, D) coordinates of q cluster centres along their view's features, padded with NaN
-    centre_view : view of each centre"""
+    volumes : relative volume of the rows' bounding box per view, from `reference_volumes`
+    centres : cluster centres in the features of their view, padded with NaN"""
 
     power: float = forms.real(least=0, most=1)
     seed: int = forms.whole(most=forms.LARGEST)
@@ -191,9 +179,7 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return the clusters of rows X (m, a), and squared distances to their centres, (m,) each.
-
-        `answers` (Answers) say which view (feature set) predicts each row and has its cluster."""
+        """Return the cluster of each row of X and the squared distance to its centre."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
@@ -238,9 +224,7 @@ def _at_view(value, view):
 
 
 def drop_unused_views(e, threads=1):
-    """Return the ensemble e without the views (feature sets) that predict no row.
-
-    Rows are assigned again, since without some features, ties between rows can change."""
+    """Return the ensemble e without feature sets that predict no row; ties may reassign rows."""
     while True:
         on = np.unique(e.assigned_view[(e.assigned_view >= 0) & (e.weight > 0)])
         if len(on) in (0, len(e)):
@@ -250,9 +234,7 @@ def drop_unused_views(e, threads=1):
 
 
 def _subset(e, on):
-    """Return the ensemble e with only the views (feature sets) at positions `on`.
-
-    Each row's shares of these views are rescaled to sum to one."""
+    """Return the ensemble e with only the feature sets `on`, whose shares in a row sum to one."""
     used = np.unique(e.views[on][e.views[on] >= 0])
     views = np.where(e.views[on] >= 0, np.searchsorted(used, e.views[on]), -1)
     B, total = e.assignment[:, on], e.assignment[:, on].sum(axis=1, keepdims=True)

@@ -16,9 +16,9 @@ STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
 
 
 def fit_clusters(e, n_clusters, seed):
-    """Return the ensemble e with cluster centres in each feature set, by k-means.
+    """Return the ensemble e with k-means centres of the rows assigned to each feature set.
 
-    If `n_clusters` is None, prediction strength chooses it for each feature set."""
+    If `n_clusters` is None, prediction strength chooses it per feature set."""
     D, centres, of = e.views.shape[1], [], []
     for j in range(len(e)):
         rows = np.flatnonzero((e.assigned_view == j) & (e.weight > 0))
@@ -36,10 +36,9 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return clusters (m,) of rows X (m, a), and squared distances to their centres (m,).
+    """Return each row's nearest cluster in its predicting feature set, and the squared distance.
 
-    `answers` says which feature set predicts each row. A row belongs to the nearest centre of this
-    set. Rows without a set get -1 and NaN."""
+    `answers` says which feature set predicts each row. Rows without one get -1 and NaN."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -59,11 +58,9 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters of rows X (n, d) with sufficient prediction strength.
+    """Return the largest number of clusters whose mean prediction strength is sufficient.
 
-    Two random halves of the rows are clustered. For each cluster of one half, find the share of its
-    pairs of rows that fall into one cluster of the other half too. Prediction strength is the
-    smallest of these shares (Tibshirani and Walther 2005)."""
+    The strength compares clusters of random halves of the rows (Tibshirani and Walther 2005)."""
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
     for each in strength:
@@ -76,10 +73,10 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of `n_clusters` clusters in two halves (see _n_clusters).
+    """Return the mean prediction strength of clusters in two halves, each (rows, weights).
 
-    `halves` holds rows (n, d) and weights (n,) of each half. A cluster of one row has strength
-    zero."""
+    It is the smallest share of a cluster's pairs of rows that the other half's centres keep
+    together."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):
@@ -120,9 +117,7 @@ def kmeans(X, weight, n_clusters, rng):
 
 @njit(cache=True, nogil=True)
 def start_apart(X, weight, draws):
-    """Return c rows of X (n, d) as starting centres of k-means, chosen by k-means++.
-
-    draws (c,) : random numbers from 0 to 1"""
+    """Return rows of X as starting centres of k-means++, one for each random number in `draws`."""
     n, d = X.shape
     centres, gap, mass = np.empty((draws.size, d)), np.full(n, np.inf), weight.copy()
     for c in range(draws.size):

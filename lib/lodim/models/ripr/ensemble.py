@@ -36,13 +36,12 @@ def task_of(family):
 class Answers:
     """Predictions for m rows by r views (feature sets).
 
-    view : (m,) view that predicts each row, -1 if each view has a missing feature
+    view : view that predicts each row, -1 if each view has a missing feature
     value : (m, r) prediction of each view: a class code, a number, or NaN
-    loss : (m, r) loss of each view, infinite if a feature is missing. For a numeric response, or if
-        views vote together, it is one minus the view's weight
-    score : (m, K) linear predictors, such as log-odds. Rows without a view have NaN or, if views
-        vote together, the null model's linear predictors
-    code : (m,) predicted class, -1 if none; None without classes"""
+    loss : (m, r) loss of each view, infinite if a feature is missing. For numbers, or if views vote
+        together, it is one minus the view's weight
+    score : (m, K) linear predictors, such as log-odds; without a view NaN or the null model's
+    code : predicted class, -1 if none; None without classes"""
 
     view: np.ndarray
     value: np.ndarray
@@ -53,22 +52,14 @@ class Answers:
 
 @forms.record
 class Ensemble:
-    """Views (feature sets) of a fit, and the n training rows whose votes predict in them.
+    """Views, sets of axes (numbers, or factors with all levels), and n training rows that predict.
 
-    A view is a set of axes. An axis is a numeric feature, or a factor with all its levels.
-
-    features : positions of the `a` axes that some view uses
-    views : (r, D) axes of each of r views, as positions among `features`, padded with -1; the view
-        with the largest share of rows first
-    X : (n, a) standardized features or codes of levels, NaN if missing
-    y : (n,) class codes or numbers, NaN if unknown or without a response
-    weight : row weights; rows of weight zero do not count
-    assignment : (n, r) shares of the views in the prediction of each row
+    features, axis_of : axes that some view uses, and axis of each column of the design matrix
+    views : axes of each view, as positions among `features`, padded with -1; largest share first
+    X, y : standardized features or codes of levels, and class codes or numbers; NaN if missing
+    assignment : (n, views) shares of the views in the prediction of each row
     assigned_view : view that predicts each row when the row itself is left out; -1 if none
-    n_classes : number of classes; 0 without classes
-    n_scores : number of linear predictors of the family; 1 for two classes
-    k : number of neighbours that vote
-    axis_of : axis of each of p columns of the design matrix"""
+    n_scores : number of linear predictors of the family; 1 for two classes"""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
@@ -91,10 +82,10 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return the features (m, a) that the feature sets use, for the rows of coded data (batch).
+        """Return the features in use of coded data (a batch).
 
-        Values equal to a training value up to rounding are replaced by it, so that ties stay ties.
-        """
+        Values equal to a training value up to rounding are replaced by it, so that ties stay
+        ties."""
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
@@ -142,10 +133,10 @@ class Ensemble:
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
-        """Return how much labelling each row is expected to reduce the entropy of all rows, (m,).
+        """Return the expected fall of the entropy, summed over rows X, when one row is labelled.
 
-        The entropy of the class probabilities is summed over the rows X (m, a). Feature sets
-        and neighbourhoods stay fixed. NaN for rows that no feature set predicts."""
+        There is one value per row, NaN if no feature set predicts it. Feature sets and
+        neighbourhoods stay fixed."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)
@@ -165,10 +156,9 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return the weight (r, m) of an additional neighbour in the votes of m rows: one for all.
+        """Return the vote of an additional neighbour at `distance`, per feature set and row.
 
-        Subclasses use its `distance` (r, m) from the rows in r feature sets, and each row's `reach`
-        (r, m), the distance of its k-th neighbour."""
+        `reach` is the distance of the row's k-th neighbour. Here all votes are one."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -199,19 +189,13 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Leave-one-out results of the training rows, for r views (feature sets).
+    """Results of the training rows per view (feature set): leave-one-out, or training for clusters.
 
-    Cluster centres are fitted to all rows; their results are training errors.
-
-    share : share of all rows that each view predicts
-    mass : mean over the rows of each view's share in `assignment` of the Ensemble
-    error : error over the rows of a view: share wrong, mean squared error, or mean squared distance
-        to the cluster centre; NaN without clusters
-    n : number of rows with positive weight
-    unlabelled, blind : how many of them have no response, or miss a feature in every view
-    deviance, null_deviance : mean deviance of labelled rows, by the fit and by the null model; for
-        clusters, mean squared distance to the cluster centres, and to the centre of a view's rows
-    overall : error over all rows that have a view"""
+    share, mass : share of the rows that each view predicts, and the mean of its `assignment`
+    error : share wrong, mean squared error, or mean squared distance to the cluster centre
+    unlabelled, blind : number of rows without a response, or with a missing feature in every view
+    null_deviance : mean deviance of the null model; for clusters, mean squared distance to the
+        centre of a view's rows"""
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
@@ -250,10 +234,9 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return the leave-one-out error of each training row, (n,); NaN without view or response.
+    """Return each training row's leave-one-out error; NaN without a view or a response.
 
-    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre.
-    e : ensemble; answers : its leave-one-out predictions"""
+    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))
@@ -265,10 +248,9 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean deviances of the model and of the null model.
+    """Return the mean leave-one-out deviance, and the mean deviance of the null model.
 
-    answers are leave-one-out predictions, error (n,) their errors. For clusters they are mean
-    squared distances to the cluster centre, and to the centre of all rows of the view."""
+    For clusters, return mean squared distances to the cluster centre and to the view's centre."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))
@@ -279,9 +261,7 @@ def _deviances(e, family, answers, error):
 
 
 def _scatter(e, view):
-    """Return the mean squared distance of rows to the mean of all rows with the same view.
-
-    e : ensemble; view : (n,) view (feature set) of each of its rows, -1 if none"""
+    """Return the mean squared distance of rows to the mean of the rows with the same `view`."""
     total, mass = 0.0, 0.0
     for j in range(len(e)):
         of = (view == j) & (e.weight > 0)

@@ -65,10 +65,7 @@ ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smoo
 
 
 def _with_method(problem):
-    """Return the fitting problem with its method: "vote" or "assignment".
-
-    With "vote" all feature sets predict a row together, with "assignment" one of them. The method
-    stays None if it depends on the penalty."""
+    """Return the fitting problem with its method set, or left None if the penalty determines it."""
     s, axes = problem.settings, None
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
@@ -113,10 +110,9 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares by default, {"lambda_": list}, and None.
+    """Return the penalties that cv() compares, {"lambda_": list}, and None in place of known fits.
 
-    n is the number of penalties. The list also has the entry None: the model chooses its penalty.
-    Other models return already known fits as second result; ripr has none."""
+    The entry None in the list lets the model choose its penalty."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -127,10 +123,10 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find the feature sets; yield (Ensemble, log, linear predictors of held-out rows) per penalty.
+    """Find the feature sets; yield (Ensemble, log, held-out linear predictors) per penalty.
 
     `settings` have one penalty, an increasing tuple, or None for the automatic choice. The linear
-    predictors are None without `eval_batch`, the held-out rows."""
+    predictors are None without held-out rows, `eval_batch`."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -154,7 +150,7 @@ def _views_vote(settings, lambda_):
 def assignment_ensemble(search, lambda_, L):
     """Return the Ensemble in which one feature set predicts each row, and the log of the search.
 
-    lambda_ is the penalty or None to choose it; L (n, d*) are losses, if already computed."""
+    The method chooses lambda_ if it is None. L holds losses (rows, sets) if already computed."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -162,10 +158,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return linear predictors (m, K), such as log-odds, of the held-out rows `eval_batch`.
-
-    Rows with a missing feature in every feature set get the linear predictors of the null model.
-    e : ensemble of the fit; search : ViewSearch with the training rows"""
+    """Return linear predictors of held-out rows, the null model's if all sets miss a feature."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -210,9 +203,9 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble in which one of the `views` (feature sets) predicts each row.
+    """Return the Ensemble of views (feature sets), with the shares of the views in each used row.
 
-    shares (m, r) assign the rows of the search to views. lambda_ is NaN if no penalty was used."""
+    lambda_ is NaN if no penalty was used."""
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
@@ -222,9 +215,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that Ensembles of all kinds have.
-
-    search : the ViewSearch; X : (n, p) its features, or axes; views : chosen feature sets"""
+    """Return a dict of the fields that Ensembles of all kinds have; X are features, or axes."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -238,27 +229,19 @@ def _assigned(e, search):
 
 
 def _class_views(common, search, settings):
-    """Return the ClassViews of a fit: feature sets, one of which predicts each row's class.
-
-    Probabilities are calibrated.
-    common : dict of fields that all ensembles have; search : the ViewSearch"""
+    """Return the ClassViews of a fit, with calibrated probabilities and computed `assigned_view`."""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
 def _number_views(common, search, settings):
-    """Return the NumberViews of a fit: feature sets for a numeric response.
-
-    common : dict of fields that all ensembles have; search : the ViewSearch"""
+    """Return the NumberViews of a fit, with computed `assigned_view`."""
     return _assigned(NumberViews(**common), search)
 
 
 def _cluster_views(common, search, settings):
-    """Return the ClusterViews of a fit: feature sets, each with clusters of its rows.
-
-    Feature sets without rows are dropped.
-    common : dict of fields that all ensembles have; search : the ViewSearch"""
+    """Return the ClusterViews of a fit, with clusters in each feature set that predicts a row."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -277,12 +260,10 @@ _ENSEMBLES = {CLASSES: _class_views, NUMBERS: _number_views, CLUSTERS: _cluster_
 
 
 def calibrate(evidence, y, weight):
-    """Return two factors t (2,) that calibrate the class probabilities, from Evidence on n rows.
+    """Return the factors t >= 0 that minimize the deviance of softmax(-t[0] ratio + t[1] vote).
 
-    The probabilities are softmax(-t_0 ratio + t_1 vote), with the fields of the Evidence for the
-    feature set that predicts the row. The factors t >= 0 minimize the deviance. As in Platt (1999),
-    the target probabilities are not exactly 0 and 1, so that t is finite. y (n,) are class codes.
-    """
+    Ratio and vote are fields of the Evidence, in the view that predicts the row. Targets are
+    smoothed (Platt 1999), so that t is finite."""
     parts, weight, code = _evidence_in_chosen_view(evidence, y, weight)
     target, weight = smoothed_targets(code, parts.shape[2]), weight / max(weight.sum(), 1e-300)
 
@@ -296,10 +277,9 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return the evidence (2, m, K) for K classes, the weights, and the class codes of m rows.
+    """Return (-ratio, vote) of the Evidence in each row's predicting view, weights and class codes.
 
-    The two parts of the evidence are -ratio and vote, fields of `evidence` (Evidence), in the
-    feature set that predicts the row. Rows without a feature set, weight or class are left out."""
+    Rows without a view, weight or class are left out."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -311,10 +291,9 @@ def _evidence_in_chosen_view(evidence, y, weight):
 
 
 def fit_shared(problems):
-    """Return (Ensemble, log) for each of `problems` (responses), which share their feature sets.
+    """Return (Ensemble, log) per problem (response), with one choice of feature sets for all.
 
-    The loss matrices of the responses, each divided by its typical size, are stacked. One search
-    over the stacked rows then selects feature sets that suit all responses."""
+    The losses of the responses, divided by their typical size, are stacked for one search."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]
@@ -336,10 +315,9 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty chosen by the errors of all responses, and the Assignment of rows to sets.
+    """Return the penalty with the best errors over all responses, and its Assignment of rows.
 
-    `searches`, `losses` (rows by feature sets) and `ks` (numbers of neighbours) have an entry per
-    response. `weight` has the weights of the stacked rows, one response after the other."""
+    `weight` holds the weights of the stacked rows, one response after the other."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

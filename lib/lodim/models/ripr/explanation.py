@@ -115,9 +115,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of the views (feature sets): loss or weight, and prediction of one row X.
-
-    The last column marks the view that predicts the row. answers : its predictions (Answers)"""
+    """Return a table of one row's views: loss or weight, prediction, and whether they serve it."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]
@@ -153,9 +151,7 @@ def _neighbour_frame(fit, X, j, k, label):
 
 
 def view_values(fit, X, j):
-    """Return the values of rows X (m, a) in feature set j, as a list with an array per feature.
-
-    Numbers are in original units; the values of a factor are names of levels."""
+    """Return the values of rows X per feature of set j, in original units or names of levels."""
     e, d = fit.estimates, fit.design
     out = []
     for a in e.columns(j):

@@ -1,8 +1,4 @@
-"""Compiled distances to the k-th nearest row in a feature set (view), for groups of rows.
-
-Candidate neighbours (`refs`) are sorted by one feature, so that all rows near a query row are in
-one contiguous window. The k-th smallest distance in the window is found by counting how many are
-below a threshold, without sorting. The result is exact."""
+"""Compiled distances to the k-th nearest row in a feature set (view), for groups of rows."""
 
 import math
 
@@ -28,10 +24,9 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
 def squared_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances from x to the rows refs[:, lo:hi] in a view (feature set).
+    """Fill out with squared distances from x to the rows refs[:, lo:hi] in features view[:dim].
 
-    The view has `dim` features. apart (p,) is the squared distance of two levels of a factor, zero
-    for a number."""
+    `apart` is the squared distance of two levels per factor, zero for numbers."""
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += apart[view[f]]
@@ -57,10 +52,9 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 @njit(cache=True, fastmath=SUMS, inline="always")
 def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances from x to rows refs[:, lo:hi], if the view contains factors.
+    """Fill out with squared distances from x to the rows refs[:, lo:hi] if view has factors.
 
-    view[:dim] : features of the view
-    apart : (p,) squared distance of two different levels of a factor, zero for a number"""
+    `apart` is the squared distance of two levels per factor, zero for numbers."""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -88,9 +82,8 @@ def count_below(d, m, t):
 def next_above(d, bits, m, t):
     """Return the smallest of the first m values of d that is above t.
 
-    bits is the memory of d read as integers, which have the same order. The integer of t, plus one,
-    is subtracted, so that smaller ones wrap around to large unsigned integers. The loop is then a
-    plain minimum, which vectorizes. The last elements of d and bits are work space."""
+    bits is the memory of d, read as integers, which sort alike. Subtracting t wraps smaller values
+    around to large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
     d[-1] = t
     low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -114,10 +107,9 @@ def last_below(d, bits, m, t):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def order_statistic(d, bits, m, k, hi, c_hi):
-    """Return the k-th smallest of the first m values of d.
+    """Return the k-th smallest of the first m values of d; c_hi >= k of them are at most hi.
 
-    hi, c_hi : an upper bound, and the number of values up to it (at least k)
-    bits : memory of d, read as integers"""
+    bits is the memory of d, read as integers."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -157,12 +149,10 @@ def first_at_least(v, lo, hi, x):
 
 @njit(cache=True, forceinline=True)
 def window(refs, start, stop, view, apart, x, reach):
-    """Return start and length of a window with all rows that are near x in a view (feature set).
+    """Return start and length of a window with all rows within squared distance `reach` of x.
 
-    The rows refs[:, start:stop] are sorted by the first feature of the view. If this is a factor,
-    all of them are returned.
-    apart : (p,) squared distance of two levels of a factor, zero for a number
-    reach : squared distance up to which a row is near"""
+    The rows refs[:, start:stop] are sorted by the view's first feature. If this is a factor (with
+    positive distance of levels, `apart`), the window has all of them."""
     if apart[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
@@ -175,15 +165,11 @@ def window(refs, start, stop, view, apart, x, reach):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
-    """Return the squared distance from x to its k-th nearest row, and a window of rows near x.
+    """Return the squared distance from x to its k-th nearest row, and start and length of a window.
 
-    The rows are refs[:, start:stop]. The window is returned as first row and number of rows m; the
-    squared distances in it are stored in d[:m]. If fewer than k rows have all features of the view,
-    the distance to the farthest of them is returned; if none has, 1e30.
-    view[:dim] : features of the view (feature set)
-    apart : (p,) squared distance of two levels of a factor, zero for a number
-    member : 1 if x is one of the rows, and is not counted; else 0
-    guess : squared distance with which the search starts; bits : memory of d, read as integers"""
+    Rows are refs[:, start:stop]; d is filled with the squared distances in the window. With fewer
+    than k complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the
+    rows (left out), guess a first squared distance, bits the memory of d as integers."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -217,10 +203,9 @@ def load_row(X, i, view, dim, x):
 
 @njit(cache=True)
 def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many rows refs[:, start:stop] equal x in a view (feature set).
+    """Return how many rows refs[:, start:stop] equal x in the features view[:dim].
 
-    view[:dim] : features of the view; apart : (p,) distances of levels, as in squared_distances
-    member : 1 if x is one of the rows, and is not counted, else 0; d : work space"""
+    If x itself is one of them, member is 1, and x is not counted. d is work space."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
     lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
     squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
@@ -238,10 +223,9 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return log(distance to own group / distance to other group) times `dim`, plus `prior`.
+    """Return dim * log(distance own / distance other) + prior, from the squared distances.
 
-    own, other : squared distances from x to the k-th nearest row of both groups
-    dim : number of features. Distances that differ only by rounding count as equal."""
+    Distances that differ only by rounding count as equal."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -251,13 +235,11 @@ def log_ratio(own, other, dim, prior, x):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
-    """Return the log ratio of the distances from x to the k-th nearest row of two groups.
+    """Return the log ratio of the distances from x to the k-th nearest rows of two groups, pair g.
 
-    It is infinite if a group has no complete row. If one of the two distances is zero, the numbers
-    of rows equal to x are compared instead.
-    groups, pairs : as in `log_ratios`; g : number of the pair; view[:dim] : features of the view
-    member (G,) : 1 if x is a row of the group; d, bits : work space
-    guess (G,) : squared distances with which the searches start, updated for the next row"""
+    It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
+    to x are compared instead. guess holds starting values per group and is updated for the next
+    row. The other arguments are as in `log_ratios` and `kth_squared`."""
     refs, starts, apart = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
@@ -278,18 +260,13 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
-    """Fill out with log ratios of the distances from each row to two groups of rows.
+    """Fill out (views, n, pairs) with log ratios of the k-th distances from rows to two groups.
 
-    The distance to a group is the distance to its k-th nearest row. out is (views, n, pairs of
-    groups), or (views, n, 1) for the smallest ratio of each row. It is filled for the views
-    (feature sets) lo, ..., hi - 1. Ratios are infinite if a feature is missing.
-
-    X : (p, n) rows; dims : number of features of each view
+    With one column, out gets each row's smallest ratio. It is infinite if a feature is missing.
     groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
         feature of the views
-    pairs : (own, other, prior), the two groups of each pair, and a constant to add to its log ratio
-    member : (n, G) 1 if a row belongs to a group; pair : (n,) the only pair that a row uses, or -1
-    """
+    pairs : (own, other, prior), two groups per pair, and a constant to add to their log ratio
+    member : (n, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
     bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
     guess = np.full(member.shape, np.float32(0.01))
@@ -309,10 +286,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
 
 @njit(cache=True, inline="always")
 def tie_bounds(nu, x, dim):
-    """Return two squared distances from a row x; rows between them are tied at the k-th distance.
-
-    nu is the squared k-th distance, dim the number of features. Differences due to rounding are
-    ties."""
+    """Return two squared distances; rows between them tie with the squared k-th distance nu."""
     reach = np.float32(math.sqrt(nu))
     slack = rounding(x, dim) + TIE * reach
     low = (reach - slack) * (reach - slack) if reach > slack else np.float32(-1)
@@ -323,9 +297,8 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
 
-    It is (k - number of nearer rows) / number of tied rows, and at most 1.
-    d : squared distances from x to m rows; bounds : limits between which these are tied
-    member : 1 if x is one of the rows, and is not counted"""
+    d holds m squared distances from x; those between the `bounds` are tied. `member` is 1 if x is
+    one of the rows, and is not counted."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -338,11 +311,8 @@ def tie_share(d, m, bounds, k, member):
 def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
     """Return start and length of a window with all rows tied at the k-th distance from x.
 
-    It is the window of m rows from `start` on, or a wider one if more rows could be tied. d holds
-    the squared distances from x to the rows of the window, before and after the call.
-    refs : (p, n) rows sorted by the first feature of the view, view[:dim]
-    apart : (p,) as in squared_distances; bounds : rows at squared distances between them are tied
-    """
+    It is the given window of m rows, or a wider one if more of the n rows could be tied. d holds
+    the squared distances from x to the rows of the window, before and after the call."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -360,15 +330,11 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
-    """Find the k nearest of the rows refs (p, n) to row i of X (p, m) in a view (feature set).
+    """Find the k nearest of the rows refs to row i of X in the features view[:dim].
 
-    Return the squared k-th distance (1e30 without neighbours), two bounds between which squared
-    distances are tied with it, and the start and length of a window of refs. The window has all
-    neighbours and tied rows; d is filled with the squared distances in it.
-    view[:dim] : features of the view; apart : (p,) as in squared_distances
-    own : position of row i among the refs, or -1
-    reach : squared distance with which the search starts
-    x : filled with the row's features; bits : memory of d, read as integers"""
+    Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
+    start and length of a window of refs with all neighbours. d gets the window's squared distances,
+    x row i. own is the position of row i in refs or -1, reach a first guess, bits d as integers."""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -385,14 +351,11 @@ def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
-    """Fill out (m, C) with sums of values (n, C) over the k nearest of the rows refs (p, n).
+    """Fill out[lo:hi] with sums of values over the k nearest refs to each row of X in view[:dim].
 
-    Sums are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim]. Rows tied at
-    the k-th distance share the last places. The weight of a row at squared distance d can depend on
-    the squared k-th distance nu.
-    apart : (p,) squared distance of two levels of a factor, zero for a number
-    own : (m,) positions of the rows of X among the refs, or -1
-    weighting : 0 for equal weights, 1 for 1 - d / (1.1 nu), 2 for 1 / sqrt(d)"""
+    Rows tied at the k-th distance share the last places. `own` holds the positions of X in refs, or
+    -1. A row at squared distance d has the weight 1 (weighting 0), 1 - d / (1.1 nu) (1) or 1 /
+    sqrt(d) (2), where nu is the squared k-th distance."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
@@ -420,13 +383,10 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
-    """Fill out (m, k) with the positions of the k nearest of the rows refs (p, n), or -1.
+    """Fill out[lo:hi] with positions of the k nearest refs to each row of X in view[:dim], or -1.
 
-    Positions are for rows lo to hi - 1 of X (p, m) in the view (feature set) view[:dim]. If too
-    many rows are tied at the k-th distance, evenly spaced ones in the order of `rank` are taken.
-    apart : (p,) squared distance of two levels of a factor, zero for a number
-    own : (m,) positions of the rows of X among the refs, or -1
-    rank : (n,) positions of the refs in the order of tied rows"""
+    If too many rows are tied at the k-th distance, evenly spaced ones in the order of `rank` are
+    taken. `own` holds the positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

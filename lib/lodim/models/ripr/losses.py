@@ -1,7 +1,4 @@
-"""Loss matrices (n, d*): how well each of d* views (feature sets) predicts each of n rows.
-
-Fiterau (2014), Sect. 2.1.2 and 2.2.2. No row is its own neighbour. If a row misses a feature of a
-view, its loss there is infinite, and it is not a neighbour of other rows there."""
+"""Loss matrices: how well each view (feature set) predicts each row (Fiterau 2014, Ch. 2)."""
 
 from dataclasses import dataclass
 from zlib import crc32
@@ -29,13 +26,11 @@ def default_k(n):
 
 
 def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1):
-    """Return the losses (n, d*) of n rows with classes y (n,) in d* views (feature sets).
+    """Return losses (rows, views), small where the nearest rows have the same class.
 
-    A loss is small if the nearest rows are of the same class. It is the distance to the k-th
-    nearest row of the own class, divided by the same distance for the other classes. This ratio is
-    raised to the power d (1 - alpha), if the view has d features (Fiterau 2014, Eq. 2.5). A row
-    with y = -1 has no label and gets the smallest loss over the labels.
-    balanced : remove class shares from the ratios (Eq. 2.3)"""
+    With nu_own and nu_other, the distances to the k-th nearest row of the own class and of the
+    others, a loss is (nu_own / nu_other)^(d (1 - alpha)) for d features (Fiterau 2014, Eq. 2.5; Eq.
+    2.3 if `balanced`). Without a label (y = -1) it is the smallest over the labels."""
     groups = ReferenceGroups.from_classes(y, balanced=balanced)
     k = k or default_k(np.count_nonzero(y >= 0))
     member = groups.membership(np.arange(len(y)))
@@ -46,12 +41,10 @@ def class_losses(X, y, views, k=None, *, alpha=ALPHA, balanced=False, threads=1)
 
 @dataclass(frozen=True)
 class ReferenceGroups:
-    """Groups of candidate neighbours, and the pairs of groups whose distances are compared.
+    """Groups of candidate neighbours (rows with `counts` True), and pairs of groups to compare.
 
-    members : positions of the rows of each group
-    own, other : (pairs,) the two groups of each pair, such as a class and all other rows
-    prior : (pairs,) constant to add to the log ratio of the two distances
-    counts : (n,) bool, rows that are candidates"""
+    `own` and `other` are the two groups of each pair, such as a class and all other rows; `prior`
+    is added to the pair's log ratio of distances."""
 
     members: list
     own: np.ndarray
@@ -61,10 +54,10 @@ class ReferenceGroups:
 
     @classmethod
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
-        """Return a pair of groups for each class: the rows of the class, and all other rows.
+        """Return a pair of groups for each class: its rows, and all other rows.
 
-        balanced : whether the log ratios of distances are corrected for the sizes of the two groups
-        counts : (n,) whether each row is a candidate neighbour; default: all labelled rows"""
+        `balanced` corrects log ratios for the sizes of the groups. `counts` limits the candidates;
+        by default all labelled rows."""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -78,9 +71,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return a pair of groups: data rows at positions `rows`, and equally many random points.
-
-        The points have the positions from n on, after n data rows."""
+        """Return two groups to compare: data rows at positions `rows`, random points from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -90,22 +81,20 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return the losses (n, views) of clustering, low where rows are denser than a uniform sample.
+    """Return losses (rows, views), low where rows are denser than uniform samples.
 
-    Let `own` be the distance from a row to its k-th nearest other row, and `uniform` to the k-th
-    nearest point of the sample. With d features and the relative volume v (`reference_volumes`) of
-    a view (feature set), the loss of the row is ((own / uniform)^d / v)^(1 - alpha) (Fiterau 2014,
-    Sect. 2.2.2). Losses are geometric means over `n_samples` samples."""
+    A loss is ((own / uniform)^d / v)^(1 - alpha), the geometric mean over samples, for the
+    distances to the k-th nearest row and sample point in d features with `reference_volumes` v
+    (Sect. 2.2.2)."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
 
 
 def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
-    """Return the losses (n, d*) of n rows with responses y (n,) in d* views (feature sets).
+    """Return losses (rows, views): mean squared error of a row and its k neighbours in each view.
 
-    Each row is predicted by the inverse-distance mean of its k neighbours in a view. Its loss is
-    the mean squared error of the row and these neighbours, in units of the variance of y."""
+    Rows are predicted by the inverse-distance mean of their neighbours; y is standardized."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     k = k or default_k(len(y))
     z = (y - y.mean()) / (y.std() or 1.0)
@@ -122,15 +111,11 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 
 
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
-    """Return log ratios of the distances from rows X to two groups of rows, (n, views, pairs).
+    """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    In a view (feature set) of d features, the ratio is d log(nu_own / nu_other), plus the `prior`
-    of the pair. nu_own and nu_other are the distances from a row to the k-th nearest row of each
-    group.
-    references : rows of which the groups consist; groups : ReferenceGroups
-    member : (n, G) 1 if the row itself belongs to a group
-    pair : (n,) the pair that each row uses, or -1 for all. If given, only the smallest ratio of a
-        row is returned, (n, views, 1)"""
+    In d features, a ratio is d log(nu_own / nu_other) plus the pair's prior, for the distances nu
+    to the k-th nearest row of a group. member is 1 for groups that contain the row itself. With
+    `pair`, the pair of each row or -1 for all, only the row's smallest ratio is returned."""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -150,12 +135,10 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (views, *shape) with values for each view (feature set), computed by `fill`.
+    """Return an array (views, *shape), filled by fill(out, views, sizes, base) per base feature.
 
-    Views with the same base are filled together, by fill(out, views, sizes, base). The base is the
-    view's feature with most distinct values among the rows refs (p, n). If rows are sorted by it, a
-    search for neighbours has few candidates. Features with equally many values are ordered by their
-    values, so that permuted features give identical bits."""
+    The base of a view is its feature with most distinct values, so that searches in rows sorted by
+    it have few candidates. Permuted features give identical bits."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -175,13 +158,10 @@ def by_base(fill, shape, views, refs):
 
 
 def uniform_references(X, rows, seed, draw=0):
-    """Return rows X (n, p), then random points, one for each of `rows`, uniform over their box.
+    """Return rows X, then a uniform random point in their bounding box for each of the `rows`.
 
-    Clustering compares distances to the rows with distances to the points. The box extends from the
-    smallest to the largest value of each feature. Rows with equal values would look infinitely
-    dense, so repeated values are spread at random, up to half the way to the next values. The order
-    of rows and columns has no effect.
-    rows : positions of the rows that count; draw : number of the random sample"""
+    Repeated values in X are spread at random, up to half the way to the next values, since equal
+    rows would look infinitely dense. The order of rows and columns has no effect."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -197,12 +177,10 @@ def uniform_references(X, rows, seed, draw=0):
 
 
 def reference_volumes(X, views):
-    """Return the relative volume of the rows' bounding box in each view (feature set).
+    """Return the relative volume, at most one, of the rows' bounding box in each feature set.
 
-    Correlated features fill only part of the box along the features, and rows would always look
-    dense. The relative volume, at most one, is that of the box along principal components divided
-    by that of the box along the features. Density ratios are divided by it (Tibshirani, Walther and
-    Hastie 2001, gap statistic)."""
+    It is the volume of the box along principal components, divided by that along the features
+    (Tibshirani, Walther and Hastie 2001): correlated rows would otherwise always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -221,10 +199,9 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return lower and upper ends, both (n,), of an interval around each value of x (n,).
+    """Return lower and upper ends of the interval of each value: half the way to the next values.
 
-    A repeated value has the interval up to half the way to the next values; for a unique value,
-    both ends are the value itself."""
+    For a unique value, both ends are the value itself."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()
@@ -236,9 +213,7 @@ def value_cells(x):
 
 
 def _generators(X, seed, draw):
-    """Return one random generator per feature, in the order of by_content(X).
-
-    A generator is seeded by `seed`, the number `draw` of the sample and the feature's values."""
+    """Return a random generator per feature, seeded by its values, in the order of `by_content`."""
     seen, out = {}, []
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
@@ -253,13 +228,11 @@ def _generators(X, seed, draw):
 
 
 def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups):
-    """Return log ratios of distances (q, d*, K), for query rows Q, d* views and K classes.
+    """Return log distance ratios (rows of Q, views, classes); small ones speak for the class.
 
-    The ratio of a class is the distance to its k-th nearest row, divided by the same distance for
-    the other classes. Its log is multiplied by the number of features of the view. A small ratio
-    speaks for the class. The training rows X (n, p) have classes y (n,). With `leave_out`, Q is X
-    and each row is left out. `groups` are the other arguments of ReferenceGroups.from_classes.
-    """
+    The ratio is the distance to the k-th nearest row of the class in X over that to other classes,
+    and its log is multiplied by the number of features. With `leave_out`, Q is X, and each row is
+    left out. `groups` are arguments of ReferenceGroups.from_classes."""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -270,13 +243,11 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
 def cluster_ratios(
     Q, X, views, volumes, k=None, *, seed=0, n_samples=1, counts=None, leave_out=False, threads=1
 ):
-    """Return log ratios of distances (q, views, 1), small where rows X are dense around a row of Q.
+    """Return log ratios (rows of Q, views, 1), small where rows X are denser than uniform samples.
 
-    In a view (feature set) of d features, the ratio is (nu_X / nu_uniform)^d / volume. nu_X is the
-    distance from the row of Q to the k-th nearest row of X, nu_uniform to the k-th nearest point of
-    a uniform sample. Its log is averaged over `n_samples` samples.
-    leave_out : Q is X, and no row is its own neighbour
-    volumes : (views,) from `reference_volumes`; counts : (n,) which rows of X are used, or None"""
+    They are means of log((nu_X / nu_uniform)^d / volume) in d features, for distances nu to the
+    k-th nearest row and sample point. With `leave_out`, Q is X, and each row is left out. `counts`
+    marks the rows of X in use."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -291,10 +262,7 @@ def cluster_ratios(
 
 
 def nearest_view(ratios):
-    """Return the view (feature set) with the smallest log ratio of all classes for each row, (q,).
-
-    ratios : (q, views, classes) log ratios of distances. Of tied views the first is returned, or -1
-        if a row misses a feature in every view"""
+    """Return each row's view (feature set) with the smallest log ratio over the classes, or -1."""
     if not ratios.size:
         return np.full(len(ratios), -1)
     smallest = ratios.min(axis=2)
@@ -303,11 +271,10 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers for q rows by views (feature sets).
+    """Predictions of numbers by views (feature sets).
 
-    view : (q,) position of the view that predicts; -1 if none
-    value : (q,) predicted number, NaN without a view
-    share : (q, views) weighted share of the row's neighbours that are assigned to the view"""
+    view, value : view that predicts each row and its prediction; -1 and NaN if none
+    share : (rows, views) weighted share of the row's neighbours that are assigned to the view"""
 
     view: np.ndarray
     value: np.ndarray
@@ -315,14 +282,11 @@ class NumberAnswers:
 
 
 def number_answers(near, y, B, *, weight=None):
-    """Return the NumberAnswers of q rows: the view (feature set) that predicts, and its prediction.
+    """Return the NumberAnswers: the view to which most neighbours belong, and its prediction.
 
-    View j predicts if the weighted mean of B_ij over the row's k nearest neighbours i is the
-    largest. Neighbours have weights w_i: row weights divided by distances. The prediction is the
-    mean of y weighted by w_i B_ij.
-    near : per view (distances, positions) of the neighbours, each (q, k)
-    B : (n, views) share of each training row that is assigned to each view
-    weight : (n,) weights of the training rows"""
+    Neighbours i have weights w_i: row weights divided by distances. View j has the share mean(B_ij)
+    and predicts mean(y_i), with weights w_i and w_i B_ij. `near` holds distances and positions of
+    the neighbours per view, B the training rows' shares of the views."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

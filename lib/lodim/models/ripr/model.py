@@ -75,10 +75,7 @@ class Ripr(Model):
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble: feature sets, and training rows that predict in them.
-
-        `log` holds results of the search, `selection` results of a cross-validation, or None.
-        `for_path` (leave out slow results) has no effect here."""
+        """Return the RiprFit of an ensemble, the log of the search, and a cross-validation."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_

@@ -1,7 +1,4 @@
-"""Nearest rows in a view (feature set): sums over them, and their positions.
-
-Rows that miss a feature of the view have no neighbours and are not neighbours of others. Rows tied
-at the k-th distance share the remaining places, so the order of rows has no effect."""
+"""Nearest rows in a view (feature set): sums over them, and their positions."""
 
 from dataclasses import dataclass
 
@@ -17,13 +14,12 @@ MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kerne
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Query rows Q (m, p), and the rows X (n, p) among which neighbours are sought.
+    """Query rows, and the rows X (`refs`) among which neighbours are sought, in single precision.
 
-    rows, refs : (p, m) and (p, n), Q and X transposed, in single precision
-    apart : (p,) squared distance of two levels of a factor, zero for a number
-    distinct : (p,) number of values, zero for a factor
-    order : (p, n), order that sorts each feature of X
-    leave_out : whether Q is X, and no row is its own neighbour"""
+    rows, refs : transposed, (features, rows); if `leave_out`, the same rows
+    apart : squared distance of two levels per factor, zero for a number
+    distinct : number of distinct values per feature, zero for a factor
+    order : (features, refs) order that sorts each feature"""
 
     rows: np.ndarray
     refs: np.ndarray
@@ -36,7 +32,7 @@ class Neighbours:
     def among(cls, Q, X, category_distance=None):
         """Return the Neighbours of rows Q among rows X; of the rows X themselves if Q is None.
 
-        category_distance : (p,) squared distance of two levels of a factor, 0 for a number"""
+        category_distance is the squared distance of two levels per factor, zero for numbers."""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -47,9 +43,9 @@ class Neighbours:
         return cls(rows, refs, apart, distinct, order, Q is None)
 
     def sums(self, views, k, values, weighting, threads=1):
-        """Return sums (views, m, C) of C values over the k nearest rows in each view (feature set).
+        """Return sums (views, rows, C) of C values over the k nearest rows in each feature set.
 
-        values are (n, C), or (views, n, C) if they differ by view. Neighbours have equal weights
+        `values` are (n, C), or (views, n, C) if they differ by view. Neighbours have equal weights
         (weighting 0), weights that fall with the distance (1), or one over the distance (2)."""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
@@ -60,10 +56,10 @@ class Neighbours:
         return out
 
     def positions(self, view, k, *, like=None, threads=1):
-        """Return positions (m, k) of the k nearest rows in a view (feature set); -1 for none.
+        """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        If too many rows are tied at the k-th distance, they are sorted by `like` (n,), such as the
-        responses, and evenly spaced ones are taken. So they represent all tied rows."""
+        If too many rows are tied at the k-th distance, they are sorted by `like`, such as
+        responses, and evenly spaced ones are taken."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -73,10 +69,7 @@ class Neighbours:
         return np.where(out >= 0, order[out], -1)
 
     def _sorted(self, view, k):
-        """Return the arguments of the compiled search in a view, and the order of the rows X in it.
-
-        Rows are sorted by the feature with most distinct values, which leaves the fewest to
-        compare."""
+        """Return arguments of a compiled search in a view, and the order in which it sorts X."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
         if self.leave_out:
@@ -86,12 +79,11 @@ class Neighbours:
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
-    """Return distances and positions (m, k) of the k rows of X nearest to rows Q (m, p) in a view.
+    """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
-    A view is a feature set. If Q is None, the rows X are queried, without themselves. Missing
-    neighbours have infinite distance and position -1.
-    category_distance : (p,) squared distance of two levels of a factor, 0 for a number
-    like : (n,) values by which tied rows are sorted, such as responses"""
+    A view is a set of features. If Q is None, each row of X is queried among the others. Missing
+    neighbours have infinite distance and position -1. Tied rows are sorted by `like`.
+    category_distance is the squared distance of two levels per factor, 0 for a number."""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
     distance = distances(X if Q is None else Q, X, at, view, category_distance)
@@ -100,10 +92,9 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 
 
 def distances(Q, X, position, view, category_distance=None):
-    """Return distances (m, k) in a view (feature set) from rows Q to the rows of X at `position`.
+    """Return distances in a view (feature set) from rows Q to the rows of X at `position` (m, k).
 
-    Infinite at position -1. category_distance (p,) is the squared distance of two levels of a
-    factor, 0 for a number."""
+    They are infinite at position -1. category_distance is the squared distance of two levels."""
     total = np.zeros(position.shape)
     for f in features(view):
         gap = X[position, f] - Q[:, f, None]
@@ -116,10 +107,10 @@ def distances(Q, X, position, view, category_distance=None):
 
 
 def single_precision(X, references):
-    """Return X and the reference rows in single precision and transposed, (p, n) and (p, m).
+    """Return X and the references transposed and in single precision; NaN becomes a large number.
 
-    Features are centred and divided by the same power of two, so that squares neither overflow nor
-    underflow. NaN becomes a large number."""
+    Features are centred and divided by one power of two, so that squares neither overflow nor
+    underflow."""
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
 
@@ -131,10 +122,9 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent e of the power 2^e by which all features are divided.
+    """Return the exponent of the power of two near the typical distance of values from medians.
 
-    The power is near the typical distance of a value in the rows `references` (n, p) from the
-    feature's median, but at least 2^-46 times the largest distance."""
+    The power is at least 2^-46 times the largest distance."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

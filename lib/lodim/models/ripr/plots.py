@@ -17,11 +17,9 @@ MOST_RINGS = 10  # most neighbours marked by a ring
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """Draw the feature sets side by side, with training rows or the rows of `data`.
+    """Draw the first `top` feature sets side by side, with training rows or the rows of `data`.
 
-    row : a row to explain, drawn as a star
-    top : largest number of feature sets
-    Features with few values are jittered."""
+    `row`, a row to explain, is drawn as a star."""
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
     if not len(e):
@@ -54,9 +52,7 @@ def objective(fit, ax):
 
 
 def _rows(fit, data):
-    """Return features (n, a), colour values (n,) and predicting feature sets (n,) of rows.
-
-    They are the rows of `data`, or the training rows if it is None."""
+    """Return features, colours and predicting feature sets of `data`, or of the training rows."""
     e = fit.estimates
     if data is None:
         X, served, y = e.X, e.assigned_view, e.y
@@ -81,11 +77,10 @@ def _query(fit, row):
 
 
 def _view(fit, j, X, served, star, training):
-    """Return the panel (View) of feature set j with rows X.
+    """Return the panel (View) of feature set j with rows X; `served` is each row's feature set.
 
-    served (n,) : feature set that predicts each row; training : whether X are training rows
-    star : (features, predicting feature set, label) of a queried row, or None. Its neighbours are
-        ringed among training rows"""
+    star : (features, feature set, label) of an explained row, or None; if X are training rows, its
+        neighbours are ringed"""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

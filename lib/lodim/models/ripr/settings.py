@@ -14,8 +14,7 @@ ASSIGNMENT, VOTE = "assignment", "vote"  # methods: one view per row, or all vie
 class Settings:
     """Checked settings of a ripr fit, as explained in the help of `ripr`.
 
-    lambda_ is None or, in cross-validation, a tuple. Once the features are known, `constraints` is
-    checked and `axes` says which features belong to one factor."""
+    lambda_ is None or, in cross-validation, a tuple. `axes` says which features are one factor."""
 
     max_dim: int | None
     min_dim: int | None

@@ -1,6 +1,4 @@
-"""Ties: values that differ only by rounding count as equal, and ties are broken by rules.
-
-Otherwise results would depend on the order of rows and on the processor."""
+"""Ties: values that differ only by rounding count as equal, and ties are broken by rules."""
 
 import numpy as np
 
@@ -11,9 +9,7 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return features X (n, p) in which values that differ only by rounding are equal.
-
-    Only rows with `counted` (n,) True determine which values are merged."""
+    """Return features X with values made equal that differ only by rounding in `counted` rows."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]

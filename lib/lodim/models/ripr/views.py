@@ -1,7 +1,4 @@
-"""Views: sets of a few features, stored as rows of feature positions, padded with -1.
-
-If views vote together, they are sets of axes: numbers, or factors with all their levels. In the
-mean squared distance of rows, a factor then counts as much as a standardized number."""
+"""Views: sets of a few features, stored as rows of feature positions, padded with -1."""
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -26,9 +23,7 @@ def count(p, min_dim, max_dim):
 
 
 def enumerate_views(p, min_dim=2, max_dim=2):
-    """Return all sets with min_dim to max_dim features out of p, (d*, max_dim), small ones first.
-
-    A row holds increasing positions of features, padded with -1."""
+    """Return all sets of min_dim to max_dim of p features: increasing positions, padded with -1."""
     max_dim = min(max_dim, p)
     parts = []
     for d in range(min_dim, max_dim + 1):
@@ -74,15 +69,13 @@ def _coarse(x):
 
 
 def rows_by_content(X, first=None):
-    """Return an order of the rows of X that depends only on their values, (n,).
-
-    first : (n,) values that are compared first"""
+    """Return an order of the rows of X by their values only; values `first` are compared first."""
     columns = X[:, by_content(X)].T[::-1]
     return np.lexsort(columns if first is None else (*columns, first))
 
 
 def redundant(X, views, *, levels=False):
-    """Return which views (feature sets) have two features that are copies of each other, (d*,).
+    """Return whether each view (feature set) has two features that are copies of each other.
 
     With `levels`, also views whose features are all levels of one factor."""
     pairs = list(combinations(range(views.shape[1]), 2))
@@ -114,9 +107,8 @@ def _originals(X):
 def _exclusive_levels(X):
     """Find pairs of two-valued features of which at most one has the upper value in each row.
 
-    Two levels of one factor are such a pair. Returns `place` (p + 1,) and a bool table. place[a] is
-    the row and column of feature a in the table, place[-1] is for padding. Features a and b are a
-    pair if table[place[a], place[b]]."""
+    Return the features' places in a bool table, and the table: features a and b are such a pair
+    (like levels of one factor) if table[place[a], place[b]]. place[-1] is for padding."""
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
     on = np.flatnonzero(level)
@@ -143,10 +135,7 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return the mean gain of each of d* views (feature sets), (d*,), from losses L (n, d*).
-
-    The gain of a row is how far its loss is below its mean loss over all views, or zero: a view may
-    be good for some rows and bad for others. weight : (n,)"""
+    """Return each view's mean gain: how far losses are below the row's mean over views, or zero."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -161,9 +150,8 @@ def merit(L, weight=None):
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most `max_views` sets of min_dim to max_dim features, and whether these are all.
 
-    If sets of d features are too many, only extensions of the best sets of d - 1 features are
-    taken. losses_of(views) -> losses (n, views) decides which are best. Single features are tried
-    first if pairs are too many."""
+    If sets of d features are too many, only those that extend the best sets of d - 1 features are
+    taken, by their losses_of(sets)."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -201,10 +189,9 @@ def extensions(parents, p):
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Axes along which distances are computed: each number, and each factor with all its levels.
+    """Axes of distances: each number, and each factor with all its levels.
 
-    of : (p,) axis of each feature
-    scaled : whether features have unit standard deviation"""
+    of : axis of each feature; scaled : whether features have unit standard deviation"""
 
     of: np.ndarray
     scaled: bool
@@ -217,10 +204,10 @@ class Axes:
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
-        """Return the squared distance (q,) of two levels on each axis of A (n, q); 0 for numbers.
+        """Return the squared distance of two levels on each axis of A; 0 for numbers.
 
-        If features are scaled, pairs of rows (with `weight`) have the mean squared difference 2 on
-        a factor, as on a standardized number. Otherwise the squared distance is one."""
+        For scaled features, pairs of rows then have the mean squared difference 2 on a factor, as
+        on a standardized number; otherwise it is one."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -240,10 +227,9 @@ def factors(axis_of):
 
 
 def places(X, axis_of):
-    """Return the values of rows X (n, p) on q axes, (n, q); for factors they are codes of levels.
+    """Return the values of rows X on each axis: numbers, or codes of levels; NaN if missing.
 
-    axis_of (p,) is the axis of each feature. The code of a level is its position among the features
-    of the factor, or -1 if it has no feature. Missing values are NaN."""
+    A code is the level's position among the columns of its factor, or -1 if it has no column."""
     out = X[:, np.flatnonzero(np.diff(axis_of, prepend=-1))]
     for axis in factors(axis_of):
         levels = X[:, axis_of == axis]
@@ -253,8 +239,5 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A (n, q) with the codes of levels multiplied, so that no two levels are close.
-
-    The codes of two levels then differ by at least 2 sqrt(category_distance). category_distance
-    (q,) is the squared distance of two levels; it is zero for numbers, which do not change."""
+    """Return A with codes of levels 2 sqrt(category_distance) apart or more; numbers stay as is."""
     return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)

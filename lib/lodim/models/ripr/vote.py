@@ -1,8 +1,4 @@
-"""Votes of the nearest rows in feature sets (views), and forward selection of the sets.
-
-In each feature set the nearest rows vote. The score of a row is prior + t sum_j s_j. Here s_j is
-the evidence of feature set j (log ratio of probabilities, or difference of means), and the factor t
-minimizes the loss. Each step adds the feature set that lowers the loss most."""
+"""Votes of the nearest rows in feature sets (views), and forward selection of the sets."""
 
 from dataclasses import dataclass, replace
 from math import comb, exp, log
@@ -38,11 +34,10 @@ BLOCK = 2**22  # numbers of evidence in memory at a time
 class Voters:
     """Training rows that vote: a row is predicted by the mean target of its nearest voters.
 
-    A : (n, q) values on the axes (numbers or codes of a factor's levels), NaN if missing
-    category_distance : (q,) squared distance of two levels of a factor, zero for a number
-    target : (n, C) indicators of the classes, or the standardized response
-    weight : (n,) row weights, divided by their mean
-    prior : (C,) mean of the target
+    A : values on the axes (numbers or codes of a factor's levels), NaN if missing
+    category_distance : squared distance of two levels per axis, zero for a number
+    target, prior : indicators of the classes or the standardized response, and their mean
+    weight : row weights, divided by their mean
     mean, spread : mean and standard deviation of a numeric response"""
 
     A: np.ndarray
@@ -86,19 +81,19 @@ class Voters:
         return self.target.shape[1] > 1
 
     def sums(self, views, k, Q=None, threads=1):
-        """Return sums (views, m, C + 1) of weighted targets and of weights over k nearest rows.
+        """Return sums (views, rows, C + 1) of C targets and of weights over the k nearest voters.
 
-        The sums are for rows Q (m, q) in each view (feature set); without Q for the training rows,
-        each left out."""
+        Weights fall with the distance. Sums are for rows Q in each feature set; without Q for the
+        voters, each left out."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):
-        """Return the evidence (..., C) from sums (..., C + 1) of targets and weights of neighbours.
+        """Return log ratios (for numbers, differences) of the neighbours' mean target to the prior.
 
-        It is the log ratio of the mean target to the prior, or their difference for numbers. The
-        mean includes two additional rows whose target is the prior."""
+        `sums` are those of `Voters.sums`; the mean includes two more rows whose target is the
+        prior."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -106,10 +101,9 @@ class Voters:
 
 
 def smoothed_targets(code, n_classes):
-    """Return smoothed indicators (m, K) of class codes (m,): 1 - 1 / (n + 2) for the row's class.
+    """Return class indicators that allow no infinite log-odds: 1 - 1 / (n + 2) for a row's class.
 
-    n is the number of rows of the class; the other classes share the remainder. Indicators of 0 and
-    1 would allow infinite log-odds."""
+    n is the number of rows of the class; the other classes share the remainder."""
     doubt = 1.0 / (np.bincount(code, minlength=n_classes)[code] + 2.0)
     out = np.repeat((doubt / max(1, n_classes - 1))[:, None], n_classes, axis=1)
     out[np.arange(len(code)), code] = 1.0 - doubt
@@ -123,11 +117,9 @@ def smoothed_targets(code, n_classes):
 class Choice:
     """Views (feature sets) chosen by forward selection.
 
-    views : (r, D) axes (numbers, or factors) of r views, padded with -1, in the order of selection
-    k : number of neighbours
-    losses : (r + 1,) leave-one-out losses with no view, with the first, with the first two, ...
-    compared, possible : number of views that were compared, and of possible views
-    sampled : number of rows on which views were chosen"""
+    views : axes (numbers or factors) of each view, padded with -1, in the order of selection
+    losses : leave-one-out losses with no view, with the first, with the first two, ...
+    compared, possible, sampled : numbers of views compared, of possible views, and of rows used"""
 
     views: np.ndarray
     k: int
@@ -140,11 +132,8 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    min_dim, max_dim : smallest and largest number of features of a set
-    k : number of neighbours; if None, the best of three values
-    n_views : largest number of sets that are chosen; if None, 8
-    max_views : largest number of sets that are compared; if None, 2,000 per number of features
-    seed : of the random rows on which the sets are chosen"""
+    At most n_views sets are chosen (None: 8) and max_views compared (None: 2,000 per number of
+    features), on rows drawn with `seed`. If k is None, the best of three values is used."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -170,10 +159,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes that are not constant in a sample of the rows.
-
-    An axis is a number, or a factor with all its levels. Of the `samples`, each (n, q), the first
-    one in which any axis varies is used."""
+    """Return the axes that vary in the first of the samples of rows in which an axis varies."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):
@@ -205,13 +191,10 @@ def _increasing(view):
 
 
 def compare(voters, on, bounds, k, max_views, threads):
-    """Return the views (feature sets) with the lowest single losses, and how many were compared.
+    """Return the views (sets of axes) of lowest leave-one-out loss, and how many were compared.
 
-    The loss is that of leave-one-out predictions by one view alone. If there are too many views
-    with d axes, only extensions of the best views with d - 1 axes are compared.
-    voters : training rows; k : number of neighbours
-    on : axes that a view may have; an axis is a number, or a factor with all its levels
-    bounds : fewest and most axes per view; max_views : largest number of views compared, or None"""
+    A view has bounds[0] to bounds[1] of the axes `on`. If there are too many views with d axes,
+    only extensions of the best views with d - 1 axes are compared."""
     low, high = bounds
     p, room, parents, kept = len(on), max_views, None, []
     if room is not None and room < p:
@@ -246,12 +229,10 @@ def single_losses(voters, views, k, threads):
 
 
 def factors(voters, total, new, threads=1):
-    """Return the best factor t and its loss for each of V further feature sets, each (V,).
+    """Return the factor t that minimizes the loss with each further feature set j, and the loss.
 
-    With a further set j, the scores of the training rows (voters) are prior + t (total + new[j]).
-    The factor t minimizes their loss. The prior is log class shares, or the mean of numbers.
-    total : (n, C) evidence of the selected feature sets together, from Voters.evidence
-    new : (V, n, C) evidence of each further set"""
+    The scores of the training rows (voters) are prior + t (total + new[j]), with `total` the
+    evidence of the selected sets. The prior is log class shares, or the mean of numbers."""
     weight = voters.weight / voters.weight.sum()
     if voters.classes:
         t, losses, base = np.ones(len(new)), np.empty(len(new)), np.log(voters.prior)
@@ -268,12 +249,10 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of the selected views (feature sets) in order, and the loss after each step.
+    """Return positions of the selected views (feature sets), and the loss after each step.
 
-    The first loss is without views. Each step adds the view with which the training rows (voters)
-    are predicted best; among views that are best up to 0.5% of the loss, one with the fewest
-    features. After the first view, a further one must lower the loss by more than 1%, plus 0.1% of
-    the first loss. There are at most `most` views."""
+    The first loss is without views. Each step adds the view that lowers the loss most (of similar
+    ones one with few features), until the decrease is too small or there are `most` views."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -291,11 +270,10 @@ def forward_selection(voters, views, k, most, threads=1):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
-    """Find the factor t >= 0 with the lowest log-loss of softmax(base + t (total + new[j])).
+    """Fill factor and losses, for sets lo to hi - 1, with the factor t >= 0 of lowest log-loss.
 
-    Fills factor and losses for j in lo to hi - 1 by Newton's method.
-    base (K,) : log priors; goal (n, K) : target probabilities; weight (n,) : sums to one
-    total (n, K) : evidence so far; new (V, n, K) : evidence of each further feature set"""
+    The class probabilities are softmax(base + t (total + new[j])): log priors, and evidence of the
+    selected sets and of set j, by row and class. `goal` holds target probabilities."""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

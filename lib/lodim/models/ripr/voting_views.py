@@ -16,12 +16,10 @@ from lodim.models.ripr.vote import Voters, factors
 
 @forms.record
 class VotingViews(Ensemble):
-    """Ensemble of views (feature sets) that predict together, by the sum of their evidence.
+    """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
 
-    The evidence of a view is the log ratio of its votes for a class to the class share, or for
-    numbers the difference from the mean.
-    factor : multiplies the sum of the evidence
-    category_distance : squared distance of two levels of a categorical feature; zero for numbers"""
+    Evidence is the log ratio of a class's votes to its share; for numbers a difference of means.
+    category_distance : squared distance of two levels per factor; zero for numbers"""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -39,10 +37,9 @@ class VotingViews(Ensemble):
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return predictions (Answers) for rows X (m, a) by all views (feature sets) together.
+        """Return the predictions for rows X; without X for the training rows, each left out.
 
-        X has the a features in use; without X, training rows are predicted, each left out. A row's
-        view is the one with most evidence for the prediction."""
+        A row's view is the one with most evidence for the prediction."""
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
         known = self.complete(self.X if X is None else X)
@@ -54,7 +51,7 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions (m, k) of the training rows nearest to X in feature set j.
+        """Return distances and positions of the k training rows nearest to X in feature set j.
 
         Missing neighbours have infinite distance and position -1."""
         refs, k = self.references, min(k, len(self.references))
@@ -97,11 +94,9 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence of each of r feature sets for rows X (m, a), (r, m, C).
+    """Return the evidence (feature sets, rows, classes) for rows X by the voters of ensemble e.
 
-    For C classes it is the log ratio of votes for a class to the class share; for numbers (C = 1) a
-    difference from the mean. Without X, training rows are used, each left out.
-    e : ensemble; voters : its training rows that vote"""
+    It is that of `Voters.evidence`. Without X, training rows are predicted, each left out."""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references
@@ -114,9 +109,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with calibrated evidence, and the shares of views in its predictions.
-
-    `factor`, by which the evidence is multiplied, is the one with the lowest leave-one-out loss."""
+    """Return the ensemble e with the factor of lowest leave-one-out loss and its views' shares."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)
@@ -128,9 +121,7 @@ def calibrated(e, threads=1):
 
 
 def scores(e, voters, evidence):
-    """Return linear predictors (m, K), such as log-odds; for numbers they are the predictions.
-
-    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`"""
+    """Return linear predictors (rows, K), such as log-odds, or the predictions of numbers."""
     total = e.factor * evidence.sum(axis=0)
     if not voters.classes:
         return voters.mean + voters.spread * total
@@ -139,10 +130,9 @@ def scores(e, voters, evidence):
 
 
 def shares(e, voters, evidence, known):
-    """Return each feature set's share of the evidence for the prediction, (m, r).
+    """Return each feature set's share of the evidence for the prediction, (rows, sets).
 
-    known (m, r) says which sets have no missing feature; rows without such a set have zeros.
-    `voters` are the training rows of the ensemble e that vote."""
+    `known` says which sets have no missing feature; rows without such a set have zeros."""
     if voters.classes:
         code = codes(e, voters, evidence)
         own = np.take_along_axis(evidence, code[None, :, None], axis=2)[:, :, 0]
@@ -156,9 +146,7 @@ def shares(e, voters, evidence, known):
 
 
 def codes(e, voters, evidence):
-    """Return the most probable class of each row, (m,).
-
-    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`"""
+    """Return the most probable class of each row, from evidence (feature sets, rows, classes)."""
     return best_class(e, np.log(voters.prior) + e.factor * evidence.sum(axis=0))
 
 
@@ -168,10 +156,7 @@ def best_class(e, z):
 
 
 def says(e, voters, evidence, known):
-    """Return the prediction of each feature set alone, (m, r): a class code, a number, or NaN.
-
-    e : ensemble; voters : its training rows that vote; evidence : (r, m, C), from `evidence_of`
-    known : (m, r) which feature sets have no missing feature in a row"""
+    """Return the prediction of each row by each feature set alone: class code, number, or NaN."""
     if voters.classes:
         each = [best_class(e, np.log(voters.prior) + own) for own in evidence]
     else:

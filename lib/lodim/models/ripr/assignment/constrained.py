@@ -1,12 +1,4 @@
-"""Assignment of rows to views (feature sets) under constraints, by CVXPY.
-
-This is one step of Algorithm 2.1.1 of Fiterau (2014), where delta holds a penalty per view:
-
-    minimize  sum_i w_i ((L*_i - u_i)^2 + lambda delta'b_i)
-
-over shares b_i >= 0 of the views in row i that sum to one. Row i has the losses l_i in the views;
-L*_i is the smallest of them, and u_i = l_i'b_i their mean with weights b_i. w_i is the row weight,
-lambda the user's penalty. With one view per row, this is a mixed-integer linear problem."""
+"""Assignment of rows to views (feature sets) under constraints, by CVXPY."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -26,13 +18,12 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 @dataclass(frozen=True)
 class ViewConstraints:
-    """Linear constraints on the assignment B (n, d*) of n rows to d* views (feature sets).
+    """Linear constraints on the assignment of rows to views (feature sets).
 
-    cost : (d*,) price of each view, or None
-    budget : largest price of a row's views, a number or (n,)
-    groups : (n,) labels; rows of the same group have the same assignment
+    cost, budget : price of each view, and largest price of a row's views; None without prices
+    groups : labels; rows of the same group have the same assignment
     hard : whether each row has one view
-    extra : function, B (a CVXPY variable, n x d*) -> list of CVXPY constraints"""
+    extra : function of the CVXPY variable (rows, views) that returns CVXPY constraints"""
 
     cost: np.ndarray | None = None
     budget: Any = None
@@ -43,13 +34,11 @@ class ViewConstraints:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Assignment of n rows to d* views (feature sets); a row may have several views.
+    """Assignment of rows to views (feature sets); a row may have several views.
 
-    B : (n, d*) shares of the views in each row, with sum one, or zero if no loss is finite
-    mass : (d*,) share of the rows' weight that is assigned to each view
-    objective : value that is minimized, after each round: the sum of (loss - the row's smallest
-        loss)^2, plus the penalty
-    converged : whether penalties no longer changed in the last round"""
+    B : (rows, views) shares of the views, with sum one, or zero if no loss is finite
+    mass : share of the rows' weight that is assigned to each view
+    objective : squared excess losses plus penalty, after each round"""
 
     B: np.ndarray
     mass: np.ndarray
@@ -61,11 +50,11 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Return the best assignment B (n, d*) for given penalties delta (d*,), and the objective.
+    """Return the shares of views in rows, B, that minimize the objective, and the minimum.
 
-    B holds shares of d* views (feature sets) in n rows with losses L (n, d*). The solver is
-    Clarabel, or HiGHS if each row must have one view; `solver` holds arguments of CVXPY's `solve`.
-    Raises an ArgumentError if no assignment satisfies the constraints."""
+    This is one step of Algorithm 2.1.1 of Fiterau (2014); `_objective` has the equation, with the
+    cost lambda_ * weight * delta. Raises ArgumentError if no assignment satisfies the
+    constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -89,12 +78,10 @@ def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
 
 
 def _objective(cp, B, L, cost, weight, hard):
-    """Return the objective of an assignment as a CVXPY expression; cp is cvxpy.
+    """Return sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij as a CVXPY expression.
 
-    B (n, d*) has the shares of d* views in n rows, L (n, d*) the rows' losses in the views. The
-    objective is sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij, where u_i = sum_j B_ij
-    L_ij and smallest_i is the smallest loss of row i. If `hard` (one view per row), it is written
-    as a linear function."""
+    u_i = sum_j B_ij L_ij is the row's mean loss over the views, smallest_i its smallest loss. With
+    one view per row (`hard`), the expression is linear in B. cp is the module cvxpy."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -107,10 +94,7 @@ def _objective(cp, B, L, cost, weight, hard):
 
 
 def _cvxpy_constraints(B, constraints, served):
-    """Return a list of CVXPY constraints on the assignment B of rows to views (feature sets).
-
-    Rows of a group must have the same views, except rows without a finite loss, where served (n,)
-    is False."""
+    """Return CVXPY constraints on the assignment B; rows without a finite loss are not `served`."""
     c, rules = constraints, []
     if c.cost is not None:
         rules.append(B @ np.asarray(c.cost, float) <= c.budget)
@@ -126,10 +110,10 @@ def _cvxpy_constraints(B, constraints, served):
 
 
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
-    """Assign rows to views (feature sets) by Algorithm 2.1.1 under constraints; return the Mixture.
+    """Assign rows to views (feature sets) by Algorithm 2.1.1 with constraints; return a Mixture.
 
-    L (n, d*) are the losses. Each round assigns the rows, then sets the penalty of each view to
-    lambda_ (1 - its share of the rows). Rounds end when no share changes by more than `tol`."""
+    Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
+    to lambda_ (1 - its share of the rows), until no share changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
@@ -152,14 +136,11 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 class Constraints:
     """Checked constraints of a user on the assignment of rows to views (feature sets).
 
-    names : (p,) names of the features
-    prices : (q,) prices of the columns or features that cost something, or None
-    parts : (q, p) bool, features that belong to each price: a view with any of them pays it
-    budget : largest price of a row's views: a number, or (N,) one per row of the data, or None
-    groups : (N,) codes; rows of a group have the same assignment; or None
+    prices, parts : prices, and bool (prices, features): a view with any feature of a price pays it
+    budget : largest price of a row's views: a number, one per row of the data, or None
+    groups : codes per row of the data; rows of a group have the same assignment; or None
     hard : whether each row has one view
-    further : function that returns a list of CVXPY constraints, or None. Its arguments are the
-        CVXPY variable B, the shares of views in rows, and the feature names of each view"""
+    further : function (shares of views in rows, features of each view) -> CVXPY constraints"""
 
     names: tuple
     prices: np.ndarray | None
@@ -193,9 +174,7 @@ class Constraints:
         return cls(design.names, prices, parts, budget, groups, hard, further)
 
     def on_views(self, views, rows):
-        """Return the ViewConstraints for some views and rows.
-
-        views (d*, D) hold positions of features; rows (n,) are positions of rows of the data."""
+        """Return the ViewConstraints for some views (feature positions) and rows of the data."""
         cost, extra, budget = None, None, self.budget
         if self.prices is not None:
             has = np.append(self.parts, np.zeros((len(self.parts), 1), bool), axis=1)
@@ -251,9 +230,7 @@ def _prices(prices, design):
 
 
 def _parts(design):
-    """Return which features each name stands for, as a dict from name to bool (p,).
-
-    A data column stands for all features computed from it, any other feature for itself."""
+    """Return which features belong to each name of a data column or feature, as a dict of bool."""
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     made = {name: np.array([name in needs[t] for t in design.term_of]) for name in design.features}
     single = {name: np.array(design.names) == name for name in design.names}

@@ -1,7 +1,4 @@
-"""Choose the penalty lambda, and so the number of views (feature sets), by leave-one-out errors.
-
-It is the largest penalty whose mean error exceeds the smallest mean error by at most
-`Control.tolerance` standard errors of the paired difference."""
+"""Choose the penalty lambda, and so the number of feature sets, by leave-one-out errors."""
 
 from dataclasses import dataclass
 
@@ -19,13 +16,10 @@ MORE = 24  # most steps beyond either end of GRID
 
 @dataclass(frozen=True)
 class LambdaPath:
-    """Assignments of rows to views (feature sets) for q increasing penalties, and their errors.
+    """Assignments of rows to views (feature sets) for increasing penalties, and their errors.
 
-    grid : (q,) penalties, divided by the squared scale of the losses
-    views : for each penalty, the selected columns of the loss matrix
-    assignments : for each penalty, the Assignment
-    error : (q,) mean leave-one-out error of the rows
-    chosen : position of the chosen penalty"""
+    `grid` is in units of the squared scale of the losses; `views` are the selected columns of the
+    loss matrix for each penalty; `error` is the mean leave-one-out error."""
 
     grid: np.ndarray
     views: tuple
@@ -35,13 +29,10 @@ class LambdaPath:
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return increasing penalties (q,), and the Assignment of rows to views for each penalty.
+    """Return increasing penalties in units of `unit`, and the Assignment of rows to views of each.
 
-    L (n, d*) are losses of n rows in d* views (feature sets). Penalties are multiples of `unit`,
-    the squared scale of the losses: 10^-1.5 to 10^1.5, times a power of ten that suits the losses.
-    A view is selected if it has more than the share `least` of the rows. Larger penalties are added
-    until one view is selected, smaller ones until the selected views do not change. There are no
-    warm starts, since dropped views would never return."""
+    The grid extends until one view has more than the share `least` of the rows, and, at the other
+    end, until the selected views do not change. Warm starts would never return dropped views."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -63,13 +54,10 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Choose one of the penalties `grid` (q,) by leave-one-out errors; return a LambdaPath.
+    """Return the LambdaPath with the largest penalty whose error is near the smallest chosen.
 
-    The choice is the largest penalty with a mean error at most `control.tolerance` standard errors
-    above the smallest.
-    path : (q,) Assignments, one per penalty
-    errors_of : function of an Assignment and the columns (views) to use; returns errors (n,)
-    weight : (n,) row weights, or None if all are one"""
+    Near means within `control.tolerance` standard errors of the paired difference. path holds the
+    Assignment of each penalty; errors_of(Assignment, columns) returns leave-one-out errors."""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
@@ -88,10 +76,7 @@ def select_lambda(grid, path, errors_of, control, weight=None):
 
 
 def _errors(path, views, errors_of):
-    """Return leave-one-out errors of n rows for q assignments, (q, n).
-
-    path and errors_of are as in `select_lambda`; `views` has the selected columns for each
-    Assignment. Equal assignments are computed once."""
+    """Return leave-one-out errors (penalties, rows), computed once for equal assignments."""
     known, errors = {}, []
     for a, J in zip(path, views, strict=True):
         key = tuple(J), a.mass[np.isin(a.views, J)].tobytes()
@@ -102,12 +87,10 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function that gives leave-one-out errors (n,) of predicted classes for some views.
+    """Return a function (ignored, views) -> leave-one-out error of each row's predicted class.
 
-    Its arguments are an Assignment, which it ignores, and the views (feature sets) to use. ratios
-    (n, A, K) are log distance ratios of n rows for K classes in A views, those in `columns`. A row
-    is predicted as the class of its smallest ratio. An error is 0 or 1, or the mean over tied
-    classes."""
+    `ratios` are log distance ratios (rows, views, classes), views as in `columns`. A row gets the
+    class of its smallest ratio. An error is 0 or 1, or the mean over tied classes."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -122,11 +105,10 @@ def class_errors(ratios, y, columns):
 
 
 def number_errors(near, y, L, weight=None):
-    """Return a function that gives leave-one-out squared errors (n,) of a number for some views.
+    """Return a function (Assignment, views) -> squared leave-one-out errors over the variance of y.
 
-    Its arguments are an Assignment of rows to views (feature sets), and the views to use. All rows
-    are reassigned to these. Errors are divided by the variance of y (n,). L (n, d*) are the losses
-    in d* views, near[j] the distances and positions of the rows' neighbours in view j."""
+    Rows are reassigned to the views (columns of the losses L) only. near[j] holds the distances and
+    positions of the rows' neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):

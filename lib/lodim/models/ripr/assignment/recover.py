@@ -1,7 +1,4 @@
-"""Search for a few feature sets (views) and the rows that each predicts.
-
-The losses of Eq. 2.5 of Fiterau (2014) reward confidence. Algorithm 2.1.1 therefore gives all rows
-to views that are confidently wrong. Forward selection uses errors of predictions instead."""
+"""Search for a few feature sets (views) and the rows that each predicts."""
 
 from dataclasses import dataclass, replace
 
@@ -34,10 +31,9 @@ class Control:
     """Rarely changed settings of the search for views (feature sets).
 
     alpha : order of the divergence; a loss is a ratio of distances to the power 1 - alpha
-    least : share of the rows' weight above which a view is kept
+    least, most : share of rows above which a view is kept; largest number of views, or None
     balanced : whether losses are corrected for unequal numbers of rows in the classes
-    tolerance : standard errors by which the chosen penalty's error may exceed the smallest
-    most : largest number of views, None for any number"""
+    tolerance : standard errors by which the chosen penalty's error may exceed the smallest"""
 
     alpha: float = losses.ALPHA
     least: float = 0.05
@@ -50,12 +46,10 @@ class Control:
 class RecoveryData:
     """Rows, and the views (feature sets) that are compared on them.
 
-    X : (n, p) features on comparable scales, NaN if missing
-    y : (n,) classes 0..K-1 (-1 unlabelled), numbers, or None for clustering
-    views : (d*, D) positions of the features of each view, padded with -1
+    X : features on comparable scales, NaN if missing
+    y : class codes (-1 unlabelled), numbers, or None for clustering
     task : "class", "number" or "cluster"
-    weight : (n,) positive row weights, or None if all are one
-    seed : seed of the uniform sample for clustering"""
+    views : positions of the features of each view, padded with -1"""
 
     X: np.ndarray
     y: np.ndarray | None
@@ -84,19 +78,12 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return log ratios of distances to each class and to all other classes, (n, A, K).
-
-        The distance is that to the k-th nearest row. Logs are multiplied by the number of features
-        of the view. `columns` are the positions of A views (feature sets)."""
+        """Return the leave-one-out `losses.class_ratios` in the feature sets at some positions."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (assignment, views) -> leave-one-out errors (n,).
-
-        L (n, d*) : losses of the rows
-        columns : all views (feature sets) that are considered; the function is called with some of
-            them"""
+        """Return a function (assignment, some of the views `columns`) -> leave-one-out errors."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -108,12 +95,10 @@ class RecoveryData:
 class Recovery:
     """Selected views (feature sets), and the rows assigned to each.
 
-    views : (A, D) features of the selected views, padded with -1; largest share of rows first
+    views : feature positions of the selected views, padded with -1; largest share of rows first
     assignment : Assignment of the rows to the selected views, with the objective of the search
-    k : number of neighbours
     lambda_, unit : the penalty is lambda_ * unit, where unit is the squared scale of the losses
-    path : LambdaPath of several penalties, or None
-    forward : whether forward selection found the views"""
+    path : LambdaPath of several penalties, or None; `forward` if forward selection was used"""
 
     views: np.ndarray
     assignment: Assignment
@@ -127,11 +112,9 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) and assign rows to them by Algorithm 2.1.1; return the Recovery.
 
-    For classes without lambda_, forward selection is used instead if it has clearly fewer errors.
-    k : number of neighbours
-    lambda_ : penalty, divided by the squared scale of the losses (`Recovery.unit`). If None, it is
-        2 for clustering; otherwise leave-one-out errors choose it
-    L : (n, d*) losses in d* views, if they are already computed"""
+    lambda_ is in units of `Recovery.unit`; by default leave-one-out errors choose it (2 for
+    clustering), and forward selection is used for classes if it has clearly fewer errors. L are
+    losses (rows, views)."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -144,10 +127,9 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether errors `rival` (n,) are clearly smaller in total than errors `best` (n,).
+    """Return whether errors `rival` are smaller in sum by over (n_more + 0.5) standard errors.
 
-    The decrease must be positive and exceed (n_more + 0.5) standard errors, as in McNemar's test.
-    n_more : number of views of the rival minus those of the best; weight (n,) : of rows, or None"""
+    This is like McNemar's test; n_more is the number of additional views of the rival."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -156,10 +138,9 @@ def _better(rival, best, n_more, weight):
 
 
 def _by_penalty(data, k, lambda_, L):
-    """Return the Recovery (selected feature sets) for a penalty, and leave-one-out errors (n,).
+    """Return the Recovery for a penalty, and the leave-one-out errors if they chose it, else None.
 
-    If lambda_ is None, it is 2 for clustering; otherwise leave-one-out errors choose it. The second
-    result is None unless errors chose lambda_. L (n, d*) are losses, or None."""
+    If lambda_ is None, it is 2 for clustering; otherwise leave-one-out errors choose it."""
     L = data.losses(k) if L is None else L
     unit = (
         lambda_path.mean_row_variance(L)
@@ -184,9 +165,9 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return a LambdaPath with the best penalty chosen, and its leave-one-out errors (n,).
+    """Return a LambdaPath with the best penalty chosen, and its leave-one-out errors by row.
 
-    L (n, d*) : losses in d* views; unit : squared scale of the losses, a factor of penalties"""
+    Penalties are in units of `unit`, the squared scale of the losses L."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -196,9 +177,7 @@ def _select_lambda(data, k, L, unit):
 
 
 def _by_forward_selection(data, k, L):
-    """Return the Recovery (selected feature sets) by forward selection, and its errors (n,).
-
-    k : number of neighbours; L (n, d*) : losses, or None"""
+    """Return the Recovery (selected feature sets) by forward selection, and its errors by row."""
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
@@ -211,11 +190,9 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of the largest views in L, and the Assignment of all rows to these.
+    """Return the columns of the largest views in the losses L, and the rows' Assignment to these.
 
-    L (n, d*) are losses of n rows in d* views (feature sets). A view is large if its share of the
-    rows in an earlier Assignment, `search`, exceeds `control.least`. At least one and at most
-    `control.most` are returned, largest first."""
+    Sizes are shares of the rows in an earlier Assignment, `search`; `largest` has the limits."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -230,11 +207,10 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Assign the rows to the views `columns` only; return the columns, sorted, and the Assignment.
+    """Return the views `columns`, largest first, and the Assignment of the rows to them alone.
 
-    Columns are sorted by their share of the rows, the largest first. lambda_ should not exceed the
-    penalty of the search, because a large penalty concentrates rows in the largest views. A smaller
-    one corrects this, like a refit after a lasso."""
+    lambda_ should be at most the penalty of the search: a large one concentrates rows in few
+    views."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -246,10 +222,10 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return the weighted share of rows that each view (feature set) alone predicts wrongly, (d*,).
+    """Return the weighted share of rows that each view (feature set) alone predicts wrongly.
 
-    A row is wrong if its loss in L (n, d*) exceeds 1, because rows of another class are nearer; a
-    loss of 1 counts as half an error. For more than two classes this is an upper bound."""
+    A row is wrong if its loss exceeds 1; a loss of 1 counts half. For more than two classes this is
+    an upper bound."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - TIE, 1.0 + TIE):
@@ -265,11 +241,9 @@ def candidates(L, weight=None, most=CANDIDATES):
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
     """Select at most `most` views (feature sets) one by one; return their positions in `ratios`.
 
-    ratios (n, A, K) are logs of distance ratios, own class to others, of n rows in A views for K
-    classes; y (n,) are the rows' classes. A row is predicted by the view with its smallest ratio.
-    Its doubt is one minus the probability of its own class in this view. Each step adds the view
-    that most lowers the mean doubt. It must lower the number of errors by more than `tolerance`
-    times its square root, to exceed chance."""
+    `ratios` are log distance ratios (rows, views, classes). A row is predicted by the view of its
+    smallest ratio. Each step adds the view that most raises the mean probability of the own class.
+    It must lower the number of errors by more than `tolerance` times its square root."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -289,12 +263,10 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 
 
 def _by_view(ratios, y):
-    """Return least, doubt and wrong (n, A), for each of A views (feature sets) alone.
+    """Return smallest log ratio, doubt and error (rows, views) of each view (feature set) alone.
 
-    ratios (n, A, K) : log distance ratios of n rows for K classes; y (n,) : class codes
-    least : smallest log ratio of the classes
-    doubt : one minus the probability of the row's own class; probabilities are softmax(-ratios)
-    wrong : share of other classes among those tied for the smallest ratio; without ties 0 or 1"""
+    Doubt is one minus the probability of the row's class; probabilities are softmax(-ratios). Error
+    is 0 or 1, or the share of other classes among those tied for the smallest ratio."""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

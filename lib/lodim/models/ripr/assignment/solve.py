@@ -1,19 +1,4 @@
-"""Assignment of rows to views (feature sets): Algorithm 2.1.1 of Fiterau (2014), solved exactly.
-
-Row i has weight w_i and losses l_ij in the views j; its smallest loss is L*_i. The algorithm
-alternates between two steps. First, the shares b_i >= 0 of the views in row i, which sum to one,
-minimize (u_i - L*_i)^2 + lambda delta'b_i, where u_i = l_i'b_i. Then the penalties become
-delta_j = 1 - c_j / W, where c_j = sum_i w_i b_ij and W = sum_i w_i. So this objective never
-increases:
-
-    F = sum_i w_i (u_i - L*_i)^2 + lambda (W - sum_j c_j^2 / (2 W))
-
-Given delta, rows are independent, and (u, v) = (l'b, delta'b) lies in the convex hull of the points
-(l_j, delta_j). The minimum of (u - L*)^2 + lambda v is on its lower left boundary, at a vertex or
-on an edge, so at most two views share a row.
-
-Rows in order of time (Sect. 4.2) have one view each, and each switch of views adds a penalty.
-Dynamic programming over the rows minimizes this sum."""
+"""Assignment of rows to views (feature sets): Algorithm 2.1.1 of Fiterau (2014), solved exactly."""
 
 from dataclasses import dataclass, replace
 
@@ -33,13 +18,11 @@ EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the pena
 
 @dataclass(frozen=True)
 class Assignment:
-    """Assignment of n rows to A views (feature sets), at most two views per row.
+    """Assignment of rows to views (feature sets), at most two views per row.
 
-    views : (A,) increasing columns of the loss matrix to which rows are assigned
-    first, second : (n,) positions in `views`; -1 for a row with only infinite losses
-    share : (n,) weight of `second` in the row; `first` has the remaining weight
-    mass : (A,) share of the rows' weight that is assigned to each view
-    lambda_ : penalty
+    views : increasing columns of the loss matrix to which rows are assigned
+    first, second : positions in `views`; -1 for a row with only infinite losses
+    share, mass : weight of `second` in the row; each view's share of the rows' weight
     objective : squared excess losses plus penalty, after each round of the algorithm"""
 
     views: np.ndarray
@@ -65,9 +48,7 @@ class Assignment:
 
 
 def _assignment(views, first, second, share, mass, lambda_, log, converged):
-    """Return the Assignment of rows to `views` (feature sets), without views that have no rows.
-
-    `log` is the objective after each round. The other arguments are fields of an Assignment."""
+    """Return the Assignment of rows to `views` (feature sets), without views that have no rows."""
     used = np.flatnonzero(mass > 0.0)
     place = np.append(np.searchsorted(used, np.arange(len(views))), -1)
     first, second, log = place[first], place[second], np.array(log)
@@ -75,9 +56,7 @@ def _assignment(views, first, second, share, mass, lambda_, log, converged):
 
 
 def with_log(own, search):
-    """Return the Assignment `own`, but with the objectives of an earlier one, `search`.
-
-    It counts as converged if both converged."""
+    """Return the Assignment `own` with the objectives of `search`; converged if both are."""
     converged = search.converged and own.converged
     return replace(own, objective=search.objective, converged=converged)
 
@@ -87,10 +66,10 @@ def with_log(own, search):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def next_vertex(row, delta, u, v):
-    """Return (j, slope): the next vertex of the lower left convex hull after the point (u, v).
+    """Return (j, slope) of the next vertex of the lower left convex hull after the point (u, v).
 
-    The points are (row[j], delta[j]): loss and penalty of view (feature set) j. j is -1 after the
-    last vertex. The slope is the decrease of the penalty per increase of the loss."""
+    The points are loss row[j] and penalty delta[j] of view j; j is -1 after the last vertex. The
+    slope is the decrease of the penalty per increase of the loss."""
     at, slope = -1, 0.0
     for j in range(row.size):
         if delta[j] < v and row[j] < np.inf:
@@ -102,11 +81,10 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Find the best one or two views (feature sets) for each of the rows lo to hi - 1.
+    """Fill first, second and share with the best one or two views for the rows lo to hi - 1.
 
-    They minimize squared excess loss plus lambda_ times penalty, for losses L (n, A) and penalties
-    delta (A,). Fills `first` and `second` with the views and `share` with the share of the second.
-    Ties are won by the smaller penalty, then by the earlier view."""
+    They minimize squared excess loss plus lambda_ times penalty, as in `solve_rows`. Ties are won
+    by the smaller penalty, then by the earlier view."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -134,9 +112,9 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 def solve_rows(L, delta, lambda_, threads=1):
     """Return each row's best one or two views (feature sets): first, second, share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ * penalty. A row's loss and penalty are means
-    over its views, weighted by their shares. Results are (n,) each.
-    L (n, A) : losses of n rows in A views; delta (A,) : penalties of the views"""
+    They minimize (loss - smallest loss)^2 + lambda_ * penalty, for means of loss (L) and penalty
+    (delta) over the row's views. The minimum is at a vertex or edge of the lower left convex hull
+    of the points (loss, penalty), so two views suffice."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -152,11 +130,9 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the columns (views) of the losses L (n, d*) that have the smallest loss in some row.
+    """Return the views (columns of the losses L) that have the smallest loss in some row.
 
-    Other views (feature sets) never get rows. In the first round, each row gets the view of
-    smallest loss; later, a view without rows has the largest penalty. The penalty lambda_ sets the
-    tolerance within which losses are tied."""
+    Other views never get rows. The penalty lambda_ sets the tolerance of ties."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -169,9 +145,7 @@ def _loss_tolerance(lambda_):
 
 
 def _level_least(L, lambda_):
-    """Return losses L (n, A) whose values tied with a row's smallest loss are made equal to it.
-
-    The penalty lambda_ determines which values are tied."""
+    """Return the losses L with values tied with a row's smallest loss set to it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
@@ -179,10 +153,9 @@ def _level_least(L, lambda_):
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
 
-    L (n, d*) holds the loss of each row in each view. Each round assigns the rows, then sets the
-    penalty of each view to lambda_ (1 - its share of the rows). Rounds stop if no share changes by
-    more than `tol`, or the objective no longer falls. mass (d*,) holds shares for a warm start.
-    Returns the Assignment."""
+    Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
+    to lambda_ (1 - its share of the rows). Rounds stop if no share changes by more than `tol`, or
+    the objective no longer falls. `mass` holds shares for a warm start. Returns the Assignment."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)
@@ -210,10 +183,9 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Assign rows to A views (feature sets) with fixed penalties lambda_ (1 - mass).
+    """Return the Assignment of rows to views with fixed penalties lambda_ (1 - mass).
 
-    L (n, A) are losses in these views. `search` is an earlier Assignment, with the penalty lambda_;
-    mass (A,) are the shares of the views in it. Returns an Assignment."""
+    L are losses in these views only; lambda_ is that of an earlier Assignment, `search`."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows
@@ -222,21 +194,17 @@ def reassign(L, search, mass, weight=None):
 
 
 def _masses(first, second, share, weight, n_views):
-    """Return the total weight of the rows assigned to each view, (n_views,).
-
-    first, second : (n,) the one or two views of each row, -1 if none
-    share, weight : (n,) share of the second view in the row, and row weights"""
+    """Return the weight of the rows assigned to each view; `share` is that of the second view."""
     rows = first >= 0
     mass = np.bincount(first[rows], ((1.0 - share) * weight)[rows], n_views)
     return mass + np.bincount(second[rows], (share * weight)[rows], n_views)
 
 
 def _objective(L, best, first, second, share, weight, c, lambda_):
-    """Return the sum of squared excess losses, plus the penalty: F in the module's docstring.
+    """Return F = sum_i w_i (u_i - L*_i)^2 + lambda_ (W - sum_j c_j^2 / (2 W)), which never rises.
 
-    L (n, A) are losses and best (n,) their minima over A views. first, second and share (n,) are
-    each row's views and the share of the second, weight (n,) row weights. c (A,) are the total
-    weights of the rows of each view."""
+    u_i is the mean loss of row i over its views, L*_i (best) its smallest loss, w_i its weight, c_j
+    the weight of the rows of view j, and W the total weight."""
     rows = np.flatnonzero(first >= 0)
     t = share[rows]
     u = (1.0 - t) * L[rows, first[rows]] + t * L[rows, second[rows]]
@@ -250,10 +218,10 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return one view per row, (n,), with the lowest sum of price plus `switch` for each change.
+    """Return a view per row that minimizes the sum of price plus `switch` for each change of view.
 
-    price (n, A) is for n rows in order of time. A row with only infinite prices gets -1, and the
-    view of the previous row continues after it."""
+    price (rows, views) is in order of time. A row with only infinite prices gets -1, and the view
+    of the previous row continues after it."""
     n, A = price.shape
     came = np.empty((n, A), np.int64)
     total = np.zeros(A)
@@ -282,8 +250,8 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     """Assign rows in order of time to one view (feature set) each; return the Assignment.
 
-    This is Algorithm 2.1.1 of Fiterau (2014) with the extension of Sect. 4.2, for losses L (n, d*):
-    each change of the view between consecutive rows adds `switch` to the objective."""
+    This is Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014): each change of view between
+    consecutive rows adds `switch` to the objective."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

@@ -31,12 +31,10 @@ FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 class ViewSearch:
     """Rows of a fit, prepared for the search for views (feature sets).
 
-    X : (n, p) features, NaN if missing
-    y : (n,) class codes or numbers, NaN if unknown or without a response
-    weight : (n,), zero for rows that do not count
-    varies : (p,) bool, features with two or more values
-    order : (n,) order of the rows in time, or None
-    rows : (n,) positions in the data"""
+    y : class codes or numbers, NaN if unknown or without a response
+    weight : row weights, zero for rows that do not count
+    varies : whether each feature has two or more values
+    order, rows : order of the rows in time, or None; positions in the data"""
 
     X: np.ndarray
     y: np.ndarray
@@ -108,10 +106,7 @@ class ViewSearch:
 
     @property
     def views(self):
-        """Views (feature sets) to compare: rows of feature positions, padded with -1.
-
-        Redundant views are dropped. Their order, which decides between tied views, does not depend
-        on the order of the columns."""
+        """Feature sets to compare, without redundant ones: feature positions, padded with -1."""
         return self._enumerated[0]
 
     @property
@@ -153,9 +148,8 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the selected feature sets and the rows that each predicts, as a Recovery.
 
-        lambda_ : penalty in units of the squared scale of losses (`Recovery.unit`); None:
-            leave-one-out errors choose it
-        L : (m, d*) losses, if they are already computed"""
+        lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it. L holds
+        the losses (rows, sets), if already computed."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -165,11 +159,9 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Select feature sets under the user's constraints on the shares of the sets in each row.
+        """Return the selected columns (feature sets) of L, and a Mixture, under user constraints.
 
-        Returns positions of the selected columns of L, and a Mixture with the shares.
-        L (m, d*) : losses of m rows in d* feature sets
-        recovery : earlier Recovery without constraints; its penalty is used again"""
+        The penalty is that of `recovery`, the result without constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -184,11 +176,10 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected feature sets (columns of L), and the Assignment of rows to the sets.
+        """Return the selected columns (feature sets) of L, and the rows' Assignment in time order.
 
-        Switching feature sets between consecutive rows in time is penalized. L (m, d*) are losses.
-        `recovery` is the result without regard to time; its penalty on the number of sets is used.
-        """
+        Switching sets between rows is penalized. The penalty on the number of sets is that of
+        `recovery`, the result without regard to time."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
