@@ -15,10 +15,8 @@ def by_rule(policy, X, y, kinds, trade_offs):
     """Simulate purchases on test rows by several rules; yield the result of each run.
 
     A rule, such as "policy" or "random" (see `Policy.curve`), is run once per trade-off, or once
-    per number of features to buy. A result has five entries: rule, trade-off (NaN if none), and
-    for each row the price, the loss, and whether the likeliest class is right.
-    kinds, trade_offs : names of the rules; trade-offs for the rules that use one
-    X, y : (n, p) features and (n,) response, standardized"""
+    per number of features to buy. A result is (rule, trade-off or NaN, price, loss, hit), with an
+    entry per row; hit is whether the likeliest class is right. X and y are standardized."""
     oracle, n, G = policy._oracle, len(X), len(policy._oracle.items)
     rng = np.random.default_rng(policy.seed)
     for kind in kinds:
@@ -41,12 +39,10 @@ def by_rule(policy, X, y, kinds, trade_offs):
 
 
 def frontier_by_row(policy, fit, data, rows, y):
-    """Yield the price and the losses on test rows of each model of a costnet fit.
+    """Yield price and losses on test rows of each model of a costnet fit, as results of `by_rule`.
 
-    A result has the same five entries as in `by_rule`; the rule is "frontier".
-    policy : Policy with the same response as the fit
-    rows : (n,) positions of the test rows in the data
-    y : (n,) their class codes, or numbers in original units"""
+    `rows` are the positions of the test rows in the data, y their class codes or original
+    numbers."""
     if fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"
@@ -69,10 +65,7 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return the loss of each prediction, and whether its likeliest class is right, (n,) each.
-
-    levels : names of the classes; None for a numeric response, whose second array is NaN
-    answers : (n, K) class probabilities, or predicted means in the first column"""
+    """Return each prediction's loss, and whether its likeliest class is right; NaN for a number."""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

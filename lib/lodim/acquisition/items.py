@@ -16,12 +16,10 @@ from lodim.text import first_few
 class Items:
     """Columns of the data that can be bought, and the purchases that each column needs.
 
-    There are G columns. A purchase is one of V things with a price: a column, or a step that
-    several columns need, such as a visit. `network` has the purchases, their prices and needs.
-
-    names : (G,) names of the columns
-    column_item : (p,) position of the column from which each of p features is computed
-    use : (R, V) use of R further resources, such as time, by each purchase"""
+    A purchase is a column, or a step that several columns need, such as a visit. `network` has the
+    purchases, their prices and needs.
+    column_item : position of the column from which each feature is computed
+    use : (resources, purchases) use of further resources, such as time"""
 
     network: Network
     names: tuple[str, ...]
@@ -33,10 +31,9 @@ class Items:
 
     @cached_property
     def _options(self):
-        """Sets of purchases, each of which is enough to know one of the columns.
+        """All sets of purchases that are enough to know a column, and each column's first set.
 
-        A column has several sets if it can be bought in several ways. The result is a pair: all Q
-        sets, sorted by column, (Q, V) bool; and the position of each column's first set, (G,)."""
+        The sets are rows of a bool matrix (sets, purchases), sorted by column."""
         net, options, first = self.network, [], []
         for name in self.names:
             first.append(len(options))
@@ -73,11 +70,10 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which of V purchases are paid, (C, V) bool, after buying each of C column sets.
+        """Return which purchases are paid after buying each set of columns in the cheapest way.
 
-        A column that can be bought in several ways is bought in the cheapest way.
-        paid : (V,) bool, purchases paid before
-        sets : (C, G) bool, which of G columns each set contains"""
+        `paid` are purchases paid before, `sets` is bool (sets, columns); the result (sets,
+        purchases)."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -89,12 +85,10 @@ class Items:
         return paid
 
     def closed(self, measured, paid, sets):
-        """Return which columns are known after buying each of C sets, and which purchases are paid.
+        """Return the columns known and purchases paid after buying each set of columns, as bools.
 
-        The results are (C, G) and (C, V) bool. Columns that cost nothing after the purchases of a
-        set become known too.
-        measured, paid : (G,) and (V,) bool, columns known and purchases paid before
-        sets : (C, G) bool, which columns each set contains"""
+        Columns that cost nothing after the purchases of a set become known too. `measured` and
+        `paid` say which columns are known and which purchases are paid before."""
         first = self._options[1]
         paid = self.pay(paid, sets)
         free = ((~paid).astype(np.float32) @ self._priced) == 0.0
@@ -120,9 +114,7 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return the use (R, V) of R resources by V purchases.
-
-    network : Network of the purchases; resources : dict of dicts as in `acquire`"""
+    """Return the use (resources, purchases) of the `resources`, a dict of dicts as in `acquire`."""
     rows = []
     for name, needs in resources.items():
         if name == "price":

@@ -11,12 +11,11 @@ LOG2 = np.log(2.0)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def condition(x, known, rest, mixture):
-    """Condition a Gaussian mixture of Z components on the values of x (p,) at the columns `known`.
+    """Condition a Gaussian mixture on the values of x at the columns `known`.
 
-    Return a tuple: number of known columns; log density of their values (Z,); and, given these
-    values, the fields mean, cov, cross, y_mean and y_var of a `Mixture`: means, covariances with
-    each other and with the response, and the response's mean and variance, per component.
-    rest : the columns at which mean, cov and cross are computed; mixture : `Mixture.arrays`"""
+    Return the number of known columns, the log density of their values per component, and the
+    fields mean, cov, cross (at the columns `rest`), y_mean and y_var of the conditional
+    `Mixture`."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -60,14 +59,11 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a mixture of Z Gaussians on t more columns, in m rows; fill the last 3 arguments.
+    """Condition a mixture on more columns of values V; fill joint, centre and residual.
 
-    V, columns : (t, m) values of the rows, and (t,) their columns in ascending order
-    given : result of `condition` for the columns known before; all m rows share their values
-    mixture : `Mixture.arrays`; its temperature and repetition give a factor of the log density
-    joint : (Z, m) output: log weight of each component + factor * its log density
-    centre, residual : (Z, m) and (Z,) output: mean and variance of the response in each component
-    """
+    given : result of `condition` for the columns known before, whose values all rows share
+    joint : (components, rows) log weight of each component + a factor * its log density
+    centre, residual : mean (components, rows) and variance of the response in each component"""
     log_share, scales = mixture[0], mixture[-1]
     s, density, mean, cov, cross, y_mean, y_var = given
     t, m = len(columns), V.shape[1]
@@ -117,11 +113,11 @@ def to_shares(joint):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_losses(joint, centre, y, label, out):
-    """Write the loss of predicting y (m,) to `out` (m,): log-loss, or squared error of numbers.
+    """Write each row's log-loss, or squared error of a number, to out; overwrites joint.
 
-    joint : (Z, m) log of weight times density of each mixture component; is overwritten
-    centre : (Z, m) mean of a numeric response in each component
-    label : (Z,) class of each component, or -1 for a numeric response"""
+    joint : (components, rows) log of weight times density
+    centre : (components, rows) mean of a numeric response
+    label : class of each component, or -1 for a numeric response"""
     to_shares(joint)
     for k in range(joint.shape[1]):
         total = 0.0
@@ -145,11 +141,10 @@ def _log(v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def expected_losses(joint, centre, residual, label, out):
-    """Write the expected loss of m predictions to `out` (m,): entropy, or variance of a number.
+    """Write each prediction's entropy, or variance of a number, to out; overwrites joint.
 
-    joint : (Z, m) log of weight times density of each mixture component; is overwritten
-    centre, residual : (Z, m) and (Z,) mean and variance of a numeric response in each component
-    label : (Z,) class of each component, or -1 for a numeric response"""
+    `residual` is the variance of a numeric response per component; the rest is as in
+    `joint_losses`."""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0
@@ -170,13 +165,11 @@ def expected_losses(joint, centre, residual, label, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def candidate_losses(V, columns, start, given, mixture, label):
-    """Return the expected loss (C, m) after buying C sets of columns, for m rows.
+    """Return the expected loss (sets, rows) after buying each set of columns.
 
-    V : (p, m) features of the rows, of which a purchase reveals those in the set
+    V : (features, rows) values, of which a purchase reveals those in the set
     columns, start : set c consists of columns[start[c]:start[c + 1]]
-    given : result of `condition` for the columns known before; all m rows share their values
-    mixture : `Mixture.arrays`
-    label : (Z,) class of each component, or -1 for a numeric response"""
+    given : result of `condition` for the columns known before, whose values all rows share"""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)
@@ -189,9 +182,9 @@ def candidate_losses(V, columns, start, given, mixture, label):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_distances(x, V, columns):
-    """Return the mean squared difference (n,) between x (p,) and each of n rows, V (p, n).
+    """Return the mean squared difference of each row (column of V) from x at the known `columns`.
 
-    The mean is over the `columns` that are not NaN in the row; infinite if all are NaN."""
+    Missing values are left out; infinite if all are missing."""
     out, count = np.zeros(V.shape[1]), np.zeros(V.shape[1])
     for j in columns:
         for i in range(V.shape[1]):

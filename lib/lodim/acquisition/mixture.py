@@ -30,16 +30,13 @@ KNOTS = 100  # quantiles of a column that are mapped to normal scores
 
 @forms.record
 class Mixture:
-    """Gaussian mixture of p features for each class, which predicts from any subset of features.
+    """Gaussian mixture of features for each class, which predicts from any subset of features.
 
-    log_share, mean, cov : log weight, mean and covariance matrix of each of Z components
     label : class of each component; -1 for a numeric response
     cross : covariances of the features with a numeric response; empty for classes
-    y_mean, y_var : mean and variance of a numeric response in each component
     temperature, repetition : the log density of t known features is multiplied by temperature / (1
-        + repetition (t - 1)). The factor is below 1 if features share information
-    knots, scores : values of each feature and the normal scores that replace them; empty if unused
-    """
+        + repetition (t - 1)), which is below 1 if features share information
+    knots, scores : values of each feature and the normal scores that replace them, or empty"""
 
     log_share: np.ndarray = forms.real("Z")
     mean: np.ndarray = forms.real("Z", "p")
@@ -70,9 +67,7 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return the mixture fitted to other rows, with settings that `choose` has returned.
-
-        X : (n, p) features, or their normal scores if this mixture uses them"""
+        """Return the mixture fitted to other rows (X or its normal scores) with known settings."""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)
@@ -80,10 +75,9 @@ class Mixture:
         return replace(fit, knots=self.knots, scores=self.scores)
 
     def _extended(self, V, columns):
-        """Return log weights, and the response's mean and variance, for Z components in m rows.
+        """Return log weights, and the response's mean and variance, per component and row.
 
-        Log weights (Z, m), mean (Z, m) and variance (Z,) are conditional on the values V (t, m) of
-        the features at positions `columns` (t,). The weights are not normalized."""
+        They are conditional on the values V (columns, rows); the weights are not normalized."""
         shape = len(self.log_share), V.shape[1]
         out = np.empty(shape), np.empty(shape), np.empty(shape[0])
         nothing = 0, np.zeros(shape[0]), *self.arrays[1:-1]
@@ -91,11 +85,10 @@ class Mixture:
         return out
 
     def losses(self, V, y, columns, scales=None):
-        """Return the log-losses or squared errors (S, m) of predicting y (m,) from known features.
+        """Return the log-losses or squared errors (scales, rows) of predicting y from some columns.
 
-        V, columns : (t, m) values of the known features, and (t,) their positions
-        scales : list of S pairs of values to try for the fields `temperature` and `repetition`; by
-            default one pair, this mixture's own values"""
+        V holds the values (columns, rows). `scales` are pairs (temperature, repetition) to try; by
+        default this mixture's own."""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -106,10 +99,9 @@ class Mixture:
         return out
 
     def predict(self, V, columns, n_classes):
-        """Return class probabilities (K, m), or mean and SD (2, m), given known features in m rows.
+        """Return class probabilities (K, m), or mean and SD (2, m), given values V (columns, m).
 
-        V, columns : (t, m) values of the known features, and (t,) their positions
-        n_classes : 0 for a numeric response"""
+        n_classes is 0 for a numeric response."""
         shares, centre, residual = self._extended(V, columns)
         to_shares(shares)
         if n_classes:
@@ -119,11 +111,10 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return how much the loss of each of m predictions exceeds its expectation.
+        """Return how much each prediction's loss exceeds its expectation, given V (columns, rows).
 
-        It is the log-loss minus the entropy, or squared error / variance - 1 for numbers. The mean
-        is near 0 if predictions are calibrated.
-        V, columns : (t, m) values of the known features, and (t,) their positions"""
+        It is the log-loss minus the entropy, or squared error / variance - 1. The mean is near 0 if
+        predictions are calibrated."""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -133,9 +124,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Parts:
-    """Weights, means and covariances of Z clusters of rows, from which a Mixture is made.
-
-    The q columns are the features and, after them, a numeric response."""
+    """Clusters of rows, from which a Mixture is made; a numeric response is the last column."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
     weight: np.ndarray  # (Z,) sum of row weights
@@ -145,9 +134,7 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Divide the rows of each class into at most `per_class` clusters; return the clusters' Parts.
-
-    For a numeric response (n_classes is 0) all rows are divided. X (n, p) is NaN if missing."""
+    """Return the Parts of the rows of each class (all rows if n_classes is 0) in clusters."""
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
     Q = X if n_classes else np.column_stack([X, y])
     rng, label, members = np.random.default_rng(seed), [], []
@@ -196,11 +183,10 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 
 
 def choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the mixture with the lowest held-out loss, and a dict of its settings.
+    """Return the mixture of X, or its normal scores, with the lowest held-out loss, and settings.
 
-    Mixtures of the features X and of their normal scores are tried.
-    fold : (n,) fold in which a row is held out, -1 if in none
-    item_of : (p,) position of the data's column that each feature is computed from"""
+    `fold` is the fold in which a row is held out, -1 if in none; `item_of` the position of the
+    data's column from which each feature is computed."""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -211,9 +197,9 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
-    """Return the Mixture of the features X with the lowest held-out loss, and its settings.
+    """Return the mixture of X with the lowest held-out loss, and a dict of its settings.
 
-    Held-out rows are predicted from random subsets of the data's columns. The settings are
+    Held-out rows are predicted from random subsets of the data's columns, and the settings are
     optimized one after the other. `choose` describes the arguments."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
@@ -274,10 +260,9 @@ def _choose(X, y, weight, fold, n_classes, item_of, seed):
 
 
 def _normal_scores(X):
-    """Return quantiles of each column of X, and the normal scores that replace them, (p, m) each.
+    """Return quantiles of each column of X, and the standardized normal scores that replace them.
 
-    The scores of a column's values have mean 0 and variance 1. Ties get their mean score; missing
-    values (NaN) are ignored."""
+    Ties get their mean score; missing values (NaN) are ignored."""
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     knots = np.nanquantile(X, levels, axis=0, method="inverted_cdf").T
     scores = np.empty_like(knots)
@@ -290,9 +275,7 @@ def _normal_scores(X):
 
 
 def _masks(column_of, rng):
-    """Return 40 random sets of features; features from the same data column stay together.
-
-    column_of : (p,) position of the column that each feature is computed from"""
+    """Return 40 random sets of features; features from the same data column stay together."""
     G, out = column_of.max() + 1, []
     for _ in range(MASKS):
         items = rng.permutation(G)[: rng.integers(1, G + 1)]

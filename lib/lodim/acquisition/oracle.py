@@ -20,13 +20,9 @@ NEAR = 8  # points of similar values, on which the set after a first purchase is
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Known values of a row, and what has been paid for it.
+    """Known values of a row (NaN if unknown), known columns, and purchases paid for it.
 
-    x : (p,) features, NaN if unknown
-    measured : (G,) bool, which of the G columns that can be bought are known
-    paid : (V,) bool, which of the V purchases are paid
-    own : position of the row among the training rows, so that it is not compared with itself; or -1
-    """
+    own : position among the training rows, so that the row is not compared with itself; or -1"""
 
     x: np.ndarray
     measured: np.ndarray
@@ -46,7 +42,7 @@ class Decision:
     item : position of the column to buy, -1 to stop
     chosen : positions of the columns of the best set
     loss : expected loss without any purchase, and with the best set
-    singles : positions of the r unknown columns, and the price and expected loss of each alone"""
+    singles : positions, prices and expected losses of the unknown columns, each bought alone"""
 
     item: int
     chosen: tuple[int, ...]
@@ -58,12 +54,8 @@ class Decision:
 class Oracle:
     """Chooser of the next purchase: similar training rows stand for the unknown values of a row.
 
-    The method is the acquisition-conditioned oracle (Valancius et al. 2024).
-
-    X, y, weight : (n, p), (n,), (n,) features, response and weights of the training rows
-    n_classes : number of classes, 0 for a numeric response
-    items : columns that can be bought, and their prices
-    mixture : predictor from any subset of features"""
+    This is the acquisition-conditioned oracle (Valancius et al. 2024).
+    mixture : predictor from any subset of features; n_classes : 0 for a numeric response"""
 
     X: np.ndarray
     y: np.ndarray
@@ -94,9 +86,9 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row before any purchase: it has only values that cost nothing.
+        """Return the State of a row x before any purchase: only values that cost nothing are known.
 
-        x : (p,) all features; own : position of the row among the training rows, or -1"""
+        `own` is the position of the row among the training rows, or -1."""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
@@ -114,10 +106,10 @@ class Oracle:
         return self.mixture.predict(state.x[columns, None], columns, self.n_classes)[:, 0]
 
     def points(self, state):
-        """Return positions and weights, (k,) each, of training rows similar to a row in a State.
+        """Return positions and weights of the training rows similar to a row in a State.
 
-        They are the rows of each class that are nearest in the known features. Their weights add up
-        to the class's probability. For a numeric response they are the nearest of all rows."""
+        They are the nearest of each class (all for numbers) in the known features. The weights of a
+        class add up to its probability."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -140,7 +132,7 @@ class Oracle:
         """Return the next purchase (Decision) for a row in a given State.
 
         trade_off : loss that one unit of price must save; myopic : compare single columns only
-        limit : (1 + R,) remaining budgets of price and of R resources; None means unlimited"""
+        limit : remaining budgets of price and of each resource; None means unlimited"""
         points, weight = self.points(state)
         search = _Search(self, state, points, weight, trade_off, limit)
         rest = np.flatnonzero(~state.measured)
@@ -163,9 +155,8 @@ class Oracle:
 class _Search:
     """Search for the best set of columns to buy for a row.
 
-    sets : (C, G) bool, the C sets tried so far: which of the G columns each contains
-    alone : (G, G) bool, the G sets of one column
-    price, loss, total : (C,) of `sets`; total is loss + trade-off * price, infinite above budget"""
+    `sets` is bool (sets, columns), the sets tried so far, `alone` the sets of one column. `total`
+    is loss + trade-off * price of each set, infinite above budget."""
 
     def __init__(self, oracle, state, points, weight, trade_off, limit):
         self.oracle, self.state, self.weight = oracle, state, weight
@@ -183,9 +174,7 @@ class _Search:
         self._given = condition(*known, np.flatnonzero(self._new), oracle.mixture.arrays)
 
     def add(self, sets):
-        """Compute price and loss of sets of columns, (C, G) bool, unless they were tried before.
-
-        Return the positions of all C sets in `self.sets`."""
+        """Add price and loss of sets of columns, unless known; return all their positions."""
         oracle, state, position, new = self.oracle, self.state, self._position, []
         bits = np.packbits(sets, axis=1)
         keys = bits.view(f"V{bits.shape[1]}")[:, 0].tolist()
@@ -222,14 +211,11 @@ class _Search:
                 return
 
     def first(self, chosen):
-        """Return which column of the best set to buy first.
+        """Return which of the columns `chosen` to buy first: one that tells which to buy next.
 
-        A column is good if its value tells which columns to buy next. To measure this, take the
-        training rows similar to the row. Each of them buys the set of columns that is best for
-        those among them with nearly its value of the column. The column with the lowest mean loss +
-        trade-off * price is best. Of the columns within one standard error of it, return the one
-        that saves most loss per price.
-        chosen : positions of the columns of the best set"""
+        Each similar training row buys the set that is best for those with nearly its value of the
+        column. Of the columns with lowest mean total (up to one standard error), the one that saves
+        most loss per price is returned."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -254,10 +240,10 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return sets of columns to try, (C, G) bool: pairs of the best columns, and random sets.
+    """Return bool sets of columns to try: pairs of the best columns `rest`, and random sets.
 
-    rest : positions of the unknown columns among G columns
-    total : loss + trade-off * price of each unknown column alone"""
+    G is the number of all columns, `total` is loss + trade-off * price of each unknown column
+    alone."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

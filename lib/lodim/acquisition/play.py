@@ -13,12 +13,10 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Simulated purchases for a row, and the prediction after them.
+    """Simulated purchases for a row, in order, and the prediction after them.
 
-    items : positions of the columns in order of purchase
-    spent : (1 + R,) total price, and use of R resources
-    answer : class probabilities (K,), or mean and SD (2,)
-    state : known values at the end"""
+    spent : total price, and use of each resource
+    answer : class probabilities, or mean and SD"""
 
     items: tuple[int, ...]
     spent: np.ndarray
@@ -31,7 +29,7 @@ class Player:
     """Simulation of a policy on complete rows.
 
     trade_off : the policy buys a set of columns only if it saves this much loss per unit of price
-    limit : (1 + R,) budget of each row: its price, then R resources; None means unlimited
+    limit : budget of each row: its price, then each resource; None means unlimited
     myopic : whether to compare single columns only, not sets"""
 
     oracle: Oracle
@@ -40,9 +38,9 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Simulate which columns the policy buys for each row of X (n, p); return a list of Played.
+        """Return the simulated purchases of each row of X, as a list of Played.
 
-        own : (n,) positions if these are training rows; then none is compared with itself"""
+        `own` are positions if these are training rows; then none is compared with itself."""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)
@@ -66,13 +64,10 @@ class Player:
 
 
 def play_within(mean_price, oracle, X, own, limit):
-    """Simulate which columns rows X (n, p) buy at a limited mean price; return a list of Played.
+    """Return the simulated purchases (list of Played) of rows X at a limited mean price.
 
-    The trade-off (see `Player`) is chosen such that columns for some training rows cost
-    `mean_price` on average. The mean price jumps at certain trade-offs. So two trade-offs are used,
-    just below and just above a jump, each for a random part of the rows.
-    oracle, own : Oracle with the training rows, and positions of the training rows to use
-    limit : (1 + R,) budget per row of price and of R resources, or None"""
+    The trade-off is chosen on the training rows `own`. Since the mean price jumps at certain
+    trade-offs, the two around a jump are used, each for a random part of the rows."""
     trade_offs = [1e-9, 1e6]  # loss of the standardized response per unit of price
     prices = [np.inf, 0.0]
     for _ in range(HALVINGS):
@@ -93,9 +88,7 @@ def finished(oracle, items, state):
 
 
 def buy_all(oracle, X, items):
-    """Buy given columns for each row of X (n, p); return purchases and predictions: list of Played.
-
-    oracle : Oracle that predicts; items : (n, k) positions of each row's k columns, in order"""
+    """Return a list of Played: each row of X buys the columns in its row of `items`, in order."""
     return [
         finished(oracle, bought, oracle.buy(oracle.start(x), bought, x))
         for x, bought in zip(X, items.tolist(), strict=True)
@@ -103,9 +96,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return an order (G,) of an Oracle's columns, the same for all rows, by stepwise selection.
-
-    Each step adds the column that reduces the loss on training rows most per unit of price."""
+    """Return one order of the columns for all rows, by stepwise fall of loss per unit of price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

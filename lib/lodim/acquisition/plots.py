@@ -37,10 +37,9 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Place a node, and all nodes below it, in a plot; return the next free row of the plot.
+    """Place a node and all nodes below it in a plot; return the next free row of the plot.
 
-    column, row : column of the plot for the node, and first free row of the plot
-    places : dict id(node) -> (column, row), to which the places are added"""
+    The dict `places`, id(node) -> (column, row), is extended."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

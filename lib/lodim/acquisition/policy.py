@@ -114,7 +114,7 @@ class Policy:
     def _with_trade_off(self, trade_off):
         """Return the policy with another trade-off: the loss that one unit of price must save.
 
-        trade_off : None means half of the loss that all features save, divided by their price"""
+        None means half of the loss that all features save, divided by their price."""
         if trade_off is None:
             oracle, every = self._oracle, np.arange(self.X.shape[1])
             free = oracle.start(np.full(len(every), np.nan))
@@ -625,9 +625,7 @@ class Policy:
         return np.sort(np.random.default_rng(self.seed).permutation(n)[:most])
 
     def _state(self, row):
-        """Return the State (known values, paid purchases) of a row.
-
-        Everything that the known features need counts as paid."""
+        """Return the State of a row; everything that the known features need counts as paid."""
         frame = pd.DataFrame(row, index=[0]) if isinstance(row, dict) else row
         frame = frame.to_frame().T.infer_objects() if isinstance(frame, pd.Series) else frame
         if len(frame) != 1:

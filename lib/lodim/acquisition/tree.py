@@ -22,11 +22,9 @@ class Node:
     """Node of a tree of purchases.
 
     kind : "buy"; "ask" (a question about measured values); "stop"; or "more" (depth is reached)
-    items : names of the features to buy, in order
     price : mean price of the features in `items`; in "stop" and "more" nodes, of all purchases
     rows, share : number of rows that reach the node, and their share of all rows
-    answer : mean prediction of these rows
-    follow : share of these rows whose next purchase is the most frequent one
+    answer, follow : mean prediction of these rows; share with the most frequent next purchase
     branches : pairs of a text (feature and range of values) and a Node"""
 
     kind: str
@@ -84,10 +82,7 @@ class Tree:
 
 
 def words_of(heads, answer):
-    """Return a prediction as text: the likeliest class and its probability, or mean ± SD.
-
-    heads : classes; or "fit" and "se" for a number
-    answer : probabilities of the classes; or mean and SD"""
+    """Return a prediction as text: the likeliest class and its probability, or mean ± SD."""
     if heads == ["fit", "se"]:
         return f"{answer[0]:.3g} ± {answer[1]:.2g}"
     k = int(np.argmax(answer))
@@ -95,9 +90,7 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of the most frequent purchases, simulated for the rows X (n, p).
-
-    played : purchases of each row; depth : largest number of purchases on a path"""
+    """Return the Tree of the most frequent purchases in `played`, at most `depth` on a path."""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)
@@ -119,9 +112,8 @@ class _Growing:
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
 
-        rows : positions of the rows; bought : positions of the columns, in order
-        depth : largest number of further purchases
-        questions : largest number of splits by values of `bought` before the next purchase"""
+        At most `depth` purchases follow, and at most `questions` splits by values of `bought`
+        before the next purchase."""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]
@@ -156,10 +148,9 @@ class _Growing:
         return self.items.price(states[1].paid) - self.items.price(states[0].paid)
 
     def _branches(self, rows, bought, after):
-        """Split rows by one of the columns `bought` into branches with different next purchases.
+        """Split rows by one of the columns `bought` so that their next purchases, `after`, differ.
 
-        Return a list of pairs (text, positions in `rows`), with a text such as "age below 50".
-        after : (n,) next purchase of each row"""
+        Return a list of pairs (text, positions in `rows`), with a text such as "age below 50"."""
         coded = pd.Series(after).astype("category").cat.codes.to_numpy()
         # What follows counts most; the prediction separates branches that go on alike.
         spread = max(self.answers.std(), 1e-9)
@@ -173,11 +164,11 @@ class _Growing:
         ]
 
     def _cut(self, rows, item, target):
-        """Find the best split of `rows` by the column `item`; return impurity, item, groups, cuts.
+        """Find the best split of rows by the column `item`; return impurity, item, groups, cuts.
 
         groups : pairs of a level (or range of numbers) and positions in `rows`, in order
         cuts : indices of the groups at which a new branch starts
-        impurity : variance of `target` (n, k) within branches"""
+        impurity : variance of `target` within branches"""
         groups, cuts = self._groups(rows, np.flatnonzero(self.items.column_item == item)), []
         least = max(2, int(LEAST_SHARE * len(self.X)))
         now = _impurity(target, groups, cuts, 0)
@@ -191,9 +182,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Group rows by a data column; return pairs (level or number range, positions in `rows`).
-
-        columns : positions of the features that are computed from the data column"""
+        """Return pairs (level or range of numbers, positions in `rows`) for one data column."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:
@@ -228,9 +217,7 @@ class _Growing:
         return getattr(design.terms[design.term_of[columns[0]]][0], "levels", None)
 
     def _codes(self, X, columns, n_levels):
-        """Return the position (n,) of each row's level in the list of a factor's `n_levels` levels.
-
-        X, columns : the factor's standardized indicator features, and their positions"""
+        """Return each row's level, as a position among n_levels, from a factor's scaled columns."""
         raw = self._original(X, columns)
         code = raw.argmax(axis=1)
         if len(columns) < n_levels:  # the first level has no column
@@ -243,11 +230,9 @@ class _Growing:
 
 
 def _impurity(target, groups, cuts, least):
-    """Return the variance of `target` (n, k) within branches; infinite if a branch is too small.
+    """Return the variance of target within branches; infinite if one has fewer than `least` rows.
 
-    groups : pairs of a value and row positions, in order
-    cuts : indices of the groups at which a new branch starts
-    least : smallest number of rows of a branch"""
+    groups : pairs of a value and row positions, in order; cuts : groups at which branches start"""
     total, ends = 0.0, [0, *sorted(cuts), len(groups)]
     for lo, hi in pairwise(ends):
         at = np.concatenate([g[1] for g in groups[lo:hi]])

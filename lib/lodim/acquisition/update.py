@@ -38,9 +38,7 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return, for each of the last 100 rows, by how much its loss exceeds the expected loss.
-
-    Warn of drift if the mean is large; the result is then empty. X, y : new rows"""
+    """Return each recent row's loss minus the expected loss, or nothing after a warning of drift."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]

@@ -53,9 +53,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    A fit refuses rows with unknown levels. If a level is declared but no training row has it, the
-    fit treats it as missing. A text column stays text if the first frame has all its levels.
-    response : name of a column to leave unchanged; frames : data frames, or None"""
+    A fit refuses unknown levels, but treats declared ones without training rows as missing. The
+    column `response`, and a column whose first frame has all levels, are unchanged."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -87,9 +86,7 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories (new levels last), or else sorted.
-
-    columns : the same column of several data frames"""
+    """Return levels in the order of declared categories (new levels last), or else sorted."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -121,8 +118,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    learner : Learner with the pool
-    new : whether to accept classes that no labelled row has; before the first fit, all are"""
+    `new` accepts classes that no labelled row has; before the first fit, all are accepted."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

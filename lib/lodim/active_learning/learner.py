@@ -465,7 +465,8 @@ class Learner(Generic[FitT]):
     def _learn(self, asked):
         """Fit the model to the labelled rows, and add the fit's measures to the learning curve.
 
-        asked : name of the score (query strategy) that chose the rows labelled last, or empty"""
+        `asked` names the score (query strategy) that chose the rows labelled last; it may be
+        empty."""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)
@@ -506,9 +507,9 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss of the test rows, and which are predicted correctly, (n_test,).
+        """Return the log-loss of the test rows, and which are predicted correctly.
 
-        The log-loss omits rows of classes that the fit does not know. Without a fit: NaN and all
+        Rows of classes that the fit does not know have no log-loss. Without a fit: NaN and all
         False."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)

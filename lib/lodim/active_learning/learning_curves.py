@@ -307,9 +307,7 @@ class LearningCurves:
 
 
 def _area(n, values):
-    """Return the area under each curve, values (repetitions, T), divided by the range of n (T,).
-
-    n : numbers of labelled rows"""
+    """Return the area under each curve (row of `values`) over n, divided by the range of n."""
     if len(n) < 2:
         return values.mean(axis=1)
     return np.trapezoid(values, n, axis=1) / (n[-1] - n[0])
@@ -322,10 +320,9 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values (T,) of paired t tests, which compare two runs by each of T measures.
+    """Return p-values of paired t tests that the mean of each column of differences is zero.
 
-    They are 1 if all differences are 0, and NaN with one repetition.
-    gain : (repetitions, T) differences, such as those of the accuracy after each of T rounds"""
+    They are 1 if all differences are 0, and NaN with one repetition (row)."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -335,10 +332,9 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Compare two runs by a sign test after each of T rounds; return exact p-values and signs (T,).
+    """Return exact p-values and signs of sign tests between two runs after each round (row).
 
-    The sign is 1 if the first run is better. Rows that both or none predict right do not count.
-    mine, others : (T, n_test) bool, whether the first and the second run predict a row right"""
+    The arrays say which test rows are predicted right. The sign is 1 if the first run is better."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)

@@ -9,9 +9,7 @@ from lodim.plot.lines import name_ends
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw each run's mean measure against the number of labelled rows, with bands of one SE.
-
-    `frame` is LearningCurves.tidy()."""
+    """Draw each run's mean measure in LearningCurves.tidy() by labelled rows, with SE bands."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):

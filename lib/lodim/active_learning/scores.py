@@ -42,10 +42,10 @@ def random(learner, rng):
 
 
 def committee(learner, rng):
-    """Return the entropy (n,) of the classes that several fits predict for a Learner's pool.
+    """Return the entropy of the classes that several fits predict for each row of a Learner's pool.
 
-    A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples. A
-    row with fewer than two predictions gets the entropy of its class probabilities."""
+    A ripr fit has one prediction per feature set; other models are refitted to bootstrap samples.
+    With fewer than two predictions, it is the entropy of the class probabilities."""
     if hasattr(learner.fit, "votes"):
         votes = learner.fit.votes(learner.pool).to_numpy()
     else:
@@ -63,11 +63,10 @@ def diverse(learner, rng):
 
 
 def infogain(learner, rng):
-    """Return how much each row's label would reduce the total entropy of a Learner's pool, (n,).
+    """Return how much each row's label is expected to reduce the total entropy of a Learner's pool.
 
-    The result is an expectation under the predicted class probabilities. A ripr fit computes it.
-    Other models are refitted with each possible label of a row, for the 20 most uncertain rows; all
-    other rows get NaN."""
+    A ripr fit computes it. Other models are refitted with each possible label of a row, for the 20
+    most uncertain rows; all other rows get NaN."""
     if hasattr(learner.fit, "gains"):
         return learner.fit.gains(learner.pool).to_numpy()
     now = entropies(learner.fit, learner.pool)
@@ -113,7 +112,7 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes (n, fits) that bootstrap fits predict for a Learner's pool.
+    """Return the classes (rows, fits) that bootstrap fits predict for a Learner's pool.
 
     Bootstrap samples are stratified by class. The column of a fit that fails is None."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
@@ -139,12 +138,11 @@ def top(score, n, rng):
 
 
 def far_apart(score, X, known, n, rng):
-    """Return positions of n random rows of the pool that have high scores and are far apart, (n,).
+    """Return positions of n random rows X of the pool that have high scores and are far apart.
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance to the nearest
-    labelled or chosen row, as in k-means++. Distances are capped at their median because of
-    outliers. Rows without a score come last.
-    X, known : features of the pool and of the labelled rows"""
+    The chance of a row is proportional to (score + 0.02) times its squared distance, capped at the
+    median, to the nearest chosen or `known` row (features of labelled rows). Rows without a score
+    come last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf
@@ -168,10 +166,9 @@ def nearest(X, known):
 
 
 def squared(X, Z):
-    """Return mean squared differences between rows of X and rows of Z, (N, m).
+    """Return mean squared differences between rows of X and of Z over the features that both have.
 
-    The mean is over the features that both rows have; without any, it is 2, the typical value for
-    two standardized rows."""
+    Without any common feature it is 2, the typical value for two standardized rows."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

@@ -224,19 +224,19 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return the ensemble e with its leave-one-out views, the field `assigned_view`, computed."""
+    """Return the ensemble e with each row's predicting view, `assigned_view`, if it is left out."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
 def _class_views(common, search, settings):
-    """Return the ClassViews of a fit, with calibrated probabilities and computed `assigned_view`."""
+    """Return the ClassViews of a fit, calibrated and with each row's predicting view."""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
 def _number_views(common, search, settings):
-    """Return the NumberViews of a fit, with computed `assigned_view`."""
+    """Return the NumberViews of a fit, with each row's predicting view."""
     return _assigned(NumberViews(**common), search)
 
 
