@@ -18,9 +18,9 @@ DIGITS = 16  # number of random hex digits in names of temporary files
 def replacing(path):
     """Yield a temporary file that replaces `path` if the `with` block ends without an error.
 
-    The target of a symbolic link is replaced. An existing file keeps its mode and owner. Temporary
-    files of killed processes in the folder are removed. Raises OSError if the target cannot be
-    written."""
+    It replaces the target of a symbolic link, and keeps an existing file's mode and owner.
+    Temporary files of killed processes in the folder are removed. Raises OSError if it cannot
+    write."""
     target = Path(os.path.realpath(path))
     old = _status(target)
     _sweep(target.parent)
@@ -61,9 +61,7 @@ def _make_like(path, old):
 
 
 def _begun(folder, mode):
-    """Create a temporary file in a folder; return it, open and locked if possible, and its path.
-
-    mode : permissions of the file"""
+    """Create a temporary file with a `mode`; return it (locked if possible) and its path."""
     while True:
         path = folder / f".lodim-{secrets.token_hex(DIGITS // 2)}.tmp"
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115

@@ -19,9 +19,8 @@ MOST_THREADS = 1024
 def check(record: Any, name: str, kind: Any, allowed: Any, words: str) -> None:
     """Raise ArgumentError unless the named field of a frozen record (dataclass) is valid.
 
-    kind : type, or union of types; bools match only `bool`
-    allowed : function of the value that returns whether it is valid
-    words : description of valid values, for the message"""
+    It must be of the type `kind` (bools match only `bool`), and allowed(value) must be true.
+    `words` describe valid values in the message."""
     value = getattr(record, name)
     if isinstance(value, np.generic):
         value = value.item()

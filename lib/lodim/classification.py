@@ -8,9 +8,8 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 def pairs_in_order(positive, score, weight):
     """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair is a row of the positive class and a row of the other class. It is ordered correctly if
-    the positive row has the higher score; equal scores count half. The weight of a pair is the
-    product of its rows' weights."""
+    A pair is a row of the positive class and another row, weighted by the product of their weights.
+    The positive row must have the higher score; equal scores count half."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -24,19 +23,14 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve; NaN if one of the two classes has no rows.
-
-    positive, score : (n,) bool, rows of the positive class; (n,) scores, high if likely positive"""
+    """Return the area under the ROC curve of a score for rows `positive`; NaN for one class."""
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
     return float(in_order[positive].sum() / total) if total > 0 else np.nan
 
 
 def macro_auc(code, probability, weight):
-    """Return the mean over classes of the AUC of each class against all others.
-
-    Classes without rows are skipped; NaN if only one occurs.
-    code, probability : (n,) classes of the rows, and (n, K) class probabilities"""
+    """Return the mean AUC of each class against all others; NaN if only one class occurs."""
     areas = np.array([auc(code == k, p, weight) for k, p in enumerate(probability.T)])
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else np.nan
@@ -53,9 +47,8 @@ def wilson(share, n):
 def reliability(probability, hit, weight, bins):
     """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
 
-    The keys are predicted (mean probability), observed (share of rows of the class), low and high
-    (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability.
-    hit : (n,) whether a row is of the class; bins : largest number of bins"""
+    The keys are predicted (mean probability), observed (share of rows of the class, `hit`), low and
+    high (its Wilson 95% limits), rows (count). Bins are cut at quantiles of the probability."""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

@@ -1,7 +1,4 @@
-"""Forms: rules for the fields of a record: type, shape, range, and storage in a file.
-
-A file may hold any values, so reading checks every field. A length in a shape is a number, a symbol
-such as "p", or "2 + p". The first array with a length "p" sets p; all later ones must agree."""
+"""Forms: rules for the fields of a record: type, shape, range, and storage in a file."""
 
 import ast
 import functools
@@ -26,18 +23,15 @@ Size = int | str
 class Form:
     """Rules to read, check and write one type of value in files.
 
-    read : callable(value, where, sizes) -> checked value, or ValueError; where : name of the field
-        for messages; sizes : dict of the lengths known so far, such as {"p": 3}
-    write : callable(value) -> stored value"""
+    read(value, where, sizes) returns the checked value or raises ValueError. `where` names the
+    field in messages; `sizes` is a dict of the lengths known so far, such as {"p": 3}."""
 
     read: Callable[[Any, str, dict], Any]
     write: Callable[[Any], Any] = lambda value: value
 
 
 def _checked(check):
-    """Return a Form (rules for a field) whose values are checked, and stored without conversion.
-
-    check : callable(value, where, sizes) that raises ValueError if the value is invalid"""
+    """Return a Form whose values are stored as they are; check(value, where, sizes) may raise."""
 
     def read(value, where, sizes):
         check(value, where, sizes)
@@ -54,8 +48,8 @@ def real(
 ) -> Any:
     """Declare a field of float64 numbers: an array with a shape, as real("n", "p"), or one number.
 
-    least, most : range of the numbers, or text such as "p - 1", computed from known lengths
-    nan : whether NaN is allowed"""
+    A length is a number, a symbol, or "2 + p"; the first array with a length "p" sets p for all.
+    The range may be text such as "p - 1". `nan` allows NaN."""
     return _numbers(np.float64, shape, least, most, nan)
 
 
@@ -180,9 +174,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field with the form (rules) `inner`, whose lengths may differ from other fields.
-
-    A length that `inner` calls "p" need not be equal to "p" in other fields."""
+    """Declare a field with the form `inner`, whose symbols of lengths differ from other fields'."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -215,8 +207,8 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
     """Declare a field: a table, as a dict column name -> `rows` values.
 
-    forms : dict name -> form (rules) of each required column
-    others : forms of optional columns; any other column must hold numbers or NaN"""
+    `forms` and `others` are forms of required and optional columns, by name; any other column must
+    hold numbers or NaN."""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):
@@ -229,9 +221,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field that is itself a record.
-
-    kind : class of the record, or a dict field name -> form (rules) for a plain dict"""
+    """Declare a field: a record of class `kind`, or a dict whose forms are in the dict `kind`."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 
@@ -294,16 +284,14 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    Its attributes are forms (rules for a field), such as real("p"). `_check_fields`, if defined,
-    checks the fields together. A field that is not stored has a default instead of a form."""
+    Its attributes are forms, such as real("p"). `_check_fields`, if defined, checks the fields
+    together. A field that is not stored has a default instead of a form."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 
 
 def take_forms(kind: Any) -> None:
-    """Move the forms (rules for fields) of a class to its attribute `_forms`.
-
-    Otherwise `dataclass` would take the forms for default values of the fields."""
+    """Move the forms of a class to its attribute `_forms`, so that they are no default values."""
     own = {name: form for name, form in vars(kind).items() if isinstance(form, Form)}
     for name in own:
         delattr(kind, name)
@@ -321,10 +309,9 @@ def write(record: Any) -> dict[str, Any]:
 
 
 def read_all(forms: dict[str, Any], values: Any, where: str, sizes: dict) -> dict[str, Any]:
-    """Read stored values by their forms (rules); return a dict. ValueError if names are wrong.
+    """Return a dict of stored values, read by their forms; ValueError if names do not agree.
 
-    forms, values : dicts, which must have the same names
-    where : name of the record, for messages; sizes : dict of the lengths known so far"""
+    `where` names the record in messages; `sizes` is a dict of the lengths known so far."""
     _check_dict(values, where)
     _check_names(forms.keys() ^ values.keys(), where)
     lead = f"{where}." if where else ""
@@ -381,9 +368,7 @@ def _check_array(value, where, dtype, shape, sizes):
 
 
 def _bound(size, found, sizes):
-    """Return the number that a length in a shape, such as 3, "p" or "2 + p", stands for.
-
-    If `size` is a symbol that the dict `sizes` lacks, its value `found` is added to the dict."""
+    """Return the length that `size` (3, "p" or "2 + p") means; an unknown "p" becomes `found`."""
     if isinstance(size, str) and size.isidentifier():
         return sizes.setdefault(size, found)
     return _evaluated(size, sizes)

@@ -23,9 +23,7 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show the progress of a public call; calls within it show no progress of their own.
-
-    progress : True shows progress at once, None after three seconds, False never"""
+    """Show the progress of a public call (None: after three seconds), but of no calls within it."""
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):

@@ -1,7 +1,6 @@
 """Estimators for scikit-learn: the models of lodim in pipelines, searches and calibration.
 
-Parameters are the arguments of the model functions. The attribute `fit_` is the fit of lodim, with
-its summary and plots. Results are the same as with `lodim.gbmap` and the other functions.
+Parameters are the arguments of the model functions; `fit_` is the fit of lodim.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from lodim.sklearn import GbmapRegressor
@@ -10,8 +9,7 @@ its summary and plots. Results are the same as with `lodim.gbmap` and the other 
 >>> model.transform(X).shape
 (442, 2)
 >>> model.fit_.settings.m
-2
-"""
+2"""
 
 import inspect
 from typing import Any, ClassVar, Self
@@ -97,10 +95,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ that lists its arguments, as scikit-learn requires.
-
-    These are the keyword arguments of a model function except `without`, and the arguments in the
-    dict `own`, with their defaults."""
+    """Return an __init__ with a function's keyword arguments, without some, and with `own` ones."""
     parameters = [
         p.replace(annotation=inspect.Parameter.empty)
         for p in inspect.signature(function).parameters.values()
@@ -147,8 +142,7 @@ class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
     A subclass declares its model function, arguments that it lacks (`without`) or adds (`own`), and
-    settings that cv= chooses (`chooses`).
-    """
+    settings that cv= chooses (`chooses`)."""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -192,11 +186,7 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the fit of the model; with cv= (`folds`), the best one of `lodim.cv`.
-
-        X, y and groups are arguments of fit(); `data` is a frame of X and y. `arguments` are those
-        of the model function.
-        """
+        """Return the fit of the model to `data`; with cv= (`folds`), the best one of `lodim.cv`."""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -232,8 +222,7 @@ class _Estimator(BaseEstimator):
     def _frame(self, X, reset=False):
         """Return X as a frame, with column names x0, x1, ... if it has none.
 
-        `reset` (in fit) stores the columns; later calls are checked against them.
-        """
+        `reset` (in fit) stores the columns; later calls are checked against them."""
         if hasattr(X, "columns") and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if hasattr(self, "feature_names_in_"):
@@ -365,8 +354,7 @@ class _Transformer(TransformerMixin):
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' coordinates: in the embedding for gbmap, in the view for melm.
 
-        The result is an array (n, number of coordinates), or a frame if requested by `set_output`.
-        """
+        The result is an array, or a frame if requested by `set_output`."""
         return self._answers(X, self._coordinates).to_numpy(dtype=float)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -403,8 +391,7 @@ class GbmapRegressor(
     It predicts by a sum of learners (softplus functions of linear combinations of features).
     `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts), "tweedie" (amounts, some
     of them zero, with `power`), "quantile" (with `quantile`) or "huber" (extreme outliers).
-    transform() gives the learners' outputs, whose L1 distance ignores features irrelevant to y.
-    """
+    transform() gives the learners' outputs, whose L1 distance ignores features irrelevant to y."""
 
 
 class GbmapClassifier(
@@ -419,17 +406,15 @@ class GbmapClassifier(
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
     It predicts by a sum of learners (softplus functions of linear combinations of features), up to
-    K for K classes in each of m stages. family="ordinal" is for classes in order: numbers, or an
-    ordered pandas category; it has one learner in each stage. transform() gives the learners'
-    outputs, whose L1 distance ignores features irrelevant to y.
-    """
+    K for K classes in each of m stages, or one with family="ordinal" for classes in order (numbers,
+    or an ordered pandas category). transform() gives the learners' outputs, whose L1 distance
+    ignores features irrelevant to y."""
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):
     """Prototype sets for a numeric response; see `lodim.proset`.
 
-    Predictions compare a row with prototypes (weighted training rows) on a few features.
-    """
+    Predictions compare a row with prototypes (weighted training rows) on a few features."""
 
 
 class ProsetClassifier(
@@ -437,8 +422,7 @@ class ProsetClassifier(
 ):
     """Prototype sets for classes; see `lodim.proset`.
 
-    Predictions compare a row with prototypes (weighted training rows) on a few features.
-    """
+    Predictions compare a row with prototypes (weighted training rows) on a few features."""
 
 
 class CostnetRegressor(
@@ -449,13 +433,11 @@ class CostnetRegressor(
     chooses="the budget",
     own={"family": "gaussian"},
 ):
-    """The best linear model at every price; see `lodim.costnet`.
+    """The best linear model at every price, the cost of its columns; see `lodim.costnet`.
 
-    The price of a model is the total cost of the columns that it needs. `family` is "gaussian",
-    "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts, some of them zero, with
-    `power`). transform() keeps the columns that the model needs. `costs` and similar arguments use
-    the column names of X, or x0, x1, ... for arrays.
-    """
+    `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts,
+    some of them zero, with `power`). transform() keeps the columns that the model needs. `costs`
+    and similar arguments use the column names of X, or x0, x1, ... for arrays."""
 
 
 class CostnetClassifier(
@@ -466,12 +448,10 @@ class CostnetClassifier(
     without=PARAMETERS,
     chooses="the budget",
 ):
-    """The best logistic model at every price; see `lodim.costnet`.
+    """The best logistic model at every price, the cost of its columns; see `lodim.costnet`.
 
-    The price of a model is the total cost of the columns that it needs. transform() keeps the
-    columns that the model needs. `costs` and similar arguments use the column names of X, or x0,
-    x1, ... for arrays.
-    """
+    transform() keeps the columns that the model needs. `costs` and similar arguments use the column
+    names of X, or x0, x1, ... for arrays."""
 
 
 class MelmClassifier(
@@ -479,9 +459,7 @@ class MelmClassifier(
 ):
     """The linear view in which classes overlap least; see `lodim.melm`.
 
-    A view is a set of k linear combinations of features. transform() gives the k coordinates of
-    each row in the view.
-    """
+    A view is a set of k linear combinations of features, the coordinates that transform() gives."""
 
     _coordinates = "projection"
 
@@ -498,8 +476,7 @@ class RiprRegressor(
 ):
     """A few low-dimensional views, for a numeric response; see `lodim.ripr`.
 
-    Views are small sets of features, in which a row is compared with its nearest training rows.
-    """
+    Views are small sets of features, in which a row is compared with its nearest training rows."""
 
 
 class RiprClassifier(
@@ -511,16 +488,14 @@ class RiprClassifier(
 ):
     """A few low-dimensional views, for classes; see `lodim.ripr`.
 
-    Views are small sets of features, in which a row is compared with its nearest training rows.
-    """
+    Views are small sets of features, in which a row is compared with its nearest training rows."""
 
 
 class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "balanced"]):
-    """Clusters in a few low-dimensional views; see `lodim.ripr`.
+    """Clusters in a few low-dimensional views (small sets of features); see `lodim.ripr`.
 
-    Views are small sets of features. `labels_` holds the position of each training row's cluster in
-    `fit_.clusters()`, or -1 for rows without a view.
-    """
+    `labels_` holds the position of each training row's cluster in `fit_.clusters()`, or -1 for rows
+    without a view."""
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -552,8 +527,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma" or "tweedie" (with `power`).
-    With missing="drop", the default, missing values raise an error.
-    """
+    With missing="drop", the default, missing values raise an error."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
@@ -561,8 +535,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
 class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, own={"family": None}):
     """Logistic, multinomial or ordinal regression without a penalty; see `lodim.glm`.
 
-    family="ordinal" is for ordered classes: numbers, or an ordered pandas category. `classes_` then
-    has this order. With missing="drop", the default, no row is dropped: missing values raise an
-    error, as in scikit-learn's linear models."""
+    family="ordinal" is for ordered classes, numbers or an ordered pandas category, whose order
+    `classes_` has. With missing="drop", the default, missing values raise an error."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -134,7 +134,7 @@ class Parts:
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Return the Parts of the rows of each class (all rows if n_classes is 0) in clusters."""
+    """Cluster the rows of each class (all rows if n_classes is 0); return the clusters as Parts."""
     code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
     Q = X if n_classes else np.column_stack([X, y])
     rng, label, members = np.random.default_rng(seed), [], []

@@ -1,6 +1,4 @@
-"""The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary.
-
-A command's modules are imported only if that command is given, so that help appears at once."""
+"""The command line: `python -m lodim gbmap "mpg ~ ." cars.csv` fits and prints a summary."""
 
 import argparse
 import os
@@ -16,9 +14,7 @@ from lodim.fitting.registry import MODELS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return exit status 0, or 2 after an error (printed on stderr).
-
-    argv : arguments of the command; by default `sys.argv[1:]`"""
+    """Run the command line; return exit status 0, or 2 after an error (printed on stderr)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # if a terminal lacks a letter, its code is shown
             stream.reconfigure(errors="backslashreplace")

@@ -108,10 +108,7 @@ def compile_kernels(args: argparse.Namespace) -> None:
 
 
 def read_data(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame | str:
-    """Return a CSV file, or the data set of that name, as a DataFrame.
-
-    The name of a file of another type, a folder or a pattern is returned unchanged, for later
-    reading. sep, decimal : separator of cells and decimal mark in a CSV file"""
+    """Return a CSV file, or the data set of that name, as a DataFrame; other names unchanged."""
     path = Path(name)
     if not path.exists() and name in lodim.data()["name"].tolist():
         return lodim.data(name)
@@ -161,10 +158,9 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
 
 
 def write_predictions(answers: Iterable[pd.DataFrame], name: str, escape: bool = False) -> None:
-    """Write predictions to a file, chunk by chunk, with a first column `row` of labels or numbers.
+    """Write predictions (frames of rows) to a file, with a first column `row` of labels or numbers.
 
-    answers : predictions, a DataFrame per chunk of rows
-    escape : put an apostrophe before texts that a spreadsheet would run as formulas"""
+    `escape` puts an apostrophe before texts that a spreadsheet would run as formulas."""
     n_before = 0
     with output_file.writing(name, other=output_file.CSV) as append:
         for frame in answers:
@@ -198,9 +194,7 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit as PNG files in a folder, one per kind.
-
-    kinds : names of plots; others : more objects with a method plot(), such as a CV"""
+    """Save plots of a fit as PNG files, one per kind; `others` also have plot(), such as a CV."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

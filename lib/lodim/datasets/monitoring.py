@@ -152,8 +152,7 @@ def _check(p, signals, graph, response, noise):
 def _plan(p, signals, graph):
     """Return the first p features to simulate, as nodes: all base signals, then derived features.
 
-    Each operation, such as "mean", is applied to all signals before the next one. `monitoring`
-    describes the arguments."""
+    Each operation, such as "mean", is applied to all signals before the next one."""
     names = [_signal(b)[0] for b in range(signals)]
     plan = [_Node(name, (), (b,)) for b, name in enumerate(names)]
     step = 0
@@ -179,9 +178,7 @@ def _parent(name, operation):
 
 
 def _measure(rng, n, signals, coupling, plan):
-    """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column.
-
-    coupling : share of the variance that signals of a group have in common, see `monitoring`"""
+    """Simulate the features of a plan (list of nodes) in n rows; return a dict name -> column."""
     common = rng.standard_normal((3, 4, n))
     columns = {}
     for b in range(signals):
@@ -199,7 +196,7 @@ def _measure(rng, n, signals, coupling, plan):
 def _sample(rng, state):
     """Simulate 48 standardized samples of a signal per row; return them and which are observed.
 
-    state : (4, n) level, trend, log volatility, and a number that rises with the missing samples"""
+    `state` has rows for level, trend, log volatility, and the tendency to miss samples."""
     level, trend, volatility, loss = state
     shock = rng.standard_normal((SAMPLES, len(level)))
     for t in range(1, SAMPLES):
@@ -212,10 +209,7 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return a dict name -> column of all features computed from one signal.
-
-    x, present : (n, 48) samples, and which are not missing; spread : standard deviation of the
-        signal"""
+    """Return all features of a signal x with standard deviation `spread`, as a dict of columns."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -250,9 +244,8 @@ def _slope(time, x, weight):
 def _truth(rng, plan, columns, carriers):
     """Draw the informative features; return their names and coefficients, and y without noise.
 
-    The first result is a dict with entries of `attrs`, see `monitoring`; the second is (n,).
-    plan, columns : features as a list of nodes, and as a dict name -> column
-    carriers : positions of the three signals from which the informative features are computed"""
+    They are computed from the three signals at positions `carriers`. The first result is a dict
+    with entries of `attrs`, see `monitoring`."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])

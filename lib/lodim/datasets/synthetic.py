@@ -391,9 +391,7 @@ def _draw_views(rng, P, features):
 
 
 def _draw_centres(rng, separation, trials=1000):
-    """Return four random points (4, 2) in [0.15, 0.85]^2 that are at least `separation` apart.
-
-    trials : largest number of attempts"""
+    """Return four random points in [0.15, 0.85]^2 at least `separation` apart."""
     for _ in range(trials):
         centres = rng.uniform(0.15, 0.85, (4, 2))
         if min(np.linalg.norm(a - b) for a, b in combinations(centres, 2)) >= separation:

@@ -13,14 +13,11 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return a weight for each stage of each grid point, larger for lower losses; the sum is one.
+    """Return a weight per stage of each grid point, proportional to exp(-(loss - lowest) / s).
 
-    A point is a combination of settings; a stage is a step of a fit, such as one learner added. A
-    weight is proportional to exp(-(loss - lowest loss) / s).
-    losses : list with an array (n_stages, n_folds, 3) per point: mean loss, weight, standard error
-    draws : number of sets of random folds
-    stages_open : whether all stages count; otherwise only the last stage of each point
-    spread, tie : s is `spread` standard errors of the lowest loss, but at least `tie`"""
+    A point is a combination of settings; a stage is a step of a fit, such as one learner added. The
+    losses of a point are (stages, folds, 3): mean, weight, standard error. Only last stages count
+    unless `stages_open`. s is `spread` standard errors of the lowest loss, but at least `tie`."""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -37,8 +34,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 def central_count(weight):
     """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ....
 
-    weight (n_stages,) : weights of 1, 2, ... stages. The coarse rounding hides small numerical
-    errors of these weights."""
+    `weight` is for 1, 2, ... stages; coarse rounding hides its numerical errors."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -47,12 +43,10 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the position of the grid point nearest to the weighted mean, and mean penalties.
+    """Return the grid point nearest to the weighted mean, and a dict of penalties between points.
 
-    The second result is a dict of those penalties whose weighted mean lies between two grid values.
-    grid : dict setting -> ordered values; the points are all combinations, the last varies fastest
-    weight : (n_points,), of each point; penalties : names of the settings that are penalties
-    parts : number of steps between two grid values, equal in log; penalties are rounded to them"""
+    The points are all combinations of values in the dict `grid`; the last setting varies fastest.
+    Penalties are rounded to `parts` steps, equal in log, between two grid values."""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -71,10 +65,9 @@ NULL = 0.5  # share of the largest penalty above which a model is (nearly) the n
 
 
 def grid_ends(problem, frame, names, at):
-    """Return texts that advise to extend the grid of a setting whose best value is an extreme one.
+    """Return texts that advise to extend the grid of settings whose best value is an extreme one.
 
-    `names` are the settings; their best values are in row `at` of `frame`, which has a row per grid
-    point. No text advises values that the model does not accept."""
+    The best values are in row `at` of `frame`, which has a row per grid point."""
     notes = []
     for name in names:
         tried = [v for v in frame[name] if isinstance(v, Real) and not isinstance(v, bool)]
@@ -91,10 +84,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether a grid can be extended: whether the model accepts a value beyond its end.
+    """Return whether the model accepts a value beyond the end of a grid.
 
-    `value` is the last one of the grid and `neighbour` the one before. The tested value is as far
-    from `value` as `neighbour` is, on the other side."""
+    The tested value is as far from the last one, `value`, as its `neighbour` on the other side."""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

@@ -201,18 +201,14 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
 
 
 def _best_rows(frame):
-    """Return the rows of the settings `min` and `1se` in a table of losses, simplest first.
-
-    `min` has the lowest mean loss; `1se` is the first row within one standard error of it."""
+    """Return the rows with lowest loss, `min`, and the first within one standard error, `1se`."""
     where_min = int(frame["mean"].idxmin())
     limit = frame["mean"][where_min] + frame["se"][where_min]
     return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
-    """Return the problem with the `settings` of a grid point, marked as chosen by CV.
-
-    grid : dict of the settings that vary; frame : table of all grid points"""
+    """Return the problem with the `settings` of a grid point, marked as chosen by CV."""
     names = tuple(n for n in frame if hasattr(problem.settings, n))
     chosen = tuple(n for n in names if n in grid or getattr(problem.settings, n) is None)
     return problem.settle(settings, given=names, chosen=dict.fromkeys(chosen, ()))
@@ -292,9 +288,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return a setting's value in grid row `index`, for the first of `names` that the grid has.
-
-        If it has none of them, return the value of the first name in the fit `best`."""
+        """Return the value at grid row `index` of the first setting of `names`, or else in `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -23,21 +23,17 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return the fold of each row, (n,), 0 to K - 1 for K folds; -1 without response or weight.
+    """Return each row's fold, from 0; -1 without response or weight.
 
-    folds : number of random folds, or an array (N,) with a value per row of the data
-    classes : classes of the response, which random folds balance; None for a numeric response
-
-    Groups (or clusters) are held out as a whole. Random folds depend on the content of the rows,
-    not on their order."""
+    `folds` is the number of random folds, or a value per row of the data. Random folds balance the
+    `classes`, keep groups (or clusters) together, and do not depend on the order of rows."""
     return _in_all_rows(batch, _assign(with_positive_weight(batch), folds, classes, seed))
 
 
 def assign_by_position(batch, folds, seed):
-    """Return random folds (n,) by the rows' positions only; -1 without response or weight.
+    """Return random folds by the rows' positions only; -1 without response or weight.
 
-    Conformal guarantees need exchangeable rows. If folds depended on the content of rows, held-out
-    rows could differ from new rows. `folds` may also have a value per row of the data."""
+    Conformal guarantees need exchangeable rows, so folds must not depend on the content of rows."""
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
     some = with_positive_weight(batch)
@@ -57,10 +53,9 @@ def _in_all_rows(batch, fold):
 
 
 def assign_in_place(batch, folds, seed):
-    """Return the fold (n,) of each row of data that do not fit into memory.
+    """Return the fold of each row of data that do not fit into memory; groups are an error.
 
-    Blocks of 4,096 rows are assigned at random, or `folds` has a value per row. Groups are an
-    error."""
+    Blocks of 4,096 rows are assigned at random, unless `folds` has a value per row."""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
         raise ArgumentError(
@@ -124,9 +119,7 @@ def _check_folds(batch, folds):
 
 
 def check_units(batch, names):
-    """Raise DataError if only one row or group has positive weight, so that none can be held out.
-
-    names : settings for the message; if the user gives them, no rows are held out"""
+    """Raise DataError if no row or group can be held out; `names` are settings that avoid folds."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(
@@ -142,11 +135,11 @@ def count_units(batch):
 
 
 def _whole_units(batch, folds, key, of_class, seed):
-    """Assign each group (or cluster) of rows to a fold as a whole; return the rows' folds, (n,).
+    """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold that so far has the fewest rows of the group's most frequent class.
-    key : (n,) numbers computed from the rows' content, so that their order does not matter
-    of_class : (n_classes,) mean of these numbers for each class"""
+    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` has
+    numbers from the rows' content, so that their order does not matter; `of_class` are class
+    means."""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -158,10 +151,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return the rank of the most frequent class in each group; zeros for a numeric response.
+    """Return each group's most frequent class, ranked by `of_class`; zeros for a numeric response.
 
-    Classes are ranked by increasing `of_class` (n_classes,), their mean row keys.
-    code : (n,) group of each row"""
+    `code` is the group of each row."""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

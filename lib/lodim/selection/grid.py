@@ -75,13 +75,13 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    If the point has None, the setting becomes None only if the call gives a value for it."""
+    None in the point replaces only a value that was given in the call."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
 
 def checked_settings(problem, points):
-    """Return the validated settings of each grid point, a list.
+    """Return a list of the validated settings of the grid points.
 
     Points that differ only in their number of stages (or their budget) are validated together."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
@@ -98,14 +98,7 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return held-out losses of the settings: an array (n_stages, n_folds, 3) for each of them.
-
-    A stage is a step of a fit, such as one learner added. The three numbers are mean loss, weight
-    and standard error in a fold.
-
-    splits : list of (training, held-out) batches of rows
-    name : of the loss, such as "deviance"; jobs : number of threads
-    options : further arguments of `grid_losses`"""
+    """Return the held-out losses of the settings for the loss `name`; see `grid_losses`."""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -117,10 +110,8 @@ def loss_of(problem, name):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a table with mean loss and standard error per grid point, and the final settings.
 
-    points, settings : each grid point as a dict, and as complete Settings
-    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    stage : per point the number of stages (such as learners) to use if the settings leave it open
-    draws : number of sets of random folds"""
+    `losses` are those of `grid_losses`. `stage` has the number of stages (such as learners) of each
+    point, for settings that leave it open."""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

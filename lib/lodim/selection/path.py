@@ -129,11 +129,7 @@ def _check_others(problem, varied):
 
 
 def _settings_along(problem, penalty, lambdas):
-    """Return a list of the problem's settings, one for each value in `lambdas` of `penalty`.
-
-    The largest value is first; values that are given twice are used once. Raises ArgumentError if a
-    value is not valid.
-    """
+    """Return settings for each distinct penalty, the largest first; raise if one is invalid."""
     decreasing = np.unique(sizes("lambdas", lambdas))[::-1].tolist()
     try:
         along = [replace(problem.settings, **{penalty: value}) for value in decreasing]

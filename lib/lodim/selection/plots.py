@@ -68,7 +68,7 @@ def cv_curve(cv, ax=None):
 def _several_series(ax, cv, frame, place, others, numeric):
     """Draw a CV's held-out losses against a setting, with one line per combination of the others.
 
-    place : position of each row of `frame` on the x axis; numeric : whether these are numbers"""
+    `place` is the position of each row of `frame` on the x axis; `numeric` if these are numbers."""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

@@ -30,16 +30,12 @@ LOSSES = {"class": misclassified, "mae": absolute}
 
 
 def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
-    """Return a list with the held-out losses (n_stages, n_folds, 3) of each grid point.
+    """Return the held-out losses of each grid point (settings): arrays (stages, folds, 3).
 
-    A grid point is a set of settings, a stage a step of a fit, such as one learner added. The three
-    numbers are mean loss, weight and standard error in a fold. Points that differ only in their
-    number of stages, or in their budget, share one fit per fold.
-
-    splits : list of (training, held-out) batches, one division of the rows into folds after the
-        other
-    draws : number of divisions; points : settings of each grid point
-    runs : dict settings -> StageLosses of earlier calls with the same splits; it is extended"""
+    A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
+    and standard error. Points that differ only in their number of stages (or budget) share one fit
+    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `runs`, a dict
+    settings -> StageLosses of earlier calls with the same splits, is extended."""
     model = problem.model
     served = {}
     for point in points:
@@ -63,11 +59,10 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
 
 def _race(runs, n_jobs):
-    """Fit the stages of all runs in parallel, one stage at a time, until all have finished.
+    """Fit the stages of all runs (settings) in parallel, stage by stage, until all have finished.
 
-    A run has the fits of one set of settings in all folds. If its number of stages is not set, its
-    loss is compared with the lowest loss of all runs. It stops if its loss is 4 standard errors
-    higher and rises, and every few stages also if it is 2 standard errors higher."""
+    A run with an open number of stages stops if its loss rises and is 4 standard errors above the
+    lowest of all runs; every few stages, 2 standard errors are enough."""
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
@@ -105,9 +100,7 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of a setting of which one fit covers several values, or None.
-
-    For example, a fit with m stages includes the fits with fewer stages."""
+    """Return the name of a setting of which one fit covers several values, such as m, or None."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -127,8 +120,7 @@ def ordered(values, down=False):
 def _run_settings(model, key, values):
     """Return settings for one fit that covers all `values` of a setting, and its number of stages.
 
-    `_shared_by` names this setting; key : the other settings. The number of stages is None if the
-    held-out losses decide when the fit ends."""
+    The number is None if the held-out losses decide. `key` are the other settings."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -137,9 +129,9 @@ def _run_settings(model, key, values):
 class StageLosses:
     """Fits with the same settings, one per fold, and their held-out losses after each stage.
 
-    A stage is a step of a fit, such as one learner added. Without `n_stages`, fits end after the
-    `max_stages` of the settings, or after `patience` stages without gain.
-    rows[stage][fold] : (mean loss, weight, standard error)"""
+    rows[stage][fold] is (mean loss, weight, standard error); a stage is a step of a fit, such as
+    one learner added. Without `n_stages`, fits end after `max_stages`, or `patience` stages without
+    gain."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -162,9 +154,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage of the given folds; `bar` is the progress bar.
-
-        For a model without stages, the bar advances with each fold."""
+        """Fit the next stage of the folds; without stages, the progress bar advances per fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -224,9 +214,9 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean loss, total weight and standard error for the held-out rows `test` of a fold.
+    """Return mean, total weight and standard error of the losses `each` of a fold's rows, `test`.
 
-    each : (n,) losses of these rows. Groups (or clusters), if given, are the sampling units."""
+    Groups (or clusters), if given, are the sampling units."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:
@@ -242,19 +232,15 @@ def _square(v):
 
 
 def fold_means(rows):
-    """Return the weighted mean loss over folds after each stage, (n_stages,).
-
-    rows (n_stages, n_folds, 3) : mean loss, weight and standard error"""
+    """Return the weighted mean loss after each stage, from `rows` as in StageLosses."""
     rows = np.asarray(rows)
     return (rows[:, :, 0] * rows[:, :, 1]).sum(axis=1) / rows[:, :, 1].sum(axis=1)
 
 
 def rows_error(row, draws=1):
-    """Return the standard error of a mean loss, from the standard errors within folds.
+    """Return the standard error of a mean loss, treating rows as sampling units.
 
-    It treats rows as sampling units; `standard_error` treats folds as such.
-    row (draws * K, 3) : mean loss, weight and standard error of each fold, in `draws` sets of K
-        folds"""
+    `row` has the mean loss, weight and standard error of each fold, in `draws` sets of folds."""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
@@ -262,8 +248,8 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    Several sets of folds (`draws`) do not lower it, since all of them hold out the same rows.
-    row (draws * K, 3) : mean loss, weight and standard error of each fold"""
+    `row` is as in `rows_error`; more `draws` do not lower the error, since they hold out the same
+    rows."""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

@@ -19,7 +19,7 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of a problem's rows, for `draws` sets of random folds.
+    """Return (training, held-out) batches of a problem, for `draws` sets of random folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     model = problem.model
@@ -34,8 +34,7 @@ def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows of positive weight
-    are used.
-    levels : classes of the response, or None; standardize : whether to standardize features"""
+    are used. `levels` are the classes of the response."""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     return [
@@ -74,13 +73,9 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    The single best point depends on the random folds, so the choice is a weighted mean of all
-    points. Weights are exp(-(loss - lowest loss) / s).
-
-    grid : dict setting -> values; most_draws : number of sets of random folds
-    spread, tie : s is `spread` standard errors of the lowest loss, but at least `tie`
-    parts : number of steps between two grid values, equal in log; penalties are rounded to them
-    runs : dict that keeps the folds and fits for other grids of the same problem"""
+    The choice is a mean of all points with the `weights` of their losses, since the single best
+    point depends on the random folds. `grid` is a dict setting -> values. `runs` keeps the folds
+    and fits for other grids of the same problem."""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -101,9 +96,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
     """Return the settings at the weighted mean of a grid's points, and the table of the points.
 
-    A point is a combination of settings; points with lower losses have larger weights.
-    losses : array (n_stages, n_folds, 3) per point: mean, weight and standard error
-    draws : number of sets of random folds; spread, parts, tie : as in `choose`"""
+    Points (combinations of settings) with lower losses, from `grid_losses`, have larger weights."""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
