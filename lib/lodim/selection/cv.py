@@ -288,7 +288,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value at grid row `index` of the first setting of `names`, or else in `best`."""
+        """Return the value at grid row `index` of the first name in the grid, or else in `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
