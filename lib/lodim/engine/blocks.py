@@ -1,8 +1,4 @@
-"""Sums over all rows, computed by compiled loops (kernels) over blocks of rows, in threads.
-
-Each block of 4,096 rows writes its own partial sum. These are added in a fixed order: first within
-spans of 16 blocks (65,536 rows), then over spans. So results are identical, bit for bit, for any
-number of threads, in memory, on a GPU or on a cluster. Kernels release the GIL."""
+"""Sums over all rows by compiled loops (kernels) in threads, with the same bits for any number."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -29,8 +25,7 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 def place(X, engine, large=None):
     """Return X on the device where kernels (compiled loops) will read it: CPU or GPU.
 
-    X : features in tiles of 64 rows; large : whether engine="auto" may use a GPU; by default if X
-        has at least 256 MiB"""
+    `large` is whether engine="auto" may use a GPU, None if X's size decides."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -118,10 +113,10 @@ def _pool(pid):
 
 
 def for_blocks(kernel, n_blocks, *args, threads=1, runs=None):
-    """Process blocks of 4,096 rows in threads: call kernel(lo, hi, *args) for ranges of blocks.
+    """Call kernel(lo, hi, *args), a compiled loop, in threads, for ranges of blocks of 4,096 rows.
 
-    The kernel (compiled loop) processes the blocks lo to hi - 1.
-    runs : ranges (lo, hi) of the blocks to process; None means 0 to n_blocks - 1"""
+    The kernel processes blocks lo to hi - 1; it must release the GIL. `runs` are the ranges (lo,
+    hi) of blocks to process, None for all."""
     threads = min(threads, n_blocks, _most_threads.get() or threads)
     if runs is not None:
         kernel = partial(_over_runs, kernel, runs)
@@ -155,9 +150,7 @@ def runs_of(used):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item) for each item], in threads if the work is large and releases the GIL.
-
-    numbers : how many values all calls process together; the work is large if they are many"""
+    """Return [work(item) for item in items], in threads if all calls process many `numbers`."""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -170,9 +163,8 @@ def each(work, items, numbers, threads=None):
 def over_rows(kernel, tiles, *args, threads=1, runs=None):
     """Run a kernel (compiled loop) over all rows; it writes values per row to its last argument.
 
-    It is called as kernel(lo, hi, tiles, *args) for the blocks lo to hi - 1 of 4,096 rows.
-    tiles : features in tiles of 64 rows; runs : ranges (lo, hi) of blocks to process; None for all
-    """
+    The call is kernel(lo, hi, tiles, *args) for blocks lo to hi - 1 of 4,096 rows; `runs` are the
+    ranges (lo, hi) of blocks to process, None for all."""
     if on_host(tiles):
         for_blocks(kernel, count_blocks(tiles), tiles, *args, threads=threads, runs=runs)
     else:
@@ -182,10 +174,9 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    The kernel is called as kernel(lo, hi, partials, tiles, *args). For each block b of 4,096 rows,
-    from lo to hi - 1, it writes the sum over these rows to partials[b].
-    tiles : features in tiles of 64 rows; shape : of the sum
-    runs : ranges (lo, hi) of blocks to process; None means all"""
+    The call is kernel(lo, hi, partials, tiles, *args). For each block b of 4,096 rows, from lo to
+    hi - 1, it writes a sum of this `shape` to partials[b]. `runs` are the ranges (lo, hi) of blocks
+    to process, None for all."""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)
@@ -208,9 +199,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices `rows`, of 65,536 rows each, that cover n rows.
-
-    The result has the same bits on any processor. `add` joins two partial sums."""
+    """Return the sum of part(rows) over slices of 65,536 rows that cover n rows; `add` joins."""
     return reduce(add, map(part, row_spans(n)))
 
 
@@ -250,11 +239,8 @@ def single_blas():
 def over_spans(work, X, n, *rows, threads=1):
     """Yield work(X, *rows) for each 65,536 consecutive rows, in order.
 
-    If Dask workers hold the features, they call `work`.
-
-    X : (n_tiles, p, 64) features in tiles of 64 rows
-    *rows : arrays (n, ...) or None, of which `work` gets the same 65,536 rows
-    threads : number of calls in parallel for X in memory; None means all threads"""
+    Dask workers that hold the features X call `work`. The arrays `rows`, (n, ...) or None, are cut
+    to the same rows. Up to `threads` calls run in parallel, None for all threads."""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)
@@ -280,9 +266,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Call work(X, *arrays) with the tiles of each 65,536 rows; yield the results.
-
-    X, arrays : (n_tiles, ..., 64) values in tiles of 64 rows"""
+    """Yield work(X, *arrays) for each 65,536 rows of X and arrays, (n_tiles, ..., 64) in tiles."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return

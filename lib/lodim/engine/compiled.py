@@ -19,9 +19,7 @@ ZERO = np.int64(0)  # has a type, since a literal 0 would cause another compilat
 
 
 class _Compilation(event.Listener):
-    """Listener for compilations: logs one message per process, and pauses garbage collection.
-
-    Searching Numba's millions of small objects takes a sixth of the compile time."""
+    """Listener for compilations: logs one message per process, and pauses garbage collection."""
 
     depth = 0
     collects = False
@@ -79,10 +77,9 @@ def njit(*signatures, **options):
 
 
 def inlined(**options):
-    """Compile a function that only kernels call: always inlined, without a Python entry point.
+    """Compile a function for use in kernels only; if Python called it, the process would crash.
 
-    This halves the compile time of a small function. Python must not call the function: numba would
-    jump to an invalid address. options : as in `njit`"""
+    This halves the compile time of a small function. Options are as in `njit`."""
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 

@@ -1,6 +1,4 @@
-"""Arrays and compiled loops on a GPU; the only module that imports numba's CUDA target.
-
-The target is numba_cuda_mlir if installed, else numba.cuda."""
+"""Arrays and compiled loops on a GPU; the only module that imports numba's CUDA target."""
 
 import math
 import threading
@@ -46,8 +44,8 @@ def free_bytes():
 class DeviceTiles:
     """Features in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
 
-    A CPU kernel (compiled loop) called with it runs its CUDA version: the function of the same name
-    in the model's `kernels/cuda.py`."""
+    A CPU kernel called with it runs the function of the same name in the model's
+    `kernels/cuda.py`."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype
@@ -68,9 +66,7 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return a work array on the GPU, not initialized; it is kept for later calls with `name`.
-
-        Allocating GPU memory would stop all kernels."""
+        """Return an uninitialized work array on the GPU; later calls with its name reuse it."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)

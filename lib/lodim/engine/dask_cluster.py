@@ -1,7 +1,4 @@
-"""Tasks on the workers of a Dask cluster, with their results and errors.
-
-Tasks are pure, have unique keys, and never modify another task's result, so Dask can recompute
-results that a lost worker held."""
+"""Pure tasks on the workers of a Dask cluster, which never modify another task's result."""
 
 import asyncio
 import time
@@ -64,9 +61,7 @@ def own_client():
 
 
 def run_tasks(client, work, shared, each):
-    """Return [work(shared, *args) for args in each], computed by workers.
-
-    shared : an argument that is sent only once; each : list of tuples of other arguments"""
+    """Return [work(shared, *args) for args in each], computed by workers; `shared` is sent once."""
     _workers(client)
     with _any_size():
         there = client.submit(Task(_itself, (shared,)), key=_key("shared"), pure=False)
@@ -89,9 +84,7 @@ def _any_size():
 
 @dataclass(frozen=True)
 class Group:
-    """A range of rows that one Dask worker holds: the chunks lo to hi - 1, of 65,536 rows each.
-
-    n_rows : number of rows; the last chunk of the data may be smaller"""
+    """Consecutive rows that one Dask worker holds: chunks lo to hi - 1, of up to 65,536 rows."""
 
     lo: int
     hi: int
@@ -105,9 +98,7 @@ class Group:
 
 
 class Cluster:
-    """The workers of a Dask client, and the groups of rows that the workers hold, one each.
-
-    No task names its worker, since the task would wait forever if all workers were replaced."""
+    """The workers of a Dask client, and the groups of rows that the workers hold, one each."""
 
     def __init__(self, client, n):
         self.client = checked_client(client)
@@ -121,9 +112,7 @@ class Cluster:
         ]
 
     def check_room(self, row_bytes):
-        """Raise DataError if a group of rows does not fit the memory of a worker.
-
-        row_bytes : size of the features of a row"""
+        """Raise DataError if a worker's memory is too small for rows of `row_bytes` bytes."""
         known = _in_words(self.client, self.client.scheduler_info)["workers"]
         rows = max(group.n_rows for group in self.groups)
         need = rows * (row_bytes + BYTES_PER_ROW)
@@ -138,12 +127,11 @@ class Cluster:
                 )
 
     def submit(self, work, held=(), sent=(), name=None):
-        """Start a call of `work` for each group of rows, on the workers; return the futures.
+        """Start work(group, *arrays, *sent) for each worker's group of rows; return the futures.
 
-        A Group is the rows that one worker holds. The call is work(group, *arrays, *sent).
-        held : list of WorkerTiles; `arrays` are the parts of them that hold the group's rows
-        sent : other arguments; a `PerTask` has one value per group
-        name : name of the call in Dask; default: the name of `work`"""
+        `held` are WorkerTiles, of which `arrays` are the group's parts. A `PerTask` in `sent` has
+        one value per group. `name` is shown in Dask, by default the name of `work`."""
+        # No task names its worker: it would wait forever if all workers were replaced.
         name = name or work.__name__
         tasks = []
         for i, group in enumerate(self.groups):
@@ -167,8 +155,7 @@ class PerTask:
 class Task:
     """A call work(*first, *held, *last) that Dask sends as one block of bytes.
 
-    `held` are results that the worker already has. Dask could send separate arrays misaligned,
-    which SciPy refuses."""
+    `held` are results that the worker already has."""
 
     work: object
     first: tuple = ()
@@ -177,6 +164,7 @@ class Task:
     def __reduce__(self):
         import cloudpickle  # which distributed needs
 
+        # Dask could send separate arrays misaligned, which SciPy refuses.
         return _task, (cloudpickle.dumps((self.work, self.first, self.last), protocol=4),)
 
     def __call__(self, *held):
@@ -197,7 +185,7 @@ def _aligned(v):
 def _submit(client, name, tasks, *held):
     """Send tasks to Dask workers in one message, and return the futures of their results.
 
-    held : lists of futures, one per task, whose results are further arguments of the tasks"""
+    `held` are lists of futures, one per task, whose results are further arguments of the tasks."""
     keys = [_key(name) for _ in tasks]
     return client.map(_call, tasks, *held, key=keys, pure=False)
 
@@ -237,9 +225,9 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Return since when (clock time) the cluster has had no worker; None if it has one.
+    """Return the clock time since when the cluster has had no worker; None if it has one.
 
-    before : result of the previous call. DeviceError is raised after about 30 seconds"""
+    `before` is the result of the previous call. DeviceError is raised after about 30 seconds."""
     if _in_words(client, client.nthreads):
         return None
     now = time.monotonic()
@@ -311,9 +299,9 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if Dask workers have other package versions; warn if processors differ.
+    """Raise DeviceError if workers have other package versions than this process.
 
-    hosts : dict worker address -> versions and processor, as `host` returns them"""
+    Other processors lead to a warning. `hosts` maps worker addresses to results of `host`."""
     here = host()
     # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}

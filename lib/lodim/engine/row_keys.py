@@ -1,6 +1,4 @@
-"""A number (key) for each row, computed from its content, and random draws that use only the keys.
-
-So draws do not depend on the order of rows or columns, names of classes, or rounding errors."""
+"""Numbers (keys) computed from the rows' content, and random draws that depend only on these."""
 
 import numpy as np
 
@@ -16,13 +14,10 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number (key) per row, (n,), computed from standardized features X (n, p).
+    """Return a number (key) per row, computed from standardized features X (n, p); equal rows tie.
 
-    Random draws by keys do not depend on the order of rows. Equal rows have equal keys. The
-    response y distinguishes the rows of symmetric designs, such as all combinations of levels.
-
-    weight : (n,) weights of the rows
-    y : (n,) numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown; or None"""
+    y are numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown; or None. It
+    distinguishes the rows of symmetric designs, such as all combinations of levels."""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -48,9 +43,8 @@ def keys(X, weight, y=None, n_classes=0):
 def _by_response(u, share, y, n_classes, most):
     """Return a number per row, (n,), that depends on its features and on all responses y (n,).
 
-    u : (n, p) standardized features; share : (n,) weights with sum one
-    most : weighted mean of the rows' sums of squares, the scale of the numbers: if they vary by
-        much less, the variation counts as rounding error"""
+    u (n, p) are standardized features, share (n,) weights with sum one. Variation far below `most`,
+    the weighted mean of the rows' sums of squares, counts as rounding error."""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)
@@ -66,10 +60,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return a number (key) per row of a Batch, (n,), and one per class, (n_classes,).
-
-    A row's key depends on its content, not on its position. A class has the mean of its rows' keys.
-    """
+    """Return a content-based number (key) per row of a Batch, (n,), and its mean per class."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):
@@ -106,16 +97,13 @@ def waves(key, k, rng):
 
 
 def shuffled(key, seed):
-    """Return row positions (n,) in a random order that depends only on the rows' keys and a seed.
-
-    All keys are mixed into the seed. Otherwise the row with the largest key would have the same
-    position in every data set."""
+    """Return row positions (n,) in a random order that depends only on rows' keys and a seed."""
     order = np.argsort(key, kind="stable")
     return order[np.random.default_rng([seed, _digest(key)]).permutation(len(key))]
 
 
 def _digest(key):
-    """Return an integer computed from the keys (n,) of all rows, in any order.
+    """Return an integer computed from all keys (n,), in any order.
 
     It is nearly always (98 of 100 data sets) the same for float32 and float64 features."""
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
@@ -143,10 +131,10 @@ def sample_of(batch, count, seed, threads=1):
 
 
 def spread_sample(X, weight, count, seed, threads=1):
-    """Return positions (count,) of rows in a systematic sample, among rows of positive weight.
+    """Return positions (count,) of a systematic sample among rows of positive weight.
 
-    Rows are sorted by their sums of squared features, so that their order in the data does not
-    matter. Every k-th row is taken, from a random first one on. X : features in tiles of 64 rows"""
+    Every k-th row is taken in the order of sums of squared features, which does not depend on the
+    order of the data. X are features in tiles of 64 rows."""
     length = lengths(X, len(weight), threads)
     place_bits = np.uint64(max(1, int(len(weight) - 1).bit_length()))
     place = (np.uint64(1) << place_bits) - np.uint64(1)
@@ -164,9 +152,7 @@ def spread_sample(X, weight, count, seed, threads=1):
 
 @njit(cache=True, nogil=True)
 def squared_lengths(lo, hi, X, out):
-    """Add each row's sum of squared features to `out`, (n_tiles, 64), for some blocks of rows.
-
-    lo, hi : the blocks of 4,096 rows are lo to hi - 1; X : features in tiles of 64 rows"""
+    """Add each row's sum of squared features to `out`, (n_tiles, 64), for blocks lo to hi - 1."""
     for t in range(lo * TILES_PER_BLOCK, min(hi * TILES_PER_BLOCK, X.shape[0])):
         tile = X[t]
         for k in range(X.shape[1]):

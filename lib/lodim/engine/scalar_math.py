@@ -1,6 +1,4 @@
-"""exp and log1p for compiled loops, as polynomials that vectorize (the C library's do not).
-
-They differ from NumPy's functions by a few units in the last place."""
+"""exp and log1p for compiled loops, as polynomials that vectorize (the C library's do not)."""
 
 import math
 

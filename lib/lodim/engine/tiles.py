@@ -1,7 +1,4 @@
-"""Memory layout of X: tiles of 64 rows, stored by column within each tile, (n_tiles, p, 64).
-
-A kernel (compiled loop) reads a (p, 64) tile by column for z = Xw, then for X'r with residuals r.
-Both loops vectorize, and the second reads from cache. Rows beyond n in the last tile are zero."""
+"""Memory layout of X: tiles of 64 rows, stored by column within each tile, (n_tiles, p, 64)."""
 
 import numpy as np
 

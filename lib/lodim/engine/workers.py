@@ -1,7 +1,4 @@
-"""Features X on the workers of a Dask cluster, in tiles of 64 rows, and loops that run there.
-
-Each worker holds a group of consecutive chunks of 65,536 rows. An evaluation sends parameters to
-each group and returns sums per chunk, which are added in the order of rows."""
+"""Features X on the workers of a Dask cluster, in tiles of 64 rows, and loops that run there."""
 
 from functools import reduce
 from importlib import import_module
@@ -18,10 +15,8 @@ from lodim.engine.tiles import TILE
 class WorkerTiles:
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
-
-    futures : Dask futures of the tiles, one per worker; n : number of rows
-    beside : dict of "y", "weights", "offset" -> (array in this process, its copy on the workers)"""
+    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows. beside
+    maps "y", "weights" and "offset" to (array in this process, its copy on the workers)."""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -42,8 +37,8 @@ class WorkerTiles:
     def map(self, function, *args, shape=None, dtype=None):
         """Return function(tiles, *args) as WorkerTiles; each worker computes it for its own rows.
 
-        shape : lengths of the result's axes except the first (tiles); by default as in this array
-        `function` must be pure, since Dask may repeat it."""
+        `shape` has the result's axes after the first; by default those of this array. The function
+        must be pure, since Dask may repeat it."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_map, held, task, function.__name__)
         shape = self.shape if shape is None else (len(self), *shape)
@@ -52,8 +47,8 @@ class WorkerTiles:
     def add(self, kernel, onto, *args):
         """Return values per row, as WorkerTiles, that a kernel (compiled loop) adds to `onto`.
 
-        The call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each.
-        onto : WorkerTiles, which are copied; or, for zeros, the shape (..., 64) of one tile"""
+        `onto` are WorkerTiles, which are copied, or the shape (..., 64) of a tile of zeros. The
+        call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
         else:
@@ -63,42 +58,40 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel (compiled loop) on the workers; add its values per row to the last argument.
+        """Run a kernel on the workers; add its values per row to the last argument, in place.
 
-        The last argument is an array (n_tiles, ..., 64) in the memory of this process."""
+        This is an array (n_tiles, ..., 64) in the memory of this process."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
     def sum_blocks(self, kernel, shape, *args):
-        """Return the sum over all rows that a kernel (compiled loop) computes on the workers.
-
-        It has the same bits as `blocks.sum_blocks` for rows in memory. shape : of the sum"""
+        """Return the sum over all rows, of this `shape`, that a kernel computes on the workers."""
         held, task = self._split(_name(kernel), args)
         futures = self.cluster.submit(_span_sums, held, (*task, shape), kernel.__name__)
         parts = self.cluster.results(futures)
         return reduce(np.add, (span for part in parts for span in part))
 
     def spans(self, function, *args):
-        """Call function(rows, X, *args) on workers for each 65,536 rows; return a list of results.
+        """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
-        rows : position of these rows among all rows, a slice; X : their features in tiles
-        args : other arguments; WorkerTiles among them are cut to these rows"""
+        `rows` is the slice of these rows, X their features in tiles. WorkerTiles in `args` are
+        cut."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Call work(X, *rows) on the workers for each 65,536 rows; return a list of the results.
+        """Return a list of work(X, *rows), called on the workers for each 65,536 rows.
 
-        X : features of the 65,536 rows in tiles of 64; rows : arrays (n, ...), cut to these rows"""
+        X are features in tiles; `rows` are arrays (n, ...) or None, cut to these rows."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Call work(X, *arrays) on the workers for each 65,536 rows; return a list of the results.
+        """Return a list of work(X, *arrays), called on the workers for each 65,536 rows.
 
-        X, arrays : WorkerTiles (n_tiles, ..., 64), cut to these rows for `work`"""
+        `arrays` are WorkerTiles, cut to these rows."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -126,9 +119,7 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); zeros if None.
-
-        Arrays that were read with the rows are already on the workers; others are sent once."""
+        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); None: 0."""
         if values is None:
             return self.constant(0.0)
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
@@ -169,10 +160,10 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Split the arguments of a call into arrays that workers hold, and others to send to them.
+        """Return the arguments of a call as two tuples: arrays that workers hold, and what is sent.
 
-        Return two tuples. The first has this array and the WorkerTiles in `args`. The second has
-        the function, the positions of the WorkerTiles, and `args` with None in their places."""
+        The second has the function, the positions of the WorkerTiles in `args`, and `args` without
+        these."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
@@ -181,8 +172,8 @@ class WorkerTiles:
 def read_parts(client, make, n, p, dtype):
     """Let Dask workers read the rows; return the features as WorkerTiles.
 
-    The response, weights and offset are in the attribute `beside` of the result.
-    make : function of k that returns chunk k (65,536 rows) as a Batch"""
+    make(k) returns chunk k (65,536 rows) as a Batch. The attribute `beside` of the result has
+    response, weights and offset."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     read = cluster.submit(_read, (), (make,))
@@ -205,9 +196,9 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Read the rows of a group; return a dict of arrays in tiles: X, y, weights and offset.
+    """Read a group's rows, from Batches make(k); return X, y, weights and offset, as a dict.
 
-    make : function of k that returns chunk k of the rows as a Batch"""
+    make(k) is chunk k of all rows; the arrays are in tiles."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)
@@ -229,9 +220,7 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return a dict name -> shape of the values per row, () or (K,), for y, weights and offset.
-
-    rows : dict name -> array in tiles; the Group is not used"""
+    """Return a dict name -> shape of the values per row, () or (K,), for y, weights and offset."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 
@@ -274,9 +263,8 @@ def _fill(group, X, *rest):
 def _span_sums(group, X, *rest):
     """Return the sums (n_spans, *shape) that a kernel computes on a worker, one per 65,536 rows.
 
-    X, rest : features and other arrays of the worker's rows; after the arrays, `rest` has the
-        kernel's name, the arguments `at` and `sent` of `_merge`, and the shape of a sum
-    group : not used"""
+    `rest` has further arrays of the worker's rows, then the kernel's name, the arguments `at` and
+    `sent` of `_merge`, and the shape of a sum."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -299,10 +287,9 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Convert arrays in tiles to values per row, (n, ...); return work(X, *arrays).
+    """Return work(X, *arrays) for 65,536 rows, with arrays converted from tiles to values per row.
 
-    rest : the arrays of 65,536 rows; then the function `work`; then a list of bool for the
-        arguments of `work` after X, which is false if the argument is None instead of an array"""
+    `rest` are these arrays, the function `work`, and a bool per argument, False for None."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

@@ -1,8 +1,4 @@
-"""Families: deviance, mean and null model of a response, as functions of linear predictors.
-
-A linear predictor (on the scale of the link) is called score. Scores are (n, K): K classes for
-multinomial (softmax), one less for ordered classes (cumulative logit), else K = 1. Responses are
-float (n,): numbers, or class codes."""
+"""Families: deviance, mean and null model of a response, as functions of linear predictors."""
 
 from numbers import Real
 from typing import Any
@@ -72,9 +68,7 @@ LEARNED = {name: family.learn for name, family in NUMERIC.items() if family.lear
 
 
 def make(name, n_levels=0, parameter=None):
-    """Return the family with this name, for a response with `n_levels` classes.
-
-    parameter : tweedie's power, negative binomial's theta, quantile, or limit of Huber's loss"""
+    """Return the family with this name, for `n_levels` classes or a parameter such as a power."""
     if name == "multinomial":
         return Multinomial(n_levels)
     if name == "ordinal":
@@ -92,9 +86,9 @@ def is_parameter(family, value):
 
 
 def parameter_of(family, y, weight, given):
-    """Return the parameter of a family, such as a power or a quantile; None if it has none.
+    """Return a family's parameter, given by the user or learned from rows; None if it has none.
 
-    y, weight : (n,) rows from which some families learn it; given : dict of the user's arguments"""
+    `given` is a dict of the user's arguments."""
     own, *_, words = PARAMETERS.get(family, (None, ""))
     for name, value in given.items():
         if value is not None and name != own:

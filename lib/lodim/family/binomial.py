@@ -15,9 +15,7 @@ LOGISTIC = 1, 0.05, 0.0, 0.0, 0.0  # format: see `losses`
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return the weighted loss log(1 + exp(f)) - y f of a row, and its derivative in the logit f.
-
-    y is the class 0 or 1 or a proportion."""
+    """Return a row's weighted loss log(1 + exp(f)) - y f, y in [0, 1], and its derivative in f."""
     one, zero = like(1.0, f), like(0.0, f)
     e = exp_negative(-abs(f))
     share = one / (one + e)

@@ -16,9 +16,8 @@ RAREST = 1e-12  # smallest probability of a class in a null model, since a class
 class Family:
     """Methods shared by all families (distributions of a response with a link).
 
-    Arguments are the response `y` (n,), `weight` (n,) with sum one, linear predictors `score`
-    (n, K) and their `offset` (n, K). Sums are over fixed ranges of rows, so that they do not depend
-    on the number of threads."""
+    They take the response y (n,), weights (n,) with sum one, linear predictors score (n, K) and
+    their offset (n, K). Sums do not depend on the number of threads."""
 
     n_scores = 1
     several_classes = False  # whether mean() has a probability for each of the classes
@@ -56,9 +55,7 @@ class Family:
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the mean's derivative in the linear predictor, divided by the variance, (n,).
-
-        It is 1 for a canonical link."""
+        """Return the mean's derivative by linear predictor, over the variance; 1 if canonical."""
         return 1.0
 
     def ranking(self, score):
@@ -70,21 +67,16 @@ class Family:
         return list(levels)
 
     def learned(self, y, weight):
-        """Return the family with its parameter learned from these rows, if it has a learned one.
-
-        Each fit learns it again, so that a fit to all but one fold does not use held-out rows."""
+        """Return the family with its parameter learned from these rows, if it has a learned one."""
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
-        """Return the family of a numeric response that was divided by `scale`.
-
-        Only the family "huber" changes: its limit is in units of the response."""
+        """Return the family of a response divided by `scale`, in which Huber's limit changes."""
         return self
 
     def kernel_loss(self, y, weight):
         """Return the tuple that describes a row's loss to compiled functions, as in `losses`.
 
-        y, weight : responses and weights of all rows, from which some constants are computed
         For several classes, it is the loss of one class against all others."""
         raise NotImplementedError
 
@@ -101,9 +93,7 @@ class Family:
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Return the value at which a held-out row's deviance is capped in model selection.
-
-        Without this cap a single outlier could decide which settings have the lowest mean."""
+        """Return the cap of a held-out row's deviance in model selection, against outliers."""
         return np.inf
 
     def null_deviance(self, y, weight, offset):
@@ -150,18 +140,14 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance in model selection.
-
-        It is the deviance of the smallest response if the largest is predicted."""
+        """Return the cap of a held-out row's deviance: that of the largest y for the smallest."""
         least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
 
 
 def beyond_null(y, offset, null):
-    """Return a numeric response minus its offset and the null model's intercept, shaped like y.
-
-    Fits to this difference lose no digits if the response is far from zero."""
+    """Return a numeric response minus its offset and the null model's intercept, shaped like y."""
     rest = y - offset
     rest -= null
     return rest
@@ -173,18 +159,14 @@ def with_zero(score):
 
 
 def hits(y, score):
-    """Return 1 for each row whose class y has the largest score, else 0, (n,); 1/k if k are tied.
-
-    score : (n, K), or (n, 1) logits of two classes"""
+    """Return 1 for each row whose class y has the largest score, else 0, (n,); 1/k for k ties."""
     z = with_zero(score)
     top = z == z.max(axis=1, keepdims=True)
     return top[np.arange(len(y)), y.astype(int)] / top.sum(axis=1)
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) of lowest mean deviance, given the offset (n, K).
-
-    start : values at which the search starts, the solution if the offset is zero"""
+    """Return the intercepts (K,) of lowest mean deviance, given an offset; search from `start`."""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used
@@ -195,9 +177,7 @@ def beside_offset(family, y, weight, offset, start):
 
 
 def mean_deviance(family, y, weight, offset, intercept):
-    """Return the mean deviance at linear predictors offset (n, K) + intercept (K,).
-
-    It is reproducible only if BLAS uses one thread."""
+    """Return the mean deviance at linear predictors offset (n, K) + intercept (K,)."""
 
     def part(i):
         return weight[i] @ family.deviance(y[i], offset[i] + intercept)

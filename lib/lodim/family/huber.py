@@ -69,9 +69,7 @@ class Huber(IdentityLink):
         return float(self.deviance(np.ptp(y)[None], np.zeros((1, 1)))[0]) or np.inf
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model, by Newton's method.
-
-        It is the root s of the sum of w max(-c, min(c, y - s)), for weights w and the limit c."""
+        """Return the intercept (1,) of the intercept-only model, by Newton's method."""
         rest = y - offset[:, 0]
         at, low, high = weighted_quantile(rest, weight, 0.5), rest.min(), rest.max()
         for _ in range(100):

@@ -1,7 +1,4 @@
-"""Losses of families with one linear predictor f per row, for compiled functions and CUDA kernels.
-
-A loss is a tuple: the code of the family, a lower bound of the curvature per unit of weight, and
-three parameters of the family, such as Huber's limit."""
+"""Losses of one linear predictor f per row, as tuples: family, least curvature, parameters."""
 
 import numpy as np
 
@@ -30,10 +27,7 @@ _SQUARED = SQUARED[0]
 
 @scalar
 def _loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss and its derivative in f, for all families but ordered classes.
-
-    Ordered classes are left out because their loss needs a logarithm, which would slow down the
-    loops of the other families. loss : tuple as explained in this module"""
+    """Return a row's weighted loss and its derivative in f, for all families but ordered ones."""
     if loss[0] == _SQUARED:
         return squared(y, f, weight)
     if loss[0] == POWER:
@@ -47,17 +41,13 @@ def _loss_slope(loss, y, f, weight):
 
 @scalar
 def loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss at the score f, and its derivative in f.
-
-    loss : tuple of the family's code and its parameters"""
+    """Return a row's weighted loss and its derivative in the score f, for the tuple `loss`."""
     return ordered(y, f, weight) if loss[0] == ORDERED else _loss_slope(loss, y, f, weight)
 
 
 @scalar
 def curvature(loss, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the score f.
-
-    loss : tuple of the family's code and its parameters"""
+    """Return the second derivative of a row's weighted loss in the score f, by tuple `loss`."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:
@@ -74,9 +64,7 @@ def curvature(loss, y, f, weight):
 # Compilers take the choice of the loss out of these loops: each loss has its own fast loop.
 @scalar
 def tile_loss_slope(loss, y, f, weight, value, slope):
-    """Write the weighted loss of each of 64 rows to `value`, and its derivative in f to `slope`.
-
-    loss : tuple of the family's code and its parameters; f : linear predictors"""
+    """Fill `value` with the weighted losses of 64 rows, and `slope` with derivatives in f."""
     if loss[0] == ORDERED:
         for i in range(TILE):
             value[i], slope[i] = ordered(y[i], f[i], weight[i])
@@ -87,17 +75,13 @@ def tile_loss_slope(loss, y, f, weight, value, slope):
 
 @scalar
 def tile_curvature(loss, y, f, weight, out):
-    """Write the second derivative of each of 64 rows' weighted loss in the score f to `out`.
-
-    loss : tuple of the family's code and its parameters"""
+    """Fill `out` with the second derivatives of 64 rows' weighted losses in the score f."""
     for i in range(TILE):
         out[i] = curvature(loss, y[i], f[i], weight[i])
 
 
 def rows(loss, y, f, weight):
-    """Return each row's weighted loss, and its first and second derivative in the score f.
-
-    All have the shape of y, f and weight; loss is the tuple of the family's code and parameters."""
+    """Return each row's weighted loss, and its first and second derivative in the score f."""
     found = _rows(loss, *(np.ascontiguousarray(v, np.float64).ravel() for v in (y, f, weight)))
     return tuple(v.reshape(np.shape(f)) for v in found)
 

@@ -13,10 +13,7 @@ from lodim.family.family import RAREST, Family, beside_offset
 
 @scalar
 def loss_shares(y, f, p):
-    """Return the log-loss of a row of class y, given linear predictors f (K,), for K classes.
-
-    The probabilities of the classes are written to p (K,). The derivative of the loss in f_k is
-    p_k, minus 1 for the row's own class."""
+    """Return the log-loss of a row of class y at scores f (K,); fill p (K,) with probabilities."""
     largest, total = f[0], 0.0
     for k in range(1, f.size):
         largest = max(largest, f[k])

@@ -23,11 +23,10 @@ STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
 
 @scalar
 def loss_slope(y, f, weight):
-    """Return a row's weighted loss -log P(class), and its derivative in f.
+    """Return a row's weighted loss -log P(class) and its derivative in f.
 
-    `Ordinal.margin` returns y and f. The first class has y = 0 and P = 1 / (1 + exp(f)); the last
-    class has y = 1 and P = 1 / (1 + exp(-f)). Other classes have y = 1 + h with h > 0, and
-    P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
+    For y and f by `Ordinal.margin`, P is 1 / (1 + exp(f)) if y = 0 (first class), 1 / (1 + exp(-f))
+    if y = 1 (last class), and 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)) if y = 1 + h > 1."""
     one, zero = like(1.0, f), like(0.0, f)
     if y <= one:
         return logistic(y, f, weight)
@@ -50,8 +49,7 @@ def curvature(y, f, weight):
 class Ordinal(Family):
     """Family of K ordered classes, coded 0 to K - 1; the deviance is -2 log-likelihood.
 
-    Linear predictor s = 1, ..., K - 1 is the log-odds of class s or a higher class, so it decreases
-    with s. In models it is x'b minus threshold s (proportional odds)."""
+    Linear predictor s = 1, ..., K - 1 is the log-odds of class s or a higher class."""
 
     n_scores: int
     name: str = "ordinal"
@@ -66,12 +64,10 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def margin(self, y, score):
-        """Return the arguments y and f of `loss_slope` for each row, (n,) each.
+        """Return the arguments y and f of `loss_slope`, (n,) each, from scores (n, K - 1).
 
-        For the first class, y is 0, and for the last class 1; f is the linear predictor of its only
-        boundary. For a class between two boundaries, f is the mean of their linear predictors, and
-        y is 1 + half their difference.
-        y, score : class codes (n,) and linear predictors (n, K) of the K boundaries"""
+        f is the score of the class's boundary, or the mean of both; y is 0 for the first class, 1
+        for the last, otherwise 1 + half the difference of both."""
         code, rows = y.astype(int), np.arange(len(y))
         above = score[rows, np.maximum(code - 1, 0)]
         below = score[rows, np.minimum(code, self.n_scores - 1)]
@@ -85,10 +81,9 @@ class Ordinal(Family):
             return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
 
     def _bounds(self, y, score):
-        """Return linear predictors of the lower and upper boundary of the rows' classes, (n,) each.
+        """Return linear predictors of the lower and upper boundary of each row's class, (n,).
 
-        They are log-odds of a class above the boundary: inf below the first class, and -inf above
-        the last. score : (n, K) linear predictors of all K boundaries"""
+        They are inf below the first class, and -inf above the last."""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
         below = np.where(
@@ -113,17 +108,14 @@ class Ordinal(Family):
         return list(levels[1:])
 
     def residual(self, y, score):
-        """Return P(a class below the observed one) - P(a class above it), (n,).
-
-        Its mean is zero for correct probabilities (Li & Shepherd 2012). score : (n, K) linear
-        predictors"""
+        """Return P(class below y) - P(class above y), (n,), of mean 0 (Li & Shepherd 2012)."""
         above, below = self._bounds(y, score)
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of log-likelihoods, and probabilities of a class above each boundary.
+        """Return derivatives of log-likelihoods by linear predictors, and P(class above boundary).
 
-        Both are (n, K - 1); the derivatives are in the linear predictors of the boundaries."""
+        Both are (n, K - 1)."""
         least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
@@ -145,16 +137,12 @@ class Ordinal(Family):
     def tied(self, present):
         """Return a group number per boundary (K - 1,); boundaries of one group must move together.
 
-        No row has a class between the boundaries of a group. A boundary without rows on one side is
-        in the group of the nearest boundary with rows on both sides.
-
-        present : (K,) bool, whether a class has rows; at least two have"""
+        No row has a class between them. A boundary without rows on one side joins the nearest with
+        rows on both. present (K,) is whether a class has rows."""
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def moved(self, y, weight, score):
-        """Return the change of the linear predictors, (K - 1,), that minimizes the mean deviance.
-
-        By Newton's method with step halving, from linear predictors `score`; weights sum to one."""
+        """Return the change (K - 1,) of linear predictors of lowest mean deviance."""
         change, present = np.zeros(self.n_scores), ~self.absent(y, weight)
         if present.sum() < 2:
             return change

@@ -1,6 +1,4 @@
-"""Numbers with a log link, whose variance is a power of the mean; the loss is half the deviance.
-
-The power is 1 for Poisson counts, 2 for gamma amounts, and between for Tweedie's amounts."""
+"""Numbers with a log link, whose variance is a power of the mean; the loss is half the deviance."""
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,8 +15,8 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 def loss_slope(power, constant, y, f, weight):
     """Return a row's weighted loss at the log mean f, and its derivative in f.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y).
-    constant : mean loss over all rows if each prediction equals y; it is subtracted"""
+    The derivative is weight exp((1 - power) f) (exp(f) - y). `constant` is subtracted from the
+    loss."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -30,9 +28,7 @@ def loss_slope(power, constant, y, f, weight):
 
 @scalar
 def curvature(power, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the log mean f.
-
-    The variance is mean ** power."""
+    """Return the second derivative of a row's weighted loss in the log mean f."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     return weight * (up * exp_bounded(up * f) + down * y * exp_bounded(-down * f))
 
@@ -60,8 +56,8 @@ class PowerVariance(LogLink):
     def null_intercept(self, y, weight, offset):
         """Return the intercept (1,) of the intercept-only model.
 
-        It is the root s of sum w exp((1-p)(o+s)) (y - exp(o+s)) = 0, for weights w, offsets o and
-        the power p of the variance."""
+        It is the root s of sum w exp((1-p)(o+s)) (y - exp(o+s)), for weights w, offsets o and the
+        power p."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)
@@ -77,7 +73,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return the log of the sum over rows of weight times exp(log), without overflow.
-
-    log : function of a slice of rows that returns the logarithms of these rows"""
+    """Return the log of the sum over rows of weight times exp(log(rows)), without overflow."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

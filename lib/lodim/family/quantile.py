@@ -19,9 +19,8 @@ WIDTH = 0.1  # of the rounding, as a share of the check loss of the null model
 def loss_slope(quantile, width, constant, y, f, weight):
     """Return a row's weighted, smoothed check loss and its derivative in the prediction f.
 
-    The loss is q (y - f) + h log(1 + exp((f - y) / h)) for the quantile q and the smoothing width
-    h, which exceeds the check loss by at most h log(2).
-    constant : this excess at the null model, which is subtracted"""
+    The loss is q (y - f) + h log(1 + exp((f - y) / h)) - constant, for quantile q and width h;
+    without the constant, it exceeds the check loss by at most h log(2)."""
     h = like(width, f)
     value, slope = logistic(like(quantile, f), (f - y) / h, weight)
     return h * value - weight * like(constant, f), slope
@@ -29,9 +28,7 @@ def loss_slope(quantile, width, constant, y, f, weight):
 
 @scalar
 def curvature(width, y, f, weight):
-    """Return the second derivative of a row's weighted check loss in the prediction f.
-
-    The kink of the loss at f = y is smoothed over a range of the given width."""
+    """Return the second derivative in f of a row's weighted check loss, smoothed over a `width`."""
     h = like(width, f)
     return logistic_curvature(y, (f - y) / h, weight) / h
 

@@ -118,10 +118,10 @@ def _add(out, a, u):
 
 @njit(cache=True, forceinline=True)
 def _direction(slope, S, Y, pairs, newest, alpha, out):
-    """Set `out` to the quasi-Newton direction at `slope`, by the two-loop recursion.
+    """Set `out` to the L-BFGS direction at `slope` (Nocedal & Wright 2006, algorithm 7.4).
 
-    S, Y (memory, d) are steps and changes of the gradient: `pairs` rows are used, up to row
-    `newest` (Nocedal & Wright 2006, algorithm 7.4). `alpha` is a work array."""
+    S, Y (memory, d) are steps and changes of the gradient, of which `pairs` rows are used, the last
+    one in row `newest`. `alpha` is a work array."""
     memory = S.shape[0]
     _set(out, -1.0, slope)
     if pairs == 0:
@@ -138,11 +138,10 @@ def _direction(slope, S, Y, pairs, newest, alpha, out):
 
 @njit(**INNER)
 def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
-    """Store the step from theta to `trial` if the function has positive curvature along it.
+    """Store the step from theta to `trial` in S, if the function has positive curvature along it.
 
-    S, Y (memory, d) : stored steps and changes of the gradient; the new step replaces the oldest
-    at, gradient : gradient at `trial`, and at theta
-    pairs, newest : number of stored steps, and row of the newest; returned after the update"""
+    at and gradient are gradients at `trial` and theta; S, Y (memory, d) are steps and gradient
+    changes. Return the number of stored steps, `pairs`, and the row of the newest."""
     memory = S.shape[0]
     j = (newest + 1) % memory
     for k in range(at.size):
@@ -155,11 +154,9 @@ def _remember(trial, theta, at, gradient, S, Y, pairs, newest):
 
 @njit(**INNER)
 def _set_trial(theta, slope, direction, step, l1, trial):
-    """Set trial = theta + step * direction, but zero for parameters that would change their sign.
+    """Set trial = theta + step * direction, but 0 where l1 > 0 and the sign would change.
 
-    This is for parameters with an L1 weight, l1 > 0. If theta is zero, its sign is the sign of the
-    descent direction, -slope.
-    """
+    The sign of a zero is that of the descent direction, -slope."""
     for k in range(theta.size):
         t = theta[k] + step * direction[k]
         if l1[k] > 0.0:
@@ -173,9 +170,8 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 def _leave(c, at, l1, search):
     """Accept the trial point of minimization c; choose the next direction and trial point.
 
-    `at` (q, d) is the gradient at the trial points, `l1` (d,) are weights of absolute values, and
-    `search` is the state of all minimizations.
-    Return the largest slope, and the remaining gain that the quadratic model predicts."""
+    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the largest
+    slope, and the remaining gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -205,22 +201,19 @@ def _leave(c, at, l1, search):
 
 @njit(**INNER)
 def _shorter(step, gain, rise):
-    """Return a shorter step for the line search: 0.1 to 0.5 times the last step.
+    """Return a shorter step for the line search, 0.1 to 0.5 times `step`.
 
-    It is the minimum of a parabola, if within these limits.
-    gain : change of the function that its slope predicts, negative; rise : actual change minus
-        `gain`"""
+    `gain` (negative) is the change that the slope predicts, `rise` the actual change minus
+    `gain`."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps: as large as the gain of the last ten.
+    """Predict the gain of the next ten steps from the gains of the last ones.
 
-    If gains decrease quickly, it is the sum of a geometric series.
-    falls[i % 10] : gain of step i; n_iter : number of steps
-    """
+    falls[i % 10] is the gain of step i."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -236,9 +229,8 @@ def _outlook(falls, n_iter):
 def advance(active, value, at, stops, search):
     """Update the minimizations with indices `active`, each by one evaluation of its function.
 
-    `value` and `at` are the values and gradients at the trial points of `search`. A trial point is
-    accepted if its value is low enough; otherwise the step is shortened. `stops` has the rules that
-    end a minimization."""
+    `value` and `at` are values and gradients at the trial points of `search`, which are accepted if
+    low enough; otherwise steps are shortened."""
     l1, precision, resolution = stops.l1, stops.precision, stops.resolution
     trial, theta, slope, direction = search.trial, search.theta, search.slope, search.direction
     best, promise, step, history = search.best, search.promise, search.step, search.history
@@ -293,20 +285,16 @@ def lbfgs(
     best_only=False,
     spacing=0.0,
 ):
-    """Minimize q independent smooth functions, plus sum_k l1_k |theta_k|, in parallel.
+    """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
 
-    The method is limited-memory BFGS with backtracking, for absolute values in its orthant-wise
-    form (Andrew & Gao 2007). Return the Minimum (parameters, values, convergence) of all problems.
-    A problem stops if one of these rules holds:
-
+    The method is L-BFGS, in orthant-wise form (Andrew & Gao 2007). A function's search stops if:
     tol : its largest (pseudo-)gradient is at most tol
     ftol : two steps in a row lower the value by at most ftol times its size; or the objective is
         scaled (Hessian near the identity), and its quadratic model predicts at most this gain
     resolution : the next ten steps are predicted to gain at most this much
-    best_only : its value minus the predicted gain is still above the lowest value of all problems
+    best_only : its value minus the predicted gain is still above the lowest value of all functions
 
-    spacing : if positive, trial points are rounded to its multiples, so that rounding errors do not
-        lead to another minimum"""
+    If positive, `spacing` rounds trial points to its multiples, which hides rounding errors."""
     compiled = getattr(objective, "compiled_loop", None)
     if compiled is not None and resolution == 0.0:
         return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
@@ -347,18 +335,14 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy `part`, Steps of only the parameters at positions `at`, into this object.
-
-        If a step is not in this object yet, the other parameters get zeros for it."""
+        """Copy `part`, Steps of the parameters at positions `at`; others get zeros in new steps."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
     def rescale(self, scale):
-        """Convert the steps to new parameters: the old ones multiplied by `scale` (d,).
-
-        A scale of zero deletes the steps of a parameter, as if it had not moved."""
+        """Convert the steps to parameters multiplied by `scale` (d,); zero deletes steps."""
         self.S *= scale
         self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
 
@@ -367,9 +351,7 @@ class Steps:
 def _free_direction(slope, S, Y, pairs, alpha, out):
     """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter.
 
-    A scale is fitted to the first `pairs` steps S and gradient changes Y, so it adapts to the unit
-    of the parameter. It differs from a common scale by at most the factor 10.
-    alpha : work array"""
+    S and Y hold `pairs` steps and gradient changes; `alpha` is a work array."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -397,13 +379,11 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 
 @njit(cache=True)
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
-    """Set slope and direction of projected L-BFGS; both are zero for parameters held by a bound.
+    """Set slope and direction of projected L-BFGS, zero for parameters held by a bound `lower`.
 
-    Return the largest slope, and whether the direction uses any previous step. It uses those with
-    positive curvature in the free parameters.
-    theta, lower : parameters and their lower bounds
-    S, Y : previous steps and gradient changes; `pairs` rows are filled, the last one is `newest`
-    free_S, free_Y, alpha : work arrays"""
+    S, Y are steps and gradient changes, of which `pairs` rows are used, the last one in row
+    `newest`; free_S, free_Y and alpha are work arrays. Return the largest slope, and whether any
+    step was used."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):
@@ -437,18 +417,14 @@ def bounded(
     start=None,
     steps=None,
 ):
-    """Minimize one smooth function of parameters with lower bounds by projected L-BFGS.
+    """Minimize a smooth function of theta with lower bounds (Bertsekas 1982); return a Minimum.
 
-    Steps along the quasi-Newton direction are cut off at the bounds (Bertsekas 1982). With bounds
-    at zero an L1 penalty is smooth, and zeros are exact. Return a Minimum of one problem (q is 1).
+    The method is projected L-BFGS; function(theta) returns value and gradient. It stops if:
+    tol : the largest projected gradient is at most tol
+    ftol, patience : each of the last `patience` steps gained at most ftol times the value
 
-    function : returns value and gradient (d,) at theta (d,)
-    tol : it stops if the largest projected gradient is at most tol
-    ftol, patience : it stops if each of the last `patience` steps lowered the value by at most ftol
-        times its size
-    precision : relative error of a value; a step may raise the value by this much
-    start : value and gradient at theta, if known
-    steps : earlier steps that approximate the Hessian; new steps are added"""
+    precision is the relative error of a value: a step may raise the value by this much. start and
+    steps are value and gradient at theta, and earlier Steps, if known; new steps are added."""
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0

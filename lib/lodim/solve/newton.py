@@ -10,9 +10,7 @@ from lodim.solve.lbfgs import Minimum
 def polish(objective, end, max_iter=10):
     """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors.
 
-    About half of the digits of a quasi-Newton result depend on the starting point; a few Newton
-    steps fix this. `objective` returns value and gradient at theta (d,), and has `hessian` and
-    `precision` (relative error of a value)."""
+    `objective` returns value and gradient at theta (d,), and has `hessian` and `precision`."""
     theta = end.theta[0]
     value, gradient = objective(theta)
     n_iter, n_eval, promised = 0, 2, np.inf

@@ -14,12 +14,10 @@ DAMPING = 0.01  # share of the largest curvature, added to all
 class Objective(Protocol):
     """Interface of q smooth functions of d parameters that share each pass over the data.
 
-    A call with theta (q, d) and the indices `active` of some functions returns value (q,) and
-    gradient (q, d); only the active rows are valid. `scaled` means that the Hessian is near the
-    identity, so that the gradient predicts the remaining gain.
-
-    An objective may have a compiled minimizer for few rows, which saves time:
-    `compiled_loop(theta, max_iter, tol, ftol, memory)` returns the fields of a Minimum."""
+    A call with theta (q, d) and indices `active` returns value (q,) and gradient (q, d), of which
+    only the active rows are valid. `scaled` means that the Hessian is near the identity. An
+    optional method compiled_loop(theta, max_iter, tol, ftol, memory) returns the fields of a
+    Minimum."""
 
     l1: np.ndarray  # (d,) weights of absolute values that the solver adds
     precision: float  # relative error of a value
@@ -37,10 +35,7 @@ class ElasticNet:
 
     @classmethod
     def over(cls, share, lambda_, l1_ratio):
-        """Return the elastic net penalty of size lambda_, whose L1 part has the share l1_ratio.
-
-        It is lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|), with `share` (d,) the
-        weight of each parameter."""
+        """Return the penalty lambda_ sum_k share_k ((1 - l1_ratio) w_k^2 + l1_ratio |w_k|)."""
         return cls(lambda_ * (1.0 - l1_ratio) * share, lambda_ * l1_ratio * share)
 
 
@@ -48,7 +43,7 @@ class ElasticNet:
 def pseudo_slope(theta, gradient, l1):
     """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent.
 
-    gradient : derivative of f; all arguments are numbers"""
+    All arguments are numbers; `gradient` is the derivative of f."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:
@@ -58,9 +53,7 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add the penalty sum_k ridge_k theta_k^2 to `value`, and its derivative to `gradient`.
-
-    active : rows of theta (q, d), value (q,) and gradient (q, d) to process"""
+    """Add sum_k ridge_k theta_k^2 to `value`, and its derivative to `gradient`, in active rows."""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]
@@ -70,8 +63,7 @@ def add_ridge(active, theta, ridge, value, gradient):
 class Preconditioned:
     """Objective in parameters u = L' theta, in which its Hessian is near the identity.
 
-    L L' = H + damping max(diag H) I is a Cholesky factorization, with H (q, d, d) approximately the
-    Hessian of each of q functions."""
+    L L' = H + damping max(diag H) I, with approximate Hessians H (q, d, d) of q functions."""
 
     scaled = True
 
@@ -96,10 +88,7 @@ class Preconditioned:
 
 
 class Rescaled:
-    """Objective in parameters u = theta / unit, so that one step length suits all of them.
-
-    The penalty sum_k l1_k |theta_k| stays the same, since its weights l1 are multiplied by `unit`
-    (d,). Units that are powers of two cause no rounding."""
+    """Objective in parameters u = theta / unit (d,), so that one step length suits all of them."""
 
     scaled = False
 
