@@ -174,9 +174,9 @@ def over_rows(kernel, tiles, *args, threads=1, runs=None):
 def sum_blocks(kernel, tiles, shape, *args, threads=1, runs=None):
     """Return the sum over all rows that a kernel (compiled loop) computes, such as a gradient.
 
-    The call is kernel(lo, hi, partials, tiles, *args). For each block b of 4,096 rows, from lo to
-    hi - 1, it writes a sum of this `shape` to partials[b]. `runs` are the ranges (lo, hi) of blocks
-    to process, None for all."""
+    kernel(lo, hi, partials, tiles, *args) writes a sum of this `shape` to partials[b], for each
+    block b of 4,096 rows from lo to hi - 1. `runs` are the ranges (lo, hi) to process, None for
+    all."""
     if not on_host(tiles):
         return tiles.sum_blocks(kernel, shape, *args)
     n_blocks = count_blocks(tiles)

@@ -77,9 +77,7 @@ def njit(*signatures, **options):
 
 
 def inlined(**options):
-    """Compile a function for use in kernels only; if Python called it, the process would crash.
-
-    This halves the compile time of a small function. Options are as in `njit`."""
+    """Compile a function for use in kernels only; if Python called it, it would crash."""
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 

@@ -42,10 +42,7 @@ def free_bytes():
 
 
 class DeviceTiles:
-    """Features in GPU memory, (n_tiles, p, 64) in tiles of 64 rows.
-
-    A CPU kernel called with it runs the function of the same name in the model's
-    `kernels/cuda.py`."""
+    """Features in GPU memory, (n_tiles, p, 64); CPU kernels called with them run on the GPU."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype

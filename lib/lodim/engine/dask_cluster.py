@@ -153,9 +153,7 @@ class PerTask:
 
 @dataclass(frozen=True)
 class Task:
-    """A call work(*first, *held, *last) that Dask sends as one block of bytes.
-
-    `held` are results that the worker already has."""
+    """A call work(*first, *held, *last) for Dask; a worker has the results `held` already."""
 
     work: object
     first: tuple = ()
@@ -299,9 +297,7 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if workers have other package versions than this process.
-
-    Other processors lead to a warning. `hosts` maps worker addresses to results of `host`."""
+    """Raise DeviceError if workers have other package versions than this process."""
     here = host()
     # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}

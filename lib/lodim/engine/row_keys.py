@@ -14,7 +14,7 @@ WAVES = 30.0  # radians per standard deviation of the keys
 
 
 def keys(X, weight, y=None, n_classes=0):
-    """Return a number (key) per row, computed from standardized features X (n, p); equal rows tie.
+    """Return a number (key) per row of standardized features X (n, p); equal rows have equal keys.
 
     y are numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown; or None. It
     distinguishes the rows of symmetric designs, such as all combinations of levels."""
@@ -103,9 +103,7 @@ def shuffled(key, seed):
 
 
 def _digest(key):
-    """Return an integer computed from all keys (n,), in any order.
-
-    It is nearly always (98 of 100 data sets) the same for float32 and float64 features."""
+    """Return an integer computed from all keys (n,), nearly always the same in float32."""
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32
 

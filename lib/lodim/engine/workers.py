@@ -58,9 +58,7 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, np.float64)
 
     def over_rows(self, kernel, *args):
-        """Run a kernel on the workers; add its values per row to the last argument, in place.
-
-        This is an array (n_tiles, ..., 64) in the memory of this process."""
+        """Run a kernel on the workers; add its values per row to the last argument."""
         *args, out = args
         out += self.add(kernel, out.shape[1:], *args).gather()
 
@@ -74,8 +72,8 @@ class WorkerTiles:
     def spans(self, function, *args):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
-        `rows` is the slice of these rows, X their features in tiles. WorkerTiles in `args` are
-        cut."""
+        `rows` is the slice of these rows, to which WorkerTiles in `args` are cut; X are
+        features."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
@@ -89,9 +87,7 @@ class WorkerTiles:
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays), called on the workers for each 65,536 rows.
-
-        `arrays` are WorkerTiles, cut to these rows."""
+        """Return a list of work(X, *arrays), called on the workers for each 65,536 rows."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -160,20 +156,17 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Return the arguments of a call as two tuples: arrays that workers hold, and what is sent.
+        """Split the arguments of a call into arrays that workers hold, and others to send to them.
 
-        The second has the function, the positions of the WorkerTiles in `args`, and `args` without
-        these."""
+        The second tuple has the function, the positions of WorkerTiles in `args`, and the
+        others."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
 
 
 def read_parts(client, make, n, p, dtype):
-    """Let Dask workers read the rows; return the features as WorkerTiles.
-
-    make(k) returns chunk k (65,536 rows) as a Batch. The attribute `beside` of the result has
-    response, weights and offset."""
+    """Let Dask workers read the rows, chunk k by make(k); return the features as WorkerTiles."""
     cluster = Cluster(client, n)
     cluster.check_room(p * np.dtype(dtype).itemsize)
     read = cluster.submit(_read, (), (make,))
@@ -196,9 +189,7 @@ def _field(rows, n, name, width, dtype=np.float64):
 
 
 def _read(group, make):
-    """Read a group's rows, from Batches make(k); return X, y, weights and offset, as a dict.
-
-    make(k) is chunk k of all rows; the arrays are in tiles."""
+    """Read a group's rows, chunk k by make(k); return X, y, weights and offset as a dict."""
     out, n_tiles = {}, tiles.count(group.n_rows)
     for k in range(group.lo, group.hi):
         part = make(k)

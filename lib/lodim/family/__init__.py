@@ -86,9 +86,7 @@ def is_parameter(family, value):
 
 
 def parameter_of(family, y, weight, given):
-    """Return a family's parameter, given by the user or learned from rows; None if it has none.
-
-    `given` is a dict of the user's arguments."""
+    """Return a family's parameter, given by the user or learned from rows; None if it has none."""
     own, *_, words = PARAMETERS.get(family, (None, ""))
     for name, value in given.items():
         if value is not None and name != own:

@@ -75,9 +75,7 @@ class Family:
         return self
 
     def kernel_loss(self, y, weight):
-        """Return the tuple that describes a row's loss to compiled functions, as in `losses`.
-
-        For several classes, it is the loss of one class against all others."""
+        """Return the tuple that describes a row's loss to compiled functions; see `losses`."""
         raise NotImplementedError
 
     def saturated(self, y):

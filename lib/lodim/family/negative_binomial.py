@@ -13,9 +13,9 @@ STEPS = 100
 
 
 def learned_theta(y, weight, mean=None):
-    """Return theta (variance mu + mu^2 / theta) by the method of moments.
+    """Return theta (variance mu + mu^2 / theta) of counts y by the method of moments.
 
-    y are counts with means mu, `mean` (None: all equal); weights sum to one."""
+    `mean` are the counts' means mu, all equal if None."""
     mean = np.full(len(y), max(dot(weight, y), RAREST)) if mean is None else mean
     ratio = dot(weight, ((y - mean) ** 2 - mean) / np.maximum(mean, RAREST) ** 2)
     return float(np.clip(1.0 / ratio if ratio > 0.0 else MOST, 1e-2, 1e3))
@@ -92,9 +92,7 @@ class NegativeBinomial(LogLink):
 
 
 def fitted_theta(y, mean, weight):
-    """Return the most likely theta (variance mu + mu^2 / theta) of counts y, and its error.
-
-    The error is its standard error; `mean` are the counts' known means mu."""
+    """Return the most likely theta (variance mu + mu^2 / theta), and its standard error."""
     total, log_theta = weight.sum(), np.log(learned_theta(y, weight / weight.sum(), mean))
     for _ in range(STEPS):
         t = np.exp(log_theta)

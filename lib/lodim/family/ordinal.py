@@ -81,7 +81,7 @@ class Ordinal(Family):
             return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
 
     def _bounds(self, y, score):
-        """Return linear predictors of the lower and upper boundary of each row's class, (n,).
+        """Return linear predictors of the lower and upper boundary of rows' classes, (n,).
 
         They are inf below the first class, and -inf above the last."""
         code, rows = y.astype(int), np.arange(len(y))
@@ -113,9 +113,7 @@ class Ordinal(Family):
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of log-likelihoods by linear predictors, and P(class above boundary).
-
-        Both are (n, K - 1)."""
+        """Return derivatives of log-likelihoods and P(class above boundary), (n, K - 1) each."""
         least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)

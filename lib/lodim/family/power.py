@@ -13,10 +13,9 @@ POWER = 2  # code of the loss; its parameters are the power, and a constant that
 
 @scalar
 def loss_slope(power, constant, y, f, weight):
-    """Return a row's weighted loss at the log mean f, and its derivative in f.
+    """Return a row's weighted loss, minus a constant, at the log mean f, and its derivative in f.
 
-    The derivative is weight exp((1 - power) f) (exp(f) - y). `constant` is subtracted from the
-    loss."""
+    The derivative is weight exp((1 - power) f) (exp(f) - y)."""
     up, down = like(2.0 - power, f), like(power - 1.0, f)
     high = like(1.0 / (2.0 - power) if power < 2.0 else 0.0, f)
     low = like(1.0 / (power - 1.0) if power > 1.0 else 0.0, f)
@@ -54,10 +53,10 @@ class PowerVariance(LogLink):
         return POWER, float(flat), float(self.power), float(constant), 0.0
 
     def null_intercept(self, y, weight, offset):
-        """Return the intercept (1,) of the intercept-only model.
+        """Return the intercept s (1,) of the intercept-only model.
 
-        It is the root s of sum w exp((1-p)(o+s)) (y - exp(o+s)), for weights w, offsets o and the
-        power p."""
+        It is the root of sum w exp((1-p)(o+s)) (y - exp(o+s)), for weights w, offsets o, power
+        p."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)

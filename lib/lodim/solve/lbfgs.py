@@ -203,17 +203,14 @@ def _leave(c, at, l1, search):
 def _shorter(step, gain, rise):
     """Return a shorter step for the line search, 0.1 to 0.5 times `step`.
 
-    `gain` (negative) is the change that the slope predicts, `rise` the actual change minus
-    `gain`."""
+    `gain` (negative) is the change that the slope predicts; the actual one is larger by `rise`."""
     shrink = -gain / (2.0 * rise) if rise > 0.0 and np.isfinite(rise) else 0.1
     return step * min(0.5, max(0.1, shrink))
 
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps from the gains of the last ones.
-
-    falls[i % 10] is the gain of step i."""
+    """Predict the gain of the next ten steps from falls (10,), gains of the last ones."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -381,9 +378,8 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
     """Set slope and direction of projected L-BFGS, zero for parameters held by a bound `lower`.
 
-    S, Y are steps and gradient changes, of which `pairs` rows are used, the last one in row
-    `newest`; free_S, free_Y and alpha are work arrays. Return the largest slope, and whether any
-    step was used."""
+    S, Y are steps and gradient changes, `pairs` rows up to `newest`; free_S, free_Y and alpha are
+    work arrays. Return the largest slope, and whether any step was used."""
     memory, kept = S.shape[0], ZERO
     largest = 0.0
     for k in range(theta.size):

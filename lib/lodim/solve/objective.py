@@ -14,10 +14,9 @@ DAMPING = 0.01  # share of the largest curvature, added to all
 class Objective(Protocol):
     """Interface of q smooth functions of d parameters that share each pass over the data.
 
-    A call with theta (q, d) and indices `active` returns value (q,) and gradient (q, d), of which
-    only the active rows are valid. `scaled` means that the Hessian is near the identity. An
-    optional method compiled_loop(theta, max_iter, tol, ftol, memory) returns the fields of a
-    Minimum."""
+    A call with theta (q, d) and indices `active` returns value (q,) and gradient (q, d), valid in
+    active rows. `scaled` means that the Hessian is near the identity. The optional
+    compiled_loop(theta, max_iter, tol, ftol, memory) returns the fields of a Minimum."""
 
     l1: np.ndarray  # (d,) weights of absolute values that the solver adds
     precision: float  # relative error of a value
@@ -41,9 +40,7 @@ class ElasticNet:
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent.
-
-    All arguments are numbers; `gradient` is the derivative of f."""
+    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:

@@ -59,10 +59,9 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners step by step; after each step yield its learners, log and predictions.
 
-    A step adds the learner of lower loss among both signs (Eq. 3 of Patron et al. 2024), with
-    several classes one per class. Predictions are linear predictors (n, K) of the rows
-    `eval_batch`, or None. The learners `warm_start` of another fit are additional starting
-    points."""
+    A step adds the better learner of both signs (Eq. 3 of Patron et al. 2024), one per class.
+    Predictions are linear predictors (n, K) of the rows `eval_batch`, or None. The learners
+    `warm_start` are additional starting points."""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -155,8 +154,7 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return n_starts starting learners per sign for class k, their signs, and the null loss.
 
-        The null loss is without a new learner; `waves` are random numbers of
-        `row_keys.draw_waves`."""
+        The null loss is that without them; `waves` are random numbers of `row_keys.draw_waves`."""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, *waves, *shape), null_value
@@ -209,9 +207,8 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit class k's learner in step `stage`; return it, its log, and the rejected learner.
 
-    Learners of both signs b compete; the worse is returned as (theta, sign). The one that the last
-    step rejected, `other_sign`, and learners of the fit `warm_start` (or None) are further starting
-    points."""
+    Learners of both signs b compete; the worse is returned as (theta, sign). Starting points are
+    also the one rejected in the last step, `other_sign`, and learners of `warm_start` (or None)."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -263,9 +260,8 @@ def _preconditioned(state):
 def _minimize(objective, penalty, state, k, start, stop):
     """Minimize the loss for both signs b; return the better learner, sign, log and other learner.
 
-    objective(signs) returns the loss of learners; `start` has a starting point per sign. The limits
-    `stop` are changed in place. If no learner lowers the loss, the returned one is zero for all
-    rows."""
+    objective(signs) returns the loss; `start` has a starting point per sign; the limits `stop`
+    change in place. A learner that does not lower the loss is zero for all rows."""
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
     end = _refine(
@@ -297,7 +293,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return a dict of stopping tolerances: ftol if rows are few, otherwise `resolution`.
+    """Return stopping tolerances as a dict: ftol, or `resolution` if rows are many.
 
     `resolution` is a gain that is small compared with the sampling error of the loss."""
     value, best = start.value.min(), start.value.argmin()
@@ -323,7 +319,7 @@ def _curved(objective, penalty, state, k, sign):
 
 
 def _refine(objective, sampled, theta, stop, state):
-    """Minimize the loss of new learners over all rows by L-BFGS from theta; return a Minimum.
+    """Minimize the loss over all rows by L-BFGS from theta; return a Minimum.
 
     `sampled` is the loss whose Hessian is the preconditioner, or None."""
     exact = state.exact

@@ -18,8 +18,7 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 class Reference:
     """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
 
-    embedding (r, M) are learners' values, score (r, K) linear predictors; score and a numeric y are
-    minus the offset."""
+    embedding (r, M) are learners' values, score (r, K) and numeric y are minus the offset."""
 
     embedding: np.ndarray = forms.real("r", "M")
     score: np.ndarray = forms.real("r", "functions")
@@ -32,7 +31,7 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Return a random sample of at most settings.reference_rows rows with positive weight.
+        """Return a random sample of at most settings.reference_rows rows, as a Reference.
 
         If `numeric`, the responses are stored minus their offsets."""
         count, most = batch.n_positive, settings.reference_rows

@@ -121,8 +121,8 @@ class WeakLearners:
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add learner j's values (or derivatives) to out[:, into[j]], without `scale`, in place.
 
-        out is (n_tiles, width, 64), as `tiles`; `runs` are the ranges (lo, hi) of blocks to
-        compute, None for all."""
+        out is (n_tiles, width, 64); `runs` are the ranges (lo, hi) of blocks to use, None for
+        all."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)

@@ -53,8 +53,7 @@ class BoostObjective:
     def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
         """Minimize from theta (q, d) by compiled L-BFGS, for few rows; return minima.
 
-        `factor` are Cholesky factors of Hessians (or None), unit (d,) typical sizes of
-        parameters."""
+        `factor` are Cholesky factors of Hessians (or None), unit (d,) sizes of parameters."""
         scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
         problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
         penalty = (self._ridge, self.l1), self.precision
@@ -125,7 +124,7 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function from signs (q,) to the BoostObjective of new learners on `rows`.
+    """Return a function that makes a BoostObjective of new learners from their signs (q,).
 
     `rows` are X, response, sum of earlier learners and weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads

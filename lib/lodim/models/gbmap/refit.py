@@ -25,7 +25,7 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 class JointObjective:
     """Penalized loss of the summed learners, as a function of all their parameters together.
 
-    `state` has the rows before boosting; ridge (2 + p,) penalizes each learner's squared
+    `state` has the rows before boosting; ridge (2 + p,) penalizes the learners' squared
     parameters."""
 
     scaled = False
@@ -59,9 +59,8 @@ class JointObjective:
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Yield learners, log and predictions after each boost, or once if there is a joint fit.
 
-    A joint fit follows the boosts; log["refit"] has its results. Predictions are linear predictors
-    (n, K) of the rows `eval_batch`, or None. The learners `warm_start` are additional starting
-    points."""
+    log["refit"] has the joint fit's results. Predictions are linear predictors (n, K) of the rows
+    `eval_batch`, or None. The learners `warm_start` are additional starting points."""
     boosts = boost.fit_stages(
         batch, family, settings, None if settings.joint else eval_batch, warm_start
     )
@@ -83,10 +82,7 @@ def combine(parts):
 
 
 def joint_refit(batch, family, settings, learners, log):
-    """Optimize all learners together, with fixed signs, from `learners`; return learners and log.
-
-    log["refit"] has the optimizer's results. Constants, of which only the sum is determined, are
-    set as in `_centred`."""
+    """Optimize all learners together from `learners`, with fixed signs; return learners, log."""
     state = BoostState.from_batch(batch, family, settings)
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
@@ -133,9 +129,7 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat a joint fit with the row weights of `problem`; return (learners, log).
-
-    None if `fit` is not a joint fit."""
+    """Repeat a joint fit with the row weights of `problem`; None if there is no joint fit."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
@@ -144,8 +138,8 @@ def reweigh(problem, fit):
 def _centred(learners, first, batch, threads):
     """Return learners with constants for which all but each class's first have mean 0 over rows.
 
-    first (K,) are the positions of these first learners. With several classes, the linear
-    predictors have mean 0 too."""
+    first (K,) are the positions of these. With several classes, linear predictors have mean 0
+    too."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

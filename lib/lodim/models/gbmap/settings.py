@@ -38,9 +38,7 @@ def is_wide(n, p):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a gbmap fit, as in the help of `gbmap`.
-
-    m, lambda_ and refit are None until chosen; `monotone` becomes a tuple of signs per column."""
+    """Settings of a gbmap fit; m, lambda_ and refit are None until they are chosen."""
 
     m: int | None
     lambda_: float | None
@@ -145,9 +143,7 @@ class Settings:
         return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
 
     def tolerances(self, exact, preconditioned):
-        """Return the optimizer's tol and ftol as a dict; defaults are strict if rows are few.
-
-        The default ftol is even stricter if the optimization is `preconditioned`."""
+        """Return the optimizer's tol and ftol as a dict; defaults are strict if rows are few."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13

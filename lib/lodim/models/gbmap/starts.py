@@ -48,7 +48,7 @@ class Start:
 def minimize(objective, theta, state, **how):
     """Minimize the loss of q learners from theta (q, d) by L-BFGS; return a solve.Minimum.
 
-    Monotone effects bound the parameters; `how` are stopping limits such as max_iter."""
+    Effects are bounded if they must be monotone; `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -89,9 +89,7 @@ def weight_signs(sign, monotone):
 
 
 def rounded(theta, unit):
-    """Return learners theta (r, d) rounded to few digits, relative to typical sizes `unit`.
-
-    Otherwise rounding errors in a starting point could lead L-BFGS to another minimum."""
+    """Return learners theta (r, d) rounded to few digits, relative to typical sizes `unit`."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT) - BITS)[:, None]
@@ -121,9 +119,9 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
-    None if the loss is flat. `objective` maps signs to the loss of learners. The directions come
-    from the data and from known learners: `warm_theta` with signs `warm_sign`, and `other_sign`, a
-    (theta, sign) pair or None."""
+    None if the loss is flat. `objective` maps signs to the loss of learners. Directions come from
+    the data and from known learners: `warm_theta` with signs `warm_sign`, and `other_sign`, which
+    is (theta, sign) or None."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if other_sign is not None:
@@ -227,8 +225,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of up to n_starts learners per sign, along the rows of U (k, p).
 
-    X (n, p) are rows; slope and curvature (n,) are derivatives of their losses; `ridge` penalizes
-    squared weights."""
+    X is (n, p); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
+    weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

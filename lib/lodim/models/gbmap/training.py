@@ -20,9 +20,7 @@ SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as man
 
 @dataclass(frozen=True)
 class Rotation:
-    """Orthonormal basis V (p, r) of the space that rows span, and X V in blocks of 64 rows.
-
-    With a ridge penalty the optimal weights are in this space."""
+    """Orthonormal basis V (p, r) of the space that rows span, and X V in blocks of 64 rows."""
 
     basis: np.ndarray
     X: np.ndarray
@@ -222,9 +220,9 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return the response and linear predictor of class k, (n,) each, for a slice of rows.
+        """Return the response and linear predictor of class k for a slice of rows, (n,).
 
-        With several classes, the response is 1 for class k, else 0, with the logit of class k."""
+        With several classes, they are 1 for class k, else 0, and the logit of class k."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -247,9 +245,9 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add a learner's values to the linear predictors, the same to all if classes are ordered.
+        """Add values to the linear predictors, in place, by calling add_to(array).
 
-        The function `add_to` adds them to an array (n_tiles, K, 64); for ordered classes, K is
+        The array has the shape (n_tiles, K, 64); for ordered classes, which share values, K is
         1."""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score

@@ -32,8 +32,7 @@ class WorkerRows:
     def from_batch(cls, batch, family, loss, null, scale, sample):
         """Return a batch's rows on workers, before any learner is fitted.
 
-        null (K,) are the null model's linear predictors; numeric responses are divided by
-        `scale`."""
+        null (K,) are the null model's linear predictors; `scale` divides numeric responses."""
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
@@ -44,7 +43,9 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return class k's response and linear predictor; of several classes, 0/1 and the logit."""
+        """Return the response and linear predictor of class k as WorkerTiles.
+
+        With several classes, they are 1 for class k, else 0, and the logit of class k."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)
@@ -54,9 +55,10 @@ class WorkerRows:
         return *self.margin(k), self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return columns: response 0, linear predictor 0, and half of each row's loss derivative s.
+        """Return a response of 0, a linear predictor of 0 and weights s / 2, for each row.
 
-        With them, the squared loss of X v has the gradient X' diag(s) X v."""
+        With these, the squared loss of X v has the gradient X' diag(s) X v; s are loss
+        derivatives."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half

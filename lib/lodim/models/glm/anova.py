@@ -113,9 +113,8 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Smaller models are fitted to the training rows `data`; `changes` are weights, offset and
-    clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests, which need no
-    data."""
+    Smaller models are fitted to the training rows `data`, except for Wald tests of robust fits;
+    `changes` are weights, offset and clusters that were arrays in the call of `glm`."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -160,8 +159,7 @@ def _statistic(fit):
 def _test(fit, df, fall):
     """Return statistic (F if the dispersion is estimated, else LR) and p-value, as a dict.
 
-    `fall` is by how much the tested terms, with df coefficients, decrease the deviance. The dict is
-    empty if df is 0."""
+    `fall` is by how much terms with df coefficients decrease the deviance; no test if df is 0."""
     if not df:
         return {}
     if not fit.family.dispersed:
@@ -177,8 +175,7 @@ def _whole(fit):
 def _submodels(fit, sets, data, changes, method):
     """Return a _Submodel for each list of terms in `sets`; errors name `method`.
 
-    Least-squares models need no data. Others are refitted to `data`; `changes` are weights, offset
-    and clusters that were arrays."""
+    Least-squares models need no data; others are refitted to `data` with the arrays `changes`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
         raise ArgumentError(
             f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
@@ -193,8 +190,7 @@ def _submodels(fit, sets, data, changes, method):
 def _projected(fit, terms):
     """Return the _Submodel of a least-squares fit with only some terms, without a refit.
 
-    Dropping coefficients b with covariance V increases the deviance by dispersion times b'V^-1
-    b."""
+    Dropping coefficients b with covariance V adds dispersion times b'V^-1 b to the deviance."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]

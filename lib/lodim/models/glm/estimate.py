@@ -21,8 +21,7 @@ CLOSE = 1e-9  # relative change of theta at which its iterations stop
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the model to the rows of `batch`; yield one triple (Estimates, log, linear predictors).
 
-    The log is a dict of measures; linear predictors (n, K) are for the rows `eval_batch`, or
-    None."""
+    The log is a dict of measures. Predictors (n, K) are for the rows `eval_batch`, or None."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -123,9 +122,7 @@ def independent(X):
 
 
 def with_theta(batch, family, settings):
-    """Return the negative binomial family with the maximum likelihood estimate of theta.
-
-    Coefficients and theta are estimated in turn, as in R's MASS::glm.nb."""
+    """Return the negative binomial family with the most likely theta, as by R's MASS::glm.nb."""
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))

@@ -141,9 +141,7 @@ def _scores(estimates, family, X):
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return linear predictors, and conditions for rows that are not estimable, for code export.
-
-    Both are lists of expressions of the expressions `features` and `offset`."""
+    """Return linear predictors, and conditions of rows that are not estimable, as expressions."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

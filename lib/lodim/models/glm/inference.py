@@ -66,9 +66,7 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the limit up to which an eigenvalue of the information counts as zero.
-
-    `at_null` is the information of the intercept-only model."""
+    """Return the limit up to which an eigenvalue of the information counts as zero."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 

@@ -48,10 +48,9 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of means, symmetric on the scale of the link.
+    """Return confidence limits (n, 2) of means, from linear predictors `score` and standard errors.
 
-    score and error (n,) are linear predictors and their standard errors, df those of the t
-    distribution."""
+    They are symmetric on the scale of the link; df are degrees of freedom of the t distribution."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 
@@ -59,9 +58,8 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    score and error (n,) are linear predictors and their standard errors, with `df` degrees of
-    freedom; `dispersion` has `df_resid`. Families other than gaussian mix their distribution over
-    normal scores."""
+    score and error (n,) are linear predictors and standard errors with `df` degrees of freedom;
+    `dispersion` has `df_resid`. Families other than gaussian are mixed over normal scores."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -75,9 +73,9 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return quantiles (n,) of new observations, whose linear predictors are normal, at `share`.
+    """Return quantiles (n,) of new observations with uncertain means, at probability `share`.
 
-    The linear predictors have mean `score` and standard deviation `error`."""
+    Linear predictors are normal with mean `score` and standard deviation `error`."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -99,9 +97,9 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return quantiles (n,) of new counts: the smallest with probability of at least `share`.
+    """Return quantiles (n,) of new counts with uncertain means, at probability `share`.
 
-    The log means are normal with mean `score` and standard deviation `error`."""
+    Linear predictors are normal with mean `score` and standard deviation `error`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -116,9 +114,9 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logarithms of quantiles (n,) of new gamma responses, at probability `share`.
+    """Return logarithms of quantiles of new gamma responses with uncertain means.
 
-    The log means are normal with mean `score` and standard deviation `error`."""
+    Linear predictors are normal with mean `score` and standard deviation `error`."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

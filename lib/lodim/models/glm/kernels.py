@@ -55,8 +55,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 def squared_lengths(X, columns, T, live, out):
     """Fill out (n,) with the squared length of T'x per row, from which leverages follow.
 
-    x are the `columns` of a row (-1 is the constant). Rows in blocks without a row `live` get
-    zero."""
+    x are the `columns` of a row (-1 is the constant). Blocks without a row `live` get zero."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)

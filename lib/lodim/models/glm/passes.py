@@ -38,9 +38,7 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of X in RowBlocks of at most 16,384 rows.
-
-        `rows` are weights, response, offset and groups of all rows, as far as needed."""
+        """Yield the rows of X in RowBlocks, with their weights, response, offset, groups."""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))
@@ -70,9 +68,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K), with offset, of the m rows with positive weight.
+        """Return linear predictors (m, K) for coefficients coef (S, q) of z = T'x.
 
-        coef (S, q) are coefficients of z = T'x, for the S linear predictors that are estimated."""
+        They include the offset; only the m rows with positive weight are returned."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)

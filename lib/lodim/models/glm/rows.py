@@ -64,9 +64,9 @@ class Rows:
     def free_directions(self, S, q):
         """Return directions (S q, r) in which coefficients may move, in columns; None if all may.
 
-        There are q coefficients for each of S linear predictors. Those of classes without rows are
-        fixed; thresholds between ordered classes share slopes, and the constant if there are no
-        rows between them."""
+        Coefficients of classes without rows, q for each of S linear predictors, are fixed.
+        Thresholds between ordered classes share slopes, and constants if there are no rows between
+        them."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -82,9 +82,7 @@ class Rows:
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 
     def total(self, work):
-        """Return the sum of work(y, weights, offset), one value per row, over rows in use.
-
-        These are the rows with positive weight; `work` gets one range of them at a time."""
+        """Return the sum of work(y, weights, offset), per row, over rows of positive weight."""
         y, weights, offset = self.arrays
 
         def of_span(i):

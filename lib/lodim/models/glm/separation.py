@@ -10,9 +10,8 @@ LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the 
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
 
-    H is the information; if all its eigenvalues exceed `zero_limit`, there is a maximum.
-    Coefficients move only in the directions free (S q, r), None for all; H is in coordinates along
-    these."""
+    It has one if all eigenvalues of the information H exceed `zero_limit`. Coefficients move only
+    in the directions free (S q, r), None for all; H is in coordinates along these."""
     if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
@@ -36,9 +35,9 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _rows(family, X, y):
-    """Return sparse matrices A and B: data are separated if some d has A d >= 0, A d != 0, B d = 0.
+    """Return sparse matrices A and B; separation means that A d >= 0, A d != 0 and B d = 0.
 
-    d is a direction of the S q coefficients."""
+    d is some direction of the S q coefficients."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])

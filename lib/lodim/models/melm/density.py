@@ -51,11 +51,9 @@ class Densities:
     """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows.
 
     U, w : coordinates of the rows, transformed by the class's `root`; weights, zero on padding
-    low, high : smallest and largest coordinates of each tile
-    start : first tile of each class
+    low, high, start : smallest and largest coordinates of each tile; first tile of each class
     root : for each class L^-1, where L L' is the covariance of its kernel
-    scale : log of each class's constant factor: its density is exp(scale) times a sum of kernels
-    log_prior : log of the prior probability of each class"""
+    scale : log of each class's constant factor: its density is exp(scale) times a sum of kernels"""
 
     U: np.ndarray = forms.real("T", "k", TILE)
     w: np.ndarray = forms.real("T", TILE, least=0)
@@ -120,8 +118,7 @@ def _white_covariance(Z, weight, kind, white):
     """Return the covariance (k, k) of a class from its rows Z (n, k), whitened by `white`.
 
     `white` scales the covariance within classes to the identity. If `kind` is "shrunk", the
-    identity is added with the weight of k + 1 rows, so that a class of few rows has a width in all
-    directions."""
+    identity is added with the weight of k + 1 rows, so that no direction is without width."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -176,9 +173,7 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the factor of the kernel width with the lowest leave-one-out log-loss of the rows.
-
-    Among equal losses, it is the largest width; `background` are wide densities."""
+    """Return the factor of the kernel width with the lowest leave-one-out log-loss of the rows."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -190,9 +185,9 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss, interpolated so that it changes continuously.
+    """Return the value with the lowest loss, by interpolation between values that were tried.
 
-    The values that were tried are a geometric progression; a parabola interpolates the losses."""
+    The values are a geometric progression, the interpolation is a parabola."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

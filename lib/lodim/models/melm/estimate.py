@@ -39,8 +39,7 @@ CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close 
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the projection and its classifier; yield (View, log, None).
 
-    With held-out rows `eval_batch`, yield (None, None, their linear predictors) per gamma
-    instead."""
+    With held-out rows `eval_batch`, yield (None, None, linear predictors) per gamma instead."""
     if eval_batch is None:
         yield *fit_view(batch, settings, family), None
         return
@@ -75,9 +74,7 @@ def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
 
 
 def reweigh(problem, fit):
-    """Fit again with the row weights of `problem`, for the bootstrap; return View and log.
-
-    The calibration of probabilities is that of `fit`, and so is the first kernel width."""
+    """Fit again with the row weights of `problem`, calibrated as `fit`; return View and log."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -165,9 +162,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View (projection, classifier) of a search result, and the rows' coordinates.
-
-    The View's bounds on the overlap of classes are not computed."""
+    """Return the View (projection, classifier) of a search result, and the rows' coordinates."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ manifold.V, code, weight)

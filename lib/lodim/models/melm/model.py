@@ -67,8 +67,7 @@ class Melm(Model):
     def assemble(self, problem, view, log, selection, for_path):
         """Return the MelmFit of a projection (View), calibrated on held-out rows if asked for.
 
-        Fits of a path of gammas (`for_path`), or with control={"calibrate": False}, are not
-        calibrated."""
+        Fits of a path of gammas (`for_path`) are not calibrated."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(

@@ -152,9 +152,7 @@ def _rule_of_dimensions(fit, which):
 
 
 def _ground(fit, rule, ends):
-    """Return densities by `rule` for the background of a plot, on a grid between the `ends`.
-
-    `ends` (2, 2) has the lower, then the upper ends of the two axes."""
+    """Return densities by `rule` on a grid, for a plot whose axes have the limits `ends`."""
     x, y = (np.linspace(*limits, GRID) for limits in ends.T)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     threads, shape = fit.settings.n_threads, (len(y), len(x), -1)
@@ -178,10 +176,9 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x on a line with class densities and the most probable class, as a dict.
+    """Return points x on a line, class densities, and the most probable class, as a dict.
 
-    x includes near (m, 1), the coordinates of training rows. The class is -1 where no density
-    is."""
+    x includes near (m, 1), coordinates of training rows. The class is -1 if densities are zero."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

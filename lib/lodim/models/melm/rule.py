@@ -33,10 +33,7 @@ JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 @forms.record
 class Rows:
-    """Training rows (all, or a sample) in the projection.
-
-    Z are coordinates, code classes, weight row weights, size total weights of classes in all
-    rows."""
+    """Training rows (all, or a sample) in the projection; `size` has total weights of classes."""
 
     Z: np.ndarray = forms.real("m", "k")
     code: np.ndarray = forms.whole("m", most=f"{N_CLASSES} - 1")
@@ -81,7 +78,6 @@ class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
     A class density f becomes (1 - share) f + share g, where g is its background.
-    mean : class means
     root : R with R'R the inverse of the common covariance
     share : weight of the background, equal to the weight of one row among all rows"""
 
@@ -119,7 +115,7 @@ class Estimator:
 
     @classmethod
     def from_rows(cls, estimator, Z, code, weight, n_classes):
-        """Fit a copy of `estimator` to coordinates Z and classes `code`, with unequal weights."""
+        """Fit a copy of `estimator` to coordinates Z and classes; return an Estimator."""
         copy, arguments = deepcopy(estimator), {}
         if (weight != weight[0]).any():
             arguments["sample_weight"] = weight
@@ -145,8 +141,7 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows : training rows kept for plots
-    densities, background : kernel densities of the classes, and wide normal densities
+    rows, densities, background : rows kept for plots; kernel and wide normal densities of classes
     width : factor of the kernel width, relative to the search
     other : user's Estimator that classifies instead of the densities, or None
     inverse_temperature : factor of the log-odds that calibrates probabilities

@@ -48,9 +48,7 @@ CLASSIFIER = forms.Form(forms.choice("kde").read, _name_of_classifier)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a melm fit, as explained in the help of `melm`.
-
-    gamma may be None or, in cross-validation, a tuple; k may be None until the data are known."""
+    """Settings of a melm fit; k is None until it is known, and gamma until it is chosen."""
 
     k: int | None
     gamma: Any

@@ -57,9 +57,7 @@ class View:
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
-        """Return the directions V rotated or reflected to be closest to the View `other`.
-
-        This is an orthogonal Procrustes rotation of the rows' coordinates."""
+        """Return the directions V, rotated to be closest to the View `other` (Procrustes)."""
         covariance = self.correlation * self.deviation[:, None]  # of features and Z, over sd(Z)
         covariance *= (self.V * covariance).sum(axis=0)
         left, _, right = np.linalg.svd(covariance.T @ other.V)
@@ -118,9 +116,9 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), and how many of them come from class means; the others come from spreads.
+    """Return axes (k, k), first those of class means, and how many of them there are.
 
-    Coordinates have unit covariance within classes; means are (C, k), covariances (C, k, k)."""
+    The others are axes of class spreads. Coordinates have unit covariance within classes."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

@@ -162,9 +162,8 @@ def add_learner(f, v, b, form, rows):
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
     """Add the loss of 64 rows, and its gradient by one learner's parameters, to out (3 + p,).
 
-    The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of the
-    earlier learners; `tile` (p, 64) are features; `form` defines g and the loss; `rows` are work
-    arrays."""
+    The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of earlier
+    ones; `tile` (p, 64) are features; `form` defines g and the loss; `rows` are work arrays."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -285,11 +284,10 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j, a_j + b_j g(intercept_j + w_j'x), or its b_j g', to row into[j] of out.
+    """Add learner j, a_j + b_j g(intercept_j + w_j'x), to out[:, into[j]]; b_j g' if `derivative`.
 
     out (n_tiles, width, 64) is in tiles of 64 rows; rows of theta are (a_j, intercept_j, w_j), sign
-    are the b_j; `activation` and its sharpness `beta` define g. If `derivative`, b_j g' is
-    added."""
+    are the b_j; `activation` and its sharpness `beta` define g."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -323,10 +321,10 @@ def tile_classes(y, score, weight, p, value, slope):
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
     """Sum the loss of all M learners together, and its gradient, over each block of tiles.
 
-    Learner j is a + b g(intercept + w'x), with row (a, intercept, w) of theta, added to class
-    target[j]; offset (n_tiles, K, 64) is without learners. For blocks lo to hi - 1, row j of
-    partials (n_blocks, M, 4 + p) gets its derivatives from column 2 on; row 0 also gets, in columns
-    0 and 1, the loss and the sum of squared losses."""
+    Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j].
+    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets the derivatives from column 2 on; in
+    row 0, columns 0 and 1 get the loss and the sum of squared losses. `offset` is without
+    learners."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -24,10 +24,9 @@ class Scale(NamedTuple):
 def descend(X, y, f, weight, sign, form, penalty, precision, scale, theta, limits):
     """Minimize the loss of q learners on few rows by L-BFGS; return the fields of a solve.Minimum.
 
-    X, y, weight and the sum f of earlier learners are in blocks of 64 rows; sign (q,) has 1 or -1.
-    `penalty` is a pair, for squared and absolute parameters; `precision` the relative rounding
-    error of the loss. theta (q, d) are scaled starting points; limits are (max_iter, tol, ftol,
-    memory)."""
+    X, y, weight and the sum f of earlier learners are in blocks of 64 rows. `penalty` is a pair,
+    for squared and absolute parameters; `precision` the relative rounding error of the loss. theta
+    (q, d) are scaled starting points; limits are (max_iter, tol, ftol, memory)."""
     (ridge, l1), (max_iter, tol, ftol, memory) = penalty, limits
     stops = Stops(l1 * scale.unit, precision, scale.scaled, float(tol), float(ftol), 0.0)
     rows = X, y, f, weight

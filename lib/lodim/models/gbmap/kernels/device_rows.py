@@ -13,9 +13,8 @@ class DeviceRows:
     """Training rows as GPU arrays, in blocks of 64 rows.
 
     X, score : features (n_tiles, p, 64); linear predictors (n_tiles, K, 64), updated in place
-    y, weight : (n_tiles, 64) responses (class codes, or numbers in standard deviations) and weights
-    problem : work arrays for one class against the others, None unless there are several
-    sample : positions of the sampled rows"""
+    y, weight : (n_tiles, 64) class codes, or numbers in standard deviations; row weights
+    problem : work arrays for one class against the others, if there are several, or None"""
 
     X: Any
     y: Any
@@ -33,7 +32,7 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return the response and linear predictor of class k, (n_tiles, 64) each, on the GPU.
+        """Return the response and linear predictor of class k as GPU arrays, (n_tiles, 64).
 
         With several classes, they are 1 for class k, else 0, and the logit of class k."""
         if self.problem is None:

@@ -188,8 +188,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
     """Return the loss decrease by a hinge h = max(side z - knot, 0), its coefficient, and its mean.
 
     A Newton step fits the coefficient, with penalty `ridge`, and a constant. slope and curvature
-    (n,) are the rows' loss derivatives; `total` sums the curvatures; `level` is sum(slope) /
-    total."""
+    are loss derivatives; `total` sums the curvatures; `level` is sum(slope) / total."""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -264,10 +263,7 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
 
 
 class HingeArrays(NamedTuple):
-    """Work arrays of the search for starting hinges, and its results: theta and sign.
-
-    Rows of U are directions, rows of Z the projections on them; U, deviation and rest are views of
-    `zeros`."""
+    """Work arrays of the search for starting hinges, and its results: theta and sign."""
 
     zeros: np.ndarray
     U: np.ndarray
@@ -301,8 +297,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
     """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
     X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
-    key, phase and speed define random directions (see `find_directions`). If `hinges` is False,
-    learners are linear."""
+    key, phase and speed are as in `find_directions`. If `hinges` is False, learners are linear."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
@@ -313,8 +308,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 def starts_along(U, X, slope, curvature, ridge, n_starts):
     """Return up to n_starts starting learners per sign along the rows of U (k, p), and their signs.
 
-    X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
-    weights."""
+    X is (p, n); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

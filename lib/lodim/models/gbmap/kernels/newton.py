@@ -77,7 +77,7 @@ def _factor(H, damping, L):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _promised(H, damping, slope, L, step):
-    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of the loss.
+    """Solve (H + damping max(diag H) I) step = slope; return the predicted decrease of loss.
 
     The result is -1 if the matrix is not positive definite. L (d, d) is a work array."""
     if not _factor(H, damping, L):

@@ -26,9 +26,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill `slope` and `curvature` with loss derivatives of the rows at positions `at`.
-
-    `offsets` are linear predictors. The second derivatives, `curvature`, are positive."""
+    """Fill `slope` and `curvature` with derivatives of the losses of the rows at `at`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -103,10 +101,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(X, weight, problem):
-    """Return a function that runs `newton` on the rows X with shared work arrays.
-
-    It takes responses, offsets, theta (changed in place), signs, ftol and of_one, and returns a
-    list of results per learner."""
+    """Return a function that runs `newton` on the rows X, with shared work arrays."""
     d, dtype = 2 + X.shape[1], X.dtype
     weight = weight.astype(dtype, copy=False)
     of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
@@ -136,9 +131,7 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position in `ends` of a fit with the loss `lowest`.
-
-    Among losses within rounding errors of it, converged fits are preferred, then sign 1."""
+    """Return the position in `ends` of a fit with the lowest loss; prefer converged ones."""
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
     converged = [m for m in tied if ends[m][CONVERGED] > 0.0]

@@ -45,11 +45,9 @@ def invert_root(S, root):
 def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
     """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
 
-    Results for V[active[i]] have the index i; there are C classes, rows Z (r, n), cov (C, r, r).
-    P : (q, k, n) projected rows V'Z
-    spread : (q, C, r, k) products cov V
-    root, log_det : (q, C, C, ...) inverse Cholesky factors and log determinants of the kernel
-        covariances h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B"""
+    Results for V[active[i]] are at index i: projected rows P (q, k, n), products cov V in `spread`,
+    and (q, C, C, ...) inverse Cholesky factors `root` and log determinants of kernel covariances
+    h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B. Z is (r, n), cov (C, r, r)."""
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))
@@ -154,8 +152,8 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
 
     Kernels are scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Forces, kernel times u_a - U_i, are
-    added to R[:, a] and subtracted from T[:, i]. U has padding from column `size` on; e is a work
-    array."""
+    added to R[:, a] and subtracted from T[:, i]. Columns of U beyond `size` are padding; e is a
+    work array."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -224,8 +222,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
     Task t takes part of the row blocks of projection t // stripes. P and root are from `prepare`;
     class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels times
-    exp(shift), forces[t] (C, k, n) the forces of each class on each row: kernels times row
-    differences."""
+    exp(shift); forces[t] (C, k, n) gets each class's sum of kernel times difference, per row."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -289,11 +286,9 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
-    A potential is the integral of the product of two class densities.
-    rows : Z, P, start as in `pair_sums`; size, h2, share: total weights and squared bandwidths (C,)
-        of the classes, weights (C, C) of the log potentials
-    sums : spread, root, log_det from `prepare`, and shift, totals, forces from `pair_sums`
-    potential, gradient : filled at index i, (C, C), and at active[i], (r, k)"""
+    A potential is the integral of the product of two class densities. `rows` and `sums` are
+    arguments and results of `prepare` and `pair_sums`. potential[i] (C, C) and gradient[active[i]]
+    (r, k) are filled; share (C, C) are weights of the potentials."""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

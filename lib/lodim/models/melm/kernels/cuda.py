@@ -37,14 +37,12 @@ def together(n_tiles, C, k):
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over all pairs of rows, (q, C, C), and sums of forces times features.
+    """Return sums of kernels over all pairs of rows, (q, C, C), and moments (q, C, k, C r).
 
     X are rows in tiles on the GPU; weight, owner and begin are from `upload_classes`; V (q, r, k)
-    are projections. For each pair of classes, root has the kernel's inverse Cholesky factor, and
-    shift a number added to the exponent. A force is a kernel times the difference of its rows.
-
-    For projection i, moments[i, b, :, a r + d] sums feature d times the force that class b exerts,
-    over the rows of class a."""
+    are projections; root and shift are, per pair of classes, the kernel's inverse Cholesky factor
+    and a number added to its exponent. A force is a kernel times the difference of its rows.
+    moments[i, b, :, a r + d] sums feature d times the force of class b, over rows of class a."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces, ends = X.scratch("forces", U.shape), _ends(X, U)
@@ -87,7 +85,7 @@ def _ends(X, U):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with coordinates of a tile's rows, for the kernel between their class and one class.
+    """Fill U with coordinates of a tile's rows, for the kernel of their class and another.
 
     `into` has the transformation per projection and pair of classes, `owner` each tile's class."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z

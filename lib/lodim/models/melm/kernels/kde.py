@@ -140,8 +140,7 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    place[:, i] are tile and place in it of a row of `classes` to leave out, point i itself; -1 if
-    none."""
+    place[:, i] are tile and place of point i among the rows, to leave it out; -1 if it is none."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

@@ -19,9 +19,9 @@ MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides ar
 def shares(size, average=False):
     """Return the weights (C, C) of log integrals of f_A f_B in the divergence, for classes A <= B.
 
-    For two classes, they are 1 if A = B and -2 if A < B; for more, the divergence is the sum over
-    pairs, or if `average` their mean, weighted by products of class sizes. A single weight, -1,
-    gives the entropy."""
+    For two classes, they are 1 if A = B, else -2. For more, pairs are added, or if `average`
+    weighted by products of class sizes. A single class has the weight -1, which gives the
+    entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -117,9 +117,8 @@ class Divergence:
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
         """Fill `totals` with sums of kernels and `forces` with forces, over pairs of rows.
 
-        rows (q, k, n) are projected, or on a GPU the projections (q, r, k). root and shift have,
-        for each pair of classes, the kernel's inverse Cholesky factor and a number added to its
-        exponent."""
+        rows (q, k, n) are projected, or on a GPU the projections (q, r, k); root and shift are, per
+        pair of classes, the kernel's inverse Cholesky factor and a number added to its exponent."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -138,9 +137,7 @@ class Divergence:
 
 
 def _vanished(totals, stripes):
-    """Return which sums of kernels are too small to be accurate, (q, C, C), by pair of classes.
-
-    `totals` has `stripes` partial sums for each of q projections."""
+    """Return which sums of kernels, (q, C, C), are too small to be accurate."""
     total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
     return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
@@ -154,9 +151,9 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Return an upper bound of the overlap, the integral of min(f, g), in a region (Theorem 3).
+    """Return an upper bound of the integral of min(f, g) over a region (Theorem 3).
 
-    It is sqrt(volume of the region times integral of f g), from the logs of both."""
+    It follows from the logs of the integral of f g and of the region's volume."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
@@ -169,8 +166,7 @@ def kernel_widths(sample, theta, gamma):
 def _boxes(Z, weight, width):
     """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds of the mass outside.
 
-    A box is its lower and its upper corner; width (k,) are the standard deviations of the
-    kernels."""
+    A box is its lower and its upper corner; width (k,) are the SDs of the kernels."""
     share = weight / weight.sum()
     cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width

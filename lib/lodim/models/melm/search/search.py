@@ -118,9 +118,7 @@ def make_basis(X, code, weight, settings):
 
 
 def _search(sample, basis, plan, theta, names):
-    """Return the best projection (Manifold) of a search from starts theta (q, r, k).
-
-    theta are in the coordinates of `basis`; `names` are the kinds of the starts."""
+    """Return the best Manifold of a search from starts theta (q, r, k) of the kinds `names`."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
@@ -173,9 +171,7 @@ def _manifold(sample, objective, ends, names, basis, plan):
 
 
 def principal_axes(V, basis, sample):
-    """Return principal axes (p, k) of rows projected on V; each one's largest loading is positive.
-
-    `sample` are the rows, in the coordinates of `basis`."""
+    """Return principal axes (p, k) of rows projected on V; the largest loadings are positive."""
     Q = np.linalg.qr(V)[0]
     total = total_covariance(*class_moments(sample), sample.size)
     theta = basis.of_directions(Q)
@@ -258,9 +254,7 @@ def _orthonormal(V):
 
 
 def _principal_components(mean, cov, sample, basis, k, smallest=False):
-    """Return the first (or smallest) k principal components of a sample, as directions (r, k).
-
-    Class means (C, r) and covariances (C, r, r) are in the coordinates of `basis`."""
+    """Return the first (or smallest) k principal components of a sample, as directions (r, k)."""
     total = total_covariance(mean, cov, sample.size)
     values, vectors = np.linalg.eigh(total)
     root = basis.back.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))

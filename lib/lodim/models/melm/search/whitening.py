@@ -90,9 +90,8 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    `values` are the nonzero eigenvalues of the covariance of `rows`; n is the number of rows. With
-    s the intensity of Ledoit and Wolf, the share is 1 - t: t / (1 - t) = shrinkage_factor s / (1 -
-    s)."""
+    `values` are the nonzero eigenvalues of the covariance of `rows`. The share is 1 - t, with t /
+    (1 - t) = shrinkage_factor s / (1 - s), s being the intensity of Ledoit and Wolf."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -112,7 +111,7 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether features vary there, bool (p,).
+    """Return standard deviations within classes (p,), and whether features vary there.
 
     For others, the largest absolute value is the unit. `residual` are rows X minus class means."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
@@ -122,7 +121,7 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows of a class, in directions not in `vectors`.
+    """Return whether class means differ more than rows, in directions not in `vectors`.
 
     rows (m, p) and between (C, p) are rows, centred by class, and centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
@@ -161,10 +160,10 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from moments.
+    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from three moments.
 
-    They are the features' mean variance, the sum of squared covariances, and the mean fourth power
-    of row lengths."""
+    They are the mean variance, the sum of squared covariances, and the mean fourth power of
+    lengths."""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0
@@ -233,9 +232,7 @@ class Sample:
         return cls(basis.coordinates(X[order]), w, start, size, np.stack(cov), key)
 
     def thinned(self, n_rows, seed):
-        """Return a random sample of about `n_rows` rows, with at least 256 rows of each class.
-
-        It keeps the class covariances of all rows."""
+        """Return a random sample of about `n_rows` rows, with at least 256 per class."""
         if len(self.weight) <= n_rows:
             return self
         rows, total = [], len(self.weight)
