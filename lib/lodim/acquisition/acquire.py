@@ -47,10 +47,9 @@ def acquire(
 ) -> Policy:
     """Learn which feature to measure next for each row, given its known features and the prices.
 
-    This is active feature acquisition (AFA). Training rows that are similar in the known features
-    stand for the unknown values of a row. The policy finds the set of features that minimizes
-    expected loss + `trade_off` times price, buys one feature of this set, and repeats. Features
-    that are informative only together are found too.
+    This is active feature acquisition. Training rows that are similar in the known features stand
+    for the unknown values of a row. The policy finds the set of features that minimizes expected
+    loss + `trade_off` times price, buys one feature of this set, and repeats.
 
     Parameters
     ----------
@@ -59,18 +58,16 @@ def acquire(
     data : frame, path or other source
         Training rows; features may be missing. Rows without response or weight are dropped.
     costs, depends_on, alternatives
-        As in `costnet`. `costs` has the price of each column or other purchase, such as
-        `{"thal": 102.9}`; by default each column costs 1. `depends_on` lists what a purchase needs,
-        such as `{"thal": ["thal_visit"]}`. `alternatives` lists purchases of which one is enough,
-        such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known once all that it
-        needs is paid.
+        As in `costnet`: price of each column or other purchase, such as `{"thal": 102.9}` (columns
+        cost 1 by default); what a purchase needs, such as `{"thal": ["thal_visit"]}`; purchases of
+        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known
+        once all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.
     trade_off : float, optional
-        Loss (log-loss or squared error) that one unit of price must save. A smaller value buys
-        more; `Policy.curve` shows the effect. By default half of the mean training loss that all
-        features together save, divided by their total price.
+        Loss (log-loss or squared error) that one unit of price must save; see `Policy.curve`. By
+        default half of the training loss that all features together save, divided by their price.
     family : {"gaussian", "binomial", "multinomial"}, optional
         By default inferred from the response.
     weights : column name or array (n,), optional
@@ -97,13 +94,10 @@ def acquire(
 
     Notes
     -----
-    The predictor is a Gaussian mixture of the features for each class. For a numeric response it is
-    a mixture of features and response. It predicts from any subset of features. Cross-validation
-    with random subsets of known features chooses the number of components and the shrinkage of
-    covariances.
-
-    The policy is an acquisition-conditioned oracle (Valancius et al. 2024). It contains the
-    training rows, also in a saved file.
+    The predictor is a Gaussian mixture of the features for each class, or of features and numeric
+    response. Cross-validation with random subsets of known features chooses the number of
+    components and the shrinkage of covariances. The policy is an acquisition-conditioned oracle
+    (Valancius et al. 2024). It contains the training rows, also in a saved file.
 
     References
     ----------

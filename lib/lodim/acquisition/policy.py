@@ -225,8 +225,8 @@ class Policy:
         budget : float or dict, optional
             Largest total price per row. A dict has a limit for "price" and for resources.
         mean_budget : float, optional
-            Largest mean price per training row; it determines the trade-off. If the price jumps
-            there, two trade-offs are used, each for a random part of the rows (seed).
+            Largest mean price per training row; it determines the trade-off, or two of them, each
+            for a random part of the rows.
         trade_off : float, optional
             Loss that one unit of price must save; by default the policy's `trade_off`.
 
@@ -239,8 +239,7 @@ class Policy:
         Raises
         ------
         ArgumentError
-            If a budget or `trade_off` is negative, `budget` names an unknown resource, or both
-            `mean_budget` and `trade_off` are given.
+            If a budget or `trade_off` is invalid, or both `mean_budget` and `trade_off` are given.
         DataError
             If a column is missing or has another type than in training.
 
@@ -299,8 +298,7 @@ class Policy:
         DataFrame
             One line per rule and trade-off or number of features. Column policy: "policy";
             "myopic" (one feature ahead); "fixed" (same features for all rows); "random" (random
-            order); "all" (every feature); "frontier". Further columns: price (mean per row), loss
-            (mean log-loss or squared error), se (its standard error), accuracy (for classes).
+            order); "all"; "frontier". Further columns: mean price and loss, se, accuracy.
 
         Raises
         ------
@@ -337,9 +335,7 @@ class Policy:
         return curves.summary(runs).dropna(axis=1, how="all")
 
     def tree(self, data: Data | None = None, *, depth: int = 4) -> Tree:
-        """Return the most frequent sequences of purchases as a tree.
-
-        A branch is a range of measured values; the policy continues differently in each.
+        """Return the most frequent sequences of purchases as a tree, by ranges of measured values.
 
         Parameters
         ----------
@@ -475,8 +471,7 @@ class Policy:
         decay : float, default=1
             Factor by which each new row reduces the weight of older rows, in (0, 1].
         every : int, optional
-            Number of new rows after which the predictor is refitted, with unchanged settings; by
-            default 5% of the rows.
+            Number of new rows after which the predictor is refitted; by default 5% of the rows.
 
         Returns
         -------
@@ -492,8 +487,7 @@ class Policy:
         Warns
         -----
         DataWarning
-            If recent rows are predicted much worse than held-out training rows were: the data may
-            have drifted.
+            If recent rows are predicted much worse than held-out training rows were (drift).
 
         See Also
         --------
@@ -514,13 +508,7 @@ class Policy:
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the price and value of each feature when nothing has been measured.
-
-        Returns
-        -------
-        DataFrame
-            feature; price; saving (expected fall of the loss from this feature alone); unlocks
-            (features whose price falls after this purchase).
+        """Return price and saving of each feature when nothing is known, as in `Step.options`.
 
         See Also
         --------
@@ -570,10 +558,6 @@ class Policy:
 
     def summary(self) -> Report:
         """Return a printable report: predictor, trade-off, price and saving of each feature.
-
-        Returns
-        -------
-        Report
 
         See Also
         --------

@@ -57,9 +57,9 @@ def active(
     formula : str
         For example "alert ~ ."; the response must be a column.
     labelled : DataFrame or None
-        Rows with known response, of at least two classes; `lodim.ripr` needs two rows of each
-        class. None or a frame without rows means a cold start: until the model can be fitted,
-        random rows are suggested, `fit` is None and `teach` accepts any class.
+        Rows with known response, of at least two classes. None or a frame without rows is a cold
+        start: until the model can be fitted, random rows are suggested, `fit` is None and `teach`
+        accepts any class.
     pool : DataFrame
         Rows that can be labelled, with a unique index. A response column is ignored. A level that
         no labelled row has is treated as missing until a row with it is labelled.
@@ -88,11 +88,8 @@ def active(
     ArgumentError
         If an argument is out of range, the response is not a column of classes, or `target` is
         given without `test`.
-    DataError
-        If `labelled`, `pool` or `test` is not a DataFrame, or row labels repeat. If a labelled row
-        is also in the pool, or a test row has no label.
-    FormulaError
-        If the formula cannot be parsed.
+    DataError, FormulaError
+        If row labels repeat, a labelled row is also in the pool, or a test row has no label.
 
     See Also
     --------
@@ -113,13 +110,12 @@ def active(
       20 most uncertain rows are tried if the model must be refitted.
     - "random": random scores.
 
-    The largest scores are suggested; Fiterau (2014) prints arg min, evidently a misprint for arg
-    max. The vignette on active learning compares the scores. In short: use proset or gbmap with
-    "committee", or with "diverse" if labels are noisy.
+    The vignette on active learning compares the scores. In short: use proset or gbmap with
+    "committee", or with "diverse" if labels are noisy. Fiterau (2014) prints arg min for arg max.
 
     Stopping rule: Cohen's kappa compares the predictions of successive rounds for up to 2,000 rows
     of the first pool. Learning stops once the mean kappa over `rounds` rounds is at least
-    `agreement` (Bloodgood and Vijay-Shanker 2009). Stable predictions need not be right.
+    `agreement` (Bloodgood and Vijay-Shanker 2009).
 
     References
     ----------
@@ -289,8 +285,7 @@ class Learner(Generic[FitT]):
             Classes by row label of the pool, such as a Series indexed by rows that `query`
             returned.
         new : bool, default=False
-            Accept classes that no labelled row has. By default they raise an error, since they may
-            be misspelt.
+            Accept classes that no labelled row has, which otherwise raise an error.
 
         Returns
         -------

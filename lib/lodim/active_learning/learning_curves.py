@@ -124,13 +124,7 @@ class LearningCurves:
         return len(next(iter(self.values.values())))
 
     def tidy(self) -> pd.DataFrame:
-        """Return the curves in long form.
-
-        Returns
-        -------
-        DataFrame
-            One row per name and round: run, n_labelled, mean over the repetitions, and se, its
-            standard error.
+        """Return the curves in long form: run, n_labelled, mean over the repetitions, and its se.
 
         See Also
         --------
@@ -206,10 +200,9 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            One row per round and one column per other run: -log10 of the p-value of a paired test,
-            negative if `of` is worse. The test is a t test over repetitions. With a single
-            repetition it is a sign test over test rows that only one of the two runs gets right.
-            Absolute values above 1.3 mean p < 0.05.
+            One row per round and one column per other run: -log10 of the p-value, negative if `of`
+            is worse, of a t test over repetitions. With one repetition it is a sign test over test
+            rows that only one of the two runs gets right. Above 1.3, p < 0.05.
 
         Raises
         ------

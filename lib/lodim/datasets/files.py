@@ -18,21 +18,19 @@ def data(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        Name of a data set, or of a price list such as "heart_costs". If omitted, the list of data
-        sets is returned.
+        Name of a data set, or of a price list such as "heart_costs".
 
     Returns
     -------
     DataFrame
-        A new copy of the data set: the response first, categories as text, missing values as NaN,
-        in the original units. Without `name`, one row per data set: name, n, p, response, task
-        ("regression", "binary" or "multiclass") and title. A price list has one row per item that
-        can be bought: name, cost, and the items that it requires.
+        The data set: the response first, categories as text, missing values as NaN, in the original
+        units. Without `name`, one row per data set: name, n, p, response, task ("regression",
+        "binary" or "multiclass") and title. A price list has name, cost and needs of each item.
 
     Raises
     ------
     ArgumentError
-        If there is no data set of that name; the message lists the names.
+        If there is no data set of that name.
 
     See Also
     --------

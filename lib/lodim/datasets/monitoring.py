@@ -58,9 +58,8 @@ def monitoring(
 ) -> pd.DataFrame:
     """Simulate alerts of a bedside monitor: base signals with prices, and derived features.
 
-    Every signal has 48 samples over the four minutes before an alert. Its level, trend, volatility
-    and share of missing samples vary between alerts. The base feature is the last sample; derived
-    features are computed from all samples.
+    Every signal has 48 samples over the four minutes before an alert, whose level, trend,
+    volatility and missing share vary. The base feature is the last sample.
 
     Parameters
     ----------
@@ -83,9 +82,8 @@ def monitoring(
         Share of the variance of level, trend, volatility and missing samples that signals of a
         group have in common. The groups are signals 1, 4, 7, ...; 2, 5, 8, ...; and 3, 6, 9, ...
     alternatives : bool, default=False
-        Measure the signal bp in two ways, `bp_invasive` at cost 3 and `bp_cuff` at cost 1 with an
-        error of 4 mmHg (standard deviation). Features derived from bp need one of the two. The
-        truth then includes bp.
+        Measure the informative signal bp in two ways, of which its derived features need one:
+        `bp_invasive` at cost 3, or `bp_cuff` at cost 1 with an error of 4 mmHg (SD).
 
     Returns
     -------
@@ -106,9 +104,8 @@ def monitoring(
 
     References
     ----------
-    Informative projection recovery, Sect. 5.3: 812 alerts with 150 interdependent features, and one
-    cost unit per base feature and per operation. These data are not public. Signals, their dynamics
-    and the truth are our own.
+    Informative projection recovery, Sect. 5.3: 812 alerts with 150 interdependent features. These
+    data are not public. Signals, their dynamics and the truth are our own.
 
     Examples
     --------

@@ -56,9 +56,8 @@ def cv(
         Values to try, by argument, in all combinations: `{"m": [2, 5, 10], "beta": [1, 10]}`. A
         DataFrame has one row per combination (point), simplest first. Penalties that a fit needs
         and the grid lacks get their default values; a missing number of stages (`m` of gbmap) is
-        chosen for each point. Default: `n_lambda` decreasing values of the model's first penalty;
-        only its value if the call gives it. For costnet the default budgets are the prices of its
-        models. ripr also tries None (NaN in the frame): it then chooses its views.
+        chosen for each point. By default `n_lambda` values of the model's first penalty (if not
+        given); for costnet the prices of its models. ripr also tries None (NaN in the frame).
     folds : int or array (n,), default=10
         Number of random folds, balanced by class, or the fold of each row of `data`. A fold without
         a row of positive weight is not held out.
@@ -67,20 +66,17 @@ def cv(
         inner folds of the model. For glm the default is `clusters`.
     loss : {"deviance", "class", "mae"}, default="deviance"
         Held-out loss: deviance, share of misclassified rows, or mean absolute residual. The
-        deviance of one row is limited: for classes to its value at probability 1e-5, as in glmnet,
-        for numbers to that of an error as large as the response's range. (An argument `loss` of the
-        model, such as proset, belongs in the grid: grid={"loss": ["density"]}.)
+        deviance of one row is limited, for classes to its value at probability 1e-5, for numbers to
+        an error of the response's range. An argument `loss` of the model belongs in the grid.
     rule : {"min", "1se"}, default="min"
-        Settings with which `best` is refitted: those with the lowest mean loss, or the simplest
-        within one standard error of it. Simple are large penalties, few stages, small budgets, and
-        values of other settings that are listed first.
+        Settings of `best`: lowest mean loss, or the simplest within one standard error of it (large
+        penalties, few stages, small budgets, and values of other settings that are listed first).
     n_lambda : int, default=25
         Number of penalties of the default grid; for costnet of its path.
     seed : int, default=0
         Seed of the random folds, and of the model if it takes a seed.
     n_jobs : int, optional
-        Number of threads. Default: all; for up to 2,000 rows only one, except for gbmap. Each fold
-        holds a copy of the features.
+        Number of threads. Default: all; for up to 2,000 rows only one, except for gbmap.
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
 
@@ -91,8 +87,7 @@ def cv(
     Raises
     ------
     ArgumentError
-        If an argument is out of range or has no effect, or the grid names something that is not a
-        setting of the model.
+        If an argument is out of range or has no effect, or the grid names no setting of the model.
     FormulaError, DataError
         If the model raises them.
 
@@ -228,8 +223,7 @@ class CV(Generic[FitT_co]):
     grid : tuple of str
         Names of the settings that vary.
     index_min, index_1se : int
-        Rows of `frame` with the lowest mean loss, and of the simplest point within one standard
-        error of the lowest mean loss.
+        Rows of `frame` with the lowest mean loss, and with the simplest within one standard error.
     rule, loss : str
         Arguments of `cv`.
     best : Fit

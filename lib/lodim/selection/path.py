@@ -49,9 +49,8 @@ def path(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. If its number of stages is left open (`m` of gbmap is omitted, or
-        `n_batches=None` for proset), it is `control["path_stages"]`, by default 10 for gbmap and 1
-        for proset.
+        Arguments of the model. An open number of stages (`m` of gbmap, `n_batches` of proset) is
+        `control["path_stages"]`, by default 10 for gbmap and 1 for proset.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6
@@ -82,8 +81,7 @@ def path(
 
     Notes
     -----
-    No row is held out: knots of splines, levels, centres, scales and means that replace missing
-    values are learned once, from all rows, for all penalties.
+    Knots of splines, levels, centres, scales and means are learned once, from all rows.
 
     Examples
     --------
@@ -188,12 +186,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def tidy(self) -> pd.DataFrame:
-        """Return the estimates of all fits in long form.
-
-        Returns
-        -------
-        DataFrame
-            Rows of each fit's tidy(), one fit after the other, with a column of the penalty.
+        """Return the rows of each fit's tidy(), one fit after the other, with its penalty.
 
         See Also
         --------
@@ -212,12 +205,7 @@ class Path(Generic[FitT_co]):
 
     @as_given
     def glance(self) -> pd.DataFrame:
-        """Return degrees of freedom and explained deviance of each fit.
-
-        Returns
-        -------
-        DataFrame
-            One row per penalty: df, dev_ratio, and the penalty.
+        """Return one row per penalty: df, dev_ratio (explained deviance), and the penalty.
 
         See Also
         --------

@@ -28,11 +28,10 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows' features in them, and the view of each row.
     log : dict
-        objective: one value per round of the search; if views vote, the leave-one-out loss with no
-        view, with one view, and so on. converged: whether the search reached its tolerance.
-        compared, possible, sampled: numbers of views compared, of possible views, and of rows on
-        which views were chosen. flat: positions of features whose standard deviation is determined
-        by a few outliers.
+        objective: value per round of the search; if views vote, leave-one-out loss with 0, 1, ...
+        views. converged: bool. compared, possible, sampled: numbers of views compared, of possible views,
+        and of rows on which views were chosen. flat: positions of features whose standard deviation
+        is determined by a few outliers.
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple
@@ -45,11 +44,9 @@ class RiprFit(Fit):
     Notes
     -----
     A training row passed to predict(), augment() or evaluate() is among its own neighbours, at
-    distance 0: a numeric prediction is then close to its own response (R2 near 1). The errors that
-    the fit reports are leave-one-out, in views that were chosen with the rows. For errors on new
-    rows use `lodim.cv`, or evaluate() on rows that were kept out.
-
-    With method="assignment", evaluate() ignores rows that miss a feature in every view.
+    distance 0. The errors that the fit reports are leave-one-out, in views that were chosen with
+    the rows. For errors on new rows use `lodim.cv`, or evaluate() on rows that were kept out. With
+    method="assignment", evaluate() ignores rows that miss a feature in every view.
 
     Examples
     --------
@@ -137,11 +134,9 @@ class RiprFit(Fit):
         type : str, optional
             "response" (the default): a number, the probability of the second of two classes, or one
             column per class. "link": linear predictors, such as log-odds. "class": the most
-            probable class; ties go to the class with more training rows. "prob": one column with
-            the probability of each class. "view":
-            the view (feature set) that predicts the row, or has most evidence. Without a response
-            "cluster" (the default), such as "2.1" for the first cluster of the second view, and
-            "view".
+            probable class (in ties, the largest). "prob": one column with the probability of each
+            class. "view": the view (feature set) that predicts the row, or has most evidence.
+            Without a response "view" or "cluster" (the default), such as "2.1", the first of view 2.
         offset : None
             ripr fits no offset.
         new_levels : {"error", "missing"}
@@ -290,10 +285,7 @@ class RiprFit(Fit):
         return self._in_all_rows(batch, value, self.view_names)
 
     def gains(self, data: Data) -> pd.Series:
-        """Return the information gain of labelling each row.
-
-        It is the expected decrease of the entropy of all other rows, for fixed views (feature sets)
-        and neighbourhoods.
+        """Return the information gain of labelling each row: expected fall of the total entropy.
 
         Parameters
         ----------
@@ -355,11 +347,10 @@ class RiprFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, views, lambda_, df, mean deviances, error, convergence.
 
-        deviance, error and dev_ratio are leave-one-out results, in views (feature sets) that were
-        chosen with the same rows. error is for rows that have all features of some view;
-        deviance is for all rows with a response. Without a response, deviance is the mean squared
-        distance to the cluster centres. df counts the features in use. lambda_ is NaN if no penalty
-        was used.
+        deviance, error and dev_ratio are leave-one-out results, in views (feature sets) chosen with
+        the same rows; error is only for rows with all features of some view. Without a response,
+        deviance is the mean squared distance to the cluster centres. df counts the features in use;
+        lambda_ is NaN without a penalty.
 
         See Also
         --------
@@ -527,10 +518,9 @@ class RiprFit(Fit):
         ----------
         kind : {"view", "shares", "objective", "calibration"}, optional
             By default the first kind that takes the arguments. "view": the views (feature sets)
-            side by side, rows coloured by the response; rows that the view predicts are solid.
-            "shares": share of the rows and error of each view. "objective": objective of the
-            search, round by round. "calibration": observed share of a class against its predicted
-            probability, in groups of rows of `data`.
+            side by side; rows that the view predicts are solid. "shares": share of the rows and
+            error of each view. "objective": objective of the search by round. "calibration":
+            observed share of a class against its predicted probability, in groups of `data`.
         ax : Axes, optional
             New axes by default. For "view", an array with one for each view.
         **arguments

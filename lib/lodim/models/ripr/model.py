@@ -130,19 +130,16 @@ def ripr(
     the log-odds (for numbers, the differences from the mean) of all views are added. Views are
     selected one by one, by leave-one-out loss.
 
-    With `method="assignment"`, as in Fiterau's thesis, one view predicts each row. It is the
-    default without a response, for several responses, and with an argument that only this method
-    has: `lambda_`, `alpha`, `balanced`, `order`, `constraints`, or entries of `control`. Each row
-    has a loss in each view; a penalty keeps the number of views small.
-    Views with more than 5% of the rows are kept. Losses depend on the response:
+    With `method="assignment"`, as in Fiterau's thesis, one view predicts each row, and a penalty
+    keeps the number of views small. It is the default without a response, for several responses,
+    and with an argument that only this method has: `lambda_`, `alpha`, `balanced`, `order`,
+    `constraints`, or entries of `control`. The loss of a row in a view depends on the response:
 
     - classes: distance to the k-th nearest row of the own class, divided by that to other classes.
       Rows without a class are used too.
     - numbers: squared error of the mean of the neighbours, weighted by inverse distance.
     - none ("~ ."): distance to the k-th nearest row, divided by that to a uniform sample. In each
       view, k-means then finds clusters of its rows.
-
-    The vignette and the page "How ripr works" have the equations.
 
     Parameters
     ----------
@@ -162,8 +159,7 @@ def ripr(
         Number of neighbours. By default the square root of the number of rows, adjusted by
         leave-one-out loss.
     method : {"vote", "assignment"}, optional
-        "vote": all views predict together. "assignment": one view predicts each row. By default
-        as described above.
+        Whether all views predict together, or one view predicts each row; by default as above.
     lambda_ : float, optional
         Penalty of the assignment, in units of (1 - alpha)^2 (for numbers, of the variance of
         losses); larger values keep fewer views. By default leave-one-out errors choose it.
@@ -176,9 +172,8 @@ def ripr(
     n_views : int, optional
         Largest number of views; 8 by default with voting.
     max_views : int, optional
-        Largest number of views compared. If there are more, views of d features extend the best
-        views of d - 1 features. By default 2,000 per number of features with voting; with
-        assignment as many as take 1 GiB (8 bytes per row and view).
+        Largest number of views compared; beyond it, views of d features extend the best of d - 1.
+        By default 2,000 per number of features with voting; with assignment those in 1 GiB.
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
         neighbours. "balanced" gives all K classes equal total weight.
@@ -191,8 +186,8 @@ def ripr(
     missing : {"keep", "drop", "indicator"}, default="keep"
         Treatment of missing features. "keep": a row is used in the views whose features it has.
         "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
-        training mean, with an indicator column; a missing category is a level. "drop" and
-        "indicator" also drop rows without a response.
+        mean, with an indicator column; a missing category is a level. Only "keep" uses rows
+        without a response.
     standardize : bool, default=True
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
@@ -206,8 +201,7 @@ def ripr(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "How ripr works": `share`,
-        `tolerance`, `smooth`, `scratch`.
+        `share`, `tolerance`, `smooth`, `scratch`, described on the page "How ripr works".
 
     Returns
     -------
@@ -226,8 +220,7 @@ def ripr(
     -----
     The fit's own errors are computed on the rows that chose its settings; `lodim.cv` estimates
     errors on new rows. With several responses (Sect. 4.1) the views are shared, but not their rows.
-    Clusters need not agree with known groups. The page "How ripr works" tells how views, k and
-    numbers of clusters are chosen.
+    The page "How ripr works" has the equations and the choice of views, k and number of clusters.
 
     A saved fit holds all training rows: row labels, responses, weights, and the values of the
     features that the views use. No setting prevents this.

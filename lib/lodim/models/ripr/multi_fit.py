@@ -97,10 +97,9 @@ class RiprFits:
         ----------
         data : frame
         type : str
-            Type of each response's prediction, as in RiprFit.predict(); "class" gives the mean of a
-            numeric response.
+            As in RiprFit.predict(); "class" gives the mean of a numeric response.
         new_levels : {"error", "missing"}
-            Treatment of levels that did not occur in training: an error, or a missing value.
+            Levels that did not occur in training: an error, or a missing value.
 
         Returns
         -------
@@ -197,9 +196,7 @@ class RiprFits:
     @as_given
     @streaming
     def augment(self, data: Data, *, output: FilePath | None = None) -> pd.DataFrame:
-        """Return `data` with columns per response, such as ".fitted[weight]" and ".view[weight]".
-
-        These are the prediction and the view (feature set) that made it, as in `RiprFit.augment`.
+        """Return `data` with the columns of `RiprFit.augment` per response: ".view[weight]", ....
 
         Parameters
         ----------
@@ -240,7 +237,7 @@ class RiprFits:
         ----------
         data : frame
         **changes
-            Arguments of `lodim.ripr`, as for RiprFit.update().
+            Arguments of `lodim.ripr`.
 
         Returns
         -------
