@@ -29,9 +29,9 @@ class RiprFit(Fit):
         The views, the training rows' features in them, and the view of each row.
     log : dict
         objective: value per round of the search; if views vote, leave-one-out loss with 0, 1, ...
-        views. converged: bool. compared, possible, sampled: numbers of views compared, of possible views,
-        and of rows on which views were chosen. flat: positions of features whose standard deviation
-        is determined by a few outliers.
+        views. converged: bool. compared, possible, sampled: numbers of views compared, of possible
+        views, and of rows on which views were chosen. flat: positions of features whose standard
+        deviation is determined by a few outliers.
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple
@@ -136,7 +136,7 @@ class RiprFit(Fit):
             column per class. "link": linear predictors, such as log-odds. "class": the most
             probable class (in ties, the largest). "prob": one column with the probability of each
             class. "view": the view (feature set) that predicts the row, or has most evidence.
-            Without a response "view" or "cluster" (the default), such as "2.1", the first of view 2.
+            Without a response "view" or "cluster" (the default), such as "2.1": first of view 2.
         offset : None
             ripr fits no offset.
         new_levels : {"error", "missing"}
