@@ -70,10 +70,7 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which purchases are paid after buying each set of columns in the cheapest way.
-
-        `paid` are purchases paid before, `sets` is bool (sets, columns); the result (sets,
-        purchases)."""
+        """Return which purchases are paid after buying each set of columns in the cheapest way."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)

@@ -86,9 +86,7 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row x before any purchase: only values that cost nothing are known.
-
-        `own` is the position of the row among the training rows, or -1."""
+        """Return the State of a row x of which only values that cost nothing are known."""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)
@@ -240,10 +238,7 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return bool sets of columns to try: pairs of the best columns `rest`, and random sets.
-
-    G is the number of all columns, `total` is loss + trade-off * price of each unknown column
-    alone."""
+    """Return bool sets of columns to try: pairs of the best columns of `rest`, and random sets."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -38,9 +38,7 @@ class Player:
     myopic: bool = False
 
     def play(self, X, own=None):
-        """Return the simulated purchases of each row of X, as a list of Played.
-
-        `own` are positions if these are training rows; then none is compared with itself."""
+        """Return simulated purchases (Played) of each row; `own` are positions of training rows."""
         own, known = np.full(len(X), -1) if own is None else own, {}
         size = len(X) * self.oracle.X.size
         return each(lambda i: self._play(X[i], int(own[i]), known), range(len(X)), size)

@@ -37,9 +37,7 @@ def tree(tree, ax=None):
 
 
 def _place(node, column, row, places):
-    """Place a node and all nodes below it in a plot; return the next free row of the plot.
-
-    The dict `places`, id(node) -> (column, row), is extended."""
+    """Place a node and those below in the dict `places`; return the next free row of the plot."""
     start = row
     for _, branch in node.branches:
         row = _place(branch, column + 1, row, places)

@@ -458,10 +458,7 @@ class Learner(Generic[FitT]):
         return self._fitted(pd.concat([self.labelled, row.assign(**{self.response: label})]))
 
     def _learn(self, asked):
-        """Fit the model to the labelled rows, and add the fit's measures to the learning curve.
-
-        `asked` names the score (query strategy) that chose the rows labelled last; it may be
-        empty."""
+        """Fit the model and extend the learning curve; `asked` names the score of the query."""
         fit, now = self._fit_or_none(), None
         row = {"n_labelled": len(self.labelled), "asked": asked}
         row |= dict.fromkeys(("accuracy", "log_loss", "entropy", "agreement"), np.nan)

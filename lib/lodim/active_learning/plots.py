@@ -27,9 +27,7 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw how significantly run `of` beats each other run: -log10 p, negative if it is worse.
-
-    `frame` is LearningCurves.wins(of); `runs` names all runs in the order of their colours."""
+    """Draw -log10 p of run `of` against each other run, from wins(of); negative if it is worse."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

@@ -84,9 +84,7 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the model accepts a value beyond the end of a grid.
-
-    The tested value is as far from the last one, `value`, as its `neighbour` on the other side."""
+    """Return whether the model accepts a value one step beyond the end of a grid."""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

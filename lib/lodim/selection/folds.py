@@ -151,9 +151,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return each group's most frequent class, ranked by `of_class`; zeros for a numeric response.
-
-    `code` is the group of each row."""
+    """Return each group's most frequent class, as its rank in `of_class`; zeros for numbers."""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

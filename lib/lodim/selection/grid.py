@@ -81,9 +81,7 @@ def settings_at(problem, point):
 
 
 def checked_settings(problem, points):
-    """Return a list of the validated settings of the grid points.
-
-    Points that differ only in their number of stages (or their budget) are validated together."""
+    """Return the validated settings of the grid points, checked once if only stages differ."""
     run, known = problem.model.stage_setting or problem.model.shared_setting, {}
     out = []
     for point in points:

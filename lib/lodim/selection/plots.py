@@ -66,9 +66,7 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw a CV's held-out losses against a setting, with one line per combination of the others.
-
-    `place` is the position of each row of `frame` on the x axis; `numeric` if these are numbers."""
+    """Draw held-out losses at positions `place`, with a line per combination of other settings."""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

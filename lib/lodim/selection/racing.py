@@ -214,9 +214,7 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean, total weight and standard error of the losses `each` of a fold's rows, `test`.
-
-    Groups (or clusters), if given, are the sampling units."""
+    """Return mean, total weight and standard error of held-out losses `each`, by group if any."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:

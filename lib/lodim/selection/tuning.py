@@ -19,9 +19,7 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 
 
 def quick_splits(problem, draws=1, folds=FOLDS):
-    """Return (training, held-out) batches of a problem, for `draws` sets of random folds.
-
-    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
+    """Return the `fold_splits` of a problem; raise DataError if no row can be held out."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])

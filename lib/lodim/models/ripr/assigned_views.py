@@ -100,8 +100,7 @@ class ClassViews(AssignedViews):
     def votes(self, j, X=None):
         """Return the votes for each class of a row's k nearest training rows in feature set j.
 
-        A vote is a row weight divided by the mean weight. Without X, training rows are predicted,
-        each left out."""
+        A vote is a row weight over the mean weight; without X, each training row is left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))

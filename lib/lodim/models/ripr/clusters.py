@@ -58,9 +58,7 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters whose mean prediction strength is sufficient.
-
-    The strength compares clusters of random halves of the rows (Tibshirani and Walther 2005)."""
+    """Return the largest number of clusters with high prediction strength in random halves."""
     most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
     strength = np.zeros((HALVES, most + 1))
     for each in strength:
@@ -73,10 +71,9 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength of clusters in two halves, each (rows, weights).
+    """Return the mean prediction strength (Tibshirani and Walther 2005) of clusters in two halves.
 
-    It is the smallest share of a cluster's pairs of rows that the other half's centres keep
-    together."""
+    It is the smallest share of a cluster's pairs of rows that the other centres keep together."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):

@@ -84,8 +84,7 @@ class Ensemble:
     def rows(self, batch):
         """Return the features in use of coded data (a batch).
 
-        Values equal to a training value up to rounding are replaced by it, so that ties stay
-        ties."""
+        Values equal to a training value up to rounding are replaced by it, to preserve ties."""
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 
@@ -133,10 +132,9 @@ class Ensemble:
         return ~np.column_stack(missing)
 
     def information_gains(self, X):
-        """Return the expected fall of the entropy, summed over rows X, when one row is labelled.
+        """Return the expected fall of the entropy, summed over rows X, if each row is labelled.
 
-        There is one value per row, NaN if no feature set predicts it. Feature sets and
-        neighbourhoods stay fixed."""
+        It is NaN if no feature set predicts the row; feature sets and neighbourhoods stay fixed."""
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)

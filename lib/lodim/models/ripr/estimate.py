@@ -125,8 +125,7 @@ def cv_grid(problem, n):
 def fit_stages(batch, family, settings, eval_batch=None):
     """Find the feature sets; yield (Ensemble, log, held-out linear predictors) per penalty.
 
-    `settings` have one penalty, an increasing tuple, or None for the automatic choice. The linear
-    predictors are None without held-out rows, `eval_batch`."""
+    `settings` have one penalty, an increasing tuple, or None for the automatic choice."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)
@@ -148,9 +147,7 @@ def _views_vote(settings, lambda_):
 
 
 def assignment_ensemble(search, lambda_, L):
-    """Return the Ensemble in which one feature set predicts each row, and the log of the search.
-
-    The method chooses lambda_ if it is None. L holds losses (rows, sets) if already computed."""
+    """Return the Ensemble in which one feature set predicts each row, and the log of the search."""
     recovery = search.recover(lambda_, None if lambda_ is None else L)
     used = float("nan") if recovery.forward else recovery.lambda_
     e = build_ensemble(search, recovery.views, recovery.assignment.matrix(), recovery.k, used)
@@ -203,9 +200,7 @@ def vote_ensemble(search):
 
 
 def build_ensemble(search, views, shares, k, lambda_):
-    """Return the Ensemble of views (feature sets), with the shares of the views in each used row.
-
-    lambda_ is NaN if no penalty was used."""
+    """Return the Ensemble of feature sets with the rows' shares; lambda_ is NaN for no penalty."""
     t, s = search, search.settings
     B = np.zeros((len(t.y), len(views)))
     B[t.used] = shares
@@ -277,9 +272,7 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return (-ratio, vote) of the Evidence in each row's predicting view, weights and class codes.
-
-    Rows without a view, weight or class are left out."""
+    """Return (-ratio, vote) in the predicting view, weight and class code of rows that have all."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -315,9 +308,7 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty with the best errors over all responses, and its Assignment of rows.
-
-    `weight` holds the weights of the stacked rows, one response after the other."""
+    """Return the penalty of lowest error over all responses, and its Assignment of stacked rows."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

@@ -23,15 +23,13 @@ SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 @njit(cache=True, fastmath=SUMS, forceinline=True)
-def squared_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances from x to the rows refs[:, lo:hi] in features view[:dim].
-
-    `apart` is the squared distance of two levels per factor, zero for numbers."""
+def squared_distances(refs, lo, hi, view, dim, level_gap, x, out):
+    """Fill out with squared distances from x to the rows refs[:, lo:hi] in features view[:dim]."""
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
-        levels += apart[view[f]]
+        levels += level_gap[view[f]]
     if levels > 0 or dim > 3:
-        mixed_distances(refs, lo, hi, view, dim, apart, x, out)
+        mixed_distances(refs, lo, hi, view, dim, level_gap, x, out)
         return
     if dim == 1:
         for j in range(m):
@@ -51,15 +49,13 @@ def squared_distances(refs, lo, hi, view, dim, apart, x, out):
 
 
 @njit(cache=True, fastmath=SUMS, inline="always")
-def mixed_distances(refs, lo, hi, view, dim, apart, x, out):
-    """Fill out with squared distances from x to the rows refs[:, lo:hi] if view has factors.
-
-    `apart` is the squared distance of two levels per factor, zero for numbers."""
+def mixed_distances(refs, lo, hi, view, dim, level_gap, x, out):
+    """Fill out with squared distances from x to the rows refs[:, lo:hi] if view has factors."""
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
     for f in range(dim):
-        a, xa, most = refs[view[f], lo:hi], x[f], apart[view[f]]
+        a, xa, most = refs[view[f], lo:hi], x[f], level_gap[view[f]]
         if most > 0:
             for j in range(m):
                 out[j] += zero if a[j] == xa else (beyond if a[j] == MISSING else most)
@@ -79,37 +75,35 @@ def count_below(d, m, t):
 
 
 @njit(cache=True, inline="always")
-def next_above(d, bits, m, t):
+def next_above(d, d_bits, m, t):
     """Return the smallest of the first m values of d that is above t.
 
-    bits is the memory of d, read as integers, which sort alike. Subtracting t wraps smaller values
-    around to large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
+    d_bits, the memory of d as integers, sorts alike. Subtracting t wraps smaller values around to
+    large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
     d[-1] = t
-    low, least = bits[-1] + np.int32(1), np.uint32(2**32 - 1)
+    low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
-        least = min(least, np.uint32(bits[j] - low))
-    bits[-1] = np.int32(least + low)
+        least = min(least, np.uint32(d_bits[j] - low))
+    d_bits[-1] = np.int32(least + low)
     return d[-1]
 
 
 @njit(cache=True)
-def last_below(d, bits, m, t):
-    """Return the largest of d[:m] up to t, or -1 if none; bits is d's memory, read as integers."""
+def last_below(d, d_bits, m, t):
+    """Return the largest of d[:m] up to t, or -1 if none; d_bits is d's memory, as integers."""
     d[-1] = t
-    high, most, before = bits[-1], np.int32(-1), np.int32(-1)
+    high, most, before = d_bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):
-        most = max(most, bits[j] if bits[j] <= high else before)
+        most = max(most, d_bits[j] if d_bits[j] <= high else before)
     if most < 0:
         return np.float32(-1)
-    bits[-1] = most
+    d_bits[-1] = most
     return d[-1]
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def order_statistic(d, bits, m, k, hi, c_hi):
-    """Return the k-th smallest of the first m values of d; c_hi >= k of them are at most hi.
-
-    bits is the memory of d, read as integers."""
+def order_statistic(d, d_bits, m, k, hi, c_hi):
+    """Return the k-th smallest of d[:m], of which c_hi (at least k) are at most hi."""
     lo, c_lo = np.float32(0), 0
     for _ in range(GUESSES):
         if c_hi == k or c_lo == k - 1:
@@ -123,11 +117,11 @@ def order_statistic(d, bits, m, k, hi, c_hi):
         else:
             lo, c_lo = t, c
     if c_hi == k:
-        return last_below(d, bits, m, hi)
+        return last_below(d, d_bits, m, hi)
     if c_lo == 0:
         lo = np.float32(-1)  # zero distances have not been counted yet
     while True:
-        lo = next_above(d, bits, m, lo)
+        lo = next_above(d, d_bits, m, lo)
         if c_lo == k - 1:
             return lo
         c_lo = count_below(d, m, lo)
@@ -148,12 +142,11 @@ def first_at_least(v, lo, hi, x):
 
 
 @njit(cache=True, forceinline=True)
-def window(refs, start, stop, view, apart, x, reach):
+def window(refs, start, stop, view, level_gap, x, reach):
     """Return start and length of a window with all rows within squared distance `reach` of x.
 
-    The rows refs[:, start:stop] are sorted by the view's first feature. If this is a factor (with
-    positive distance of levels, `apart`), the window has all of them."""
-    if apart[view[0]] > 0:
+    The rows refs[:, start:stop] are sorted by the view's first feature, unless it is a factor."""
+    if level_gap[view[0]] > 0:
         return start, stop - start
     base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
     lo = first_at_least(base, start, stop, x[0] - r)
@@ -164,31 +157,31 @@ def window(refs, start, stop, view, apart, x, reach):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def kth_squared(refs, start, stop, view, dim, apart, x, k, member, guess, d, bits):
+def kth_squared(refs, start, stop, view, dim, level_gap, x, k, member, guess, d, d_bits):
     """Return the squared distance from x to its k-th nearest row, and start and length of a window.
 
     Rows are refs[:, start:stop]; d is filled with the squared distances in the window. With fewer
     than k complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the
-    rows (left out), guess a first squared distance, bits the memory of d as integers."""
+    rows (which is left out); guess is a first squared distance."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
-        lo, m = window(refs, start, stop, view, apart, x, reach)
-        squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
+        lo, m = window(refs, start, stop, view, level_gap, x, reach)
+        squared_distances(refs, lo, lo + m, view, dim, level_gap, x, d)
         c = count_below(d, m, reach)
         if c >= k:
-            return order_statistic(d, bits, m, k, reach, c), lo, m
+            return order_statistic(d, d_bits, m, k, reach, c), lo, m
         if m == stop - start or reach > FAR:
             break
         grow = np.float32((k + 1.0) / c) if c > 0 else np.float32(4.0)
         reach *= min(np.float32(4.0), max(np.float32(1.3), grow))
-    reach = last_below(d, bits, m, FAR)
+    reach = last_below(d, d_bits, m, FAR)
     if reach < np.float32(0.0):
         return FAR, lo, m
     c = count_below(d, m, reach)
     if c <= member:
         return FAR, lo, m
-    return order_statistic(d, bits, m, min(k, c), reach, c), lo, m
+    return order_statistic(d, d_bits, m, min(k, c), reach, c), lo, m
 
 
 @njit(cache=True, forceinline=True)
@@ -202,13 +195,11 @@ def load_row(X, i, view, dim, x):
 
 
 @njit(cache=True)
-def rows_at(refs, start, stop, view, dim, apart, x, member, d):
-    """Return how many rows refs[:, start:stop] equal x in the features view[:dim].
-
-    If x itself is one of them, member is 1, and x is not counted. d is work space."""
+def rows_at(refs, start, stop, view, dim, level_gap, x, member, d):
+    """Return how many rows refs[:, start:stop] equal x in view[:dim], less `member` (0 or 1)."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
-    lo, m = window(refs, start, stop, view, apart, x, max(least * least, LEAST))
-    squared_distances(refs, lo, lo + m, view, dim, apart, x, d)
+    lo, m = window(refs, start, stop, view, level_gap, x, max(least * least, LEAST))
+    squared_distances(refs, lo, lo + m, view, dim, level_gap, x, d)
     return count_below(d, m, np.float32(0)) - member
 
 
@@ -234,19 +225,23 @@ def log_ratio(own, other, dim, prior, x):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
+def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, d_bits):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups, pair g.
 
     It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
     to x are compared instead. guess holds starting values per group and is updated for the next
     row. The other arguments are as in `log_ratios` and `kth_squared`."""
-    refs, starts, apart = groups
+    refs, starts, level_gap = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
-    nu_a, _, m = kth_squared(refs, lo, hi, view, dim, apart, x, k, member[a], guess[a], d, bits)
+    nu_a, _, m = kth_squared(
+        refs, lo, hi, view, dim, level_gap, x, k, member[a], guess[a], d, d_bits
+    )
     at_a = count_below(d, m, np.float32(0)) - member[a] if nu_a == 0 else -1
     lo_b, hi_b = starts[b], starts[b + 1]
-    nu_b, _, m = kth_squared(refs, lo_b, hi_b, view, dim, apart, x, k, member[b], guess[b], d, bits)
+    nu_b, _, m = kth_squared(
+        refs, lo_b, hi_b, view, dim, level_gap, x, k, member[b], guess[b], d, d_bits
+    )
     guess[a], guess[b] = SLACK * nu_a, SLACK * nu_b
     if nu_a == FAR or nu_b == FAR:
         return np.inf
@@ -254,7 +249,7 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, bits):
         return log_ratio(nu_a, nu_b, dim, prior, x)
     at_b = count_below(d, m, np.float32(0)) - member[b]
     if at_a < 0:
-        at_a = rows_at(refs, lo, hi, view, dim, apart, x, member[a], d)
+        at_a = rows_at(refs, lo, hi, view, dim, level_gap, x, member[a], d)
     return math.log((at_b + HALF) / (at_a + HALF)) + prior
 
 
@@ -263,12 +258,12 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
     """Fill out (views, n, pairs) with log ratios of the k-th distances from rows to two groups.
 
     With one column, out gets each row's smallest ratio. It is infinite if a feature is missing.
-    groups : (refs, starts, apart); group g is refs[:, starts[g]:starts[g + 1]], sorted by the first
-        feature of the views
+    groups : (refs, starts, level_gap); group g is refs[:, starts[g]:starts[g + 1]], sorted by the
+        first feature of the views; level_gap is the squared distance of two levels per factor
     pairs : (own, other, prior), two groups per pair, and a constant to add to their log ratio
     member : (n, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
     n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
-    bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
+    d_bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
     guess = np.full(member.shape, np.float32(0.01))
     for v in range(lo, hi):
         view, dim = views[v], dims[v]
@@ -279,7 +274,7 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
                 last = first + 1 if pair[i] >= 0 else pairs[0].size
                 own, start = member[i], guess[i]
                 for g in range(first, last):
-                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, bits)
+                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, d_bits)
                     at = g if out.shape[2] > 1 else 0
                     out[v, i, at] = min(out[v, i, at], z)
 
@@ -297,8 +292,8 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
 
-    d holds m squared distances from x; those between the `bounds` are tied. `member` is 1 if x is
-    one of the rows, and is not counted."""
+    d holds m squared distances; those between the bounds are tied. member is the number left
+    out."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -308,7 +303,7 @@ def tie_share(d, m, bounds, k, member):
 
 
 @njit(cache=True, inline="always")
-def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
+def widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d):
     """Return start and length of a window with all rows tied at the k-th distance from x.
 
     It is the given window of m rows, or a wider one if more of the n rows could be tied. d holds
@@ -320,8 +315,8 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
         m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r)
     ):
         return start, m
-    lo, wide = window(refs, np.int64(0), n, view, apart, x, reach)
-    squared_distances(refs, lo, lo + wide, view, dim, apart, x, d)
+    lo, wide = window(refs, np.int64(0), n, view, level_gap, x, reach)
+    squared_distances(refs, lo, lo + wide, view, dim, level_gap, x, d)
     return lo, wide
 
 
@@ -329,39 +324,39 @@ def widened_window(refs, n, view, dim, apart, x, bounds, start, m, d):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def find_nearest(i, X, refs, view, dim, apart, own, k, reach, x, d, bits):
+def find_nearest(i, X, refs, view, dim, level_gap, own, k, reach, x, d, d_bits):
     """Find the k nearest of the rows refs to row i of X in the features view[:dim].
 
     Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
     start and length of a window of refs with all neighbours. d gets the window's squared distances,
-    x row i. own is the position of row i in refs or -1, reach a first guess, bits d as integers."""
+    x row i. own is the position of row i in refs, or -1."""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
-    nu, start, m = kth_squared(refs, zero, n, view, dim, apart, x, k, member, reach, d, bits)
+    nu, start, m = kth_squared(refs, zero, n, view, dim, level_gap, x, k, member, reach, d, d_bits)
     if nu == FAR:
         return FAR, (FAR, FAR), zero, zero
     numbers = np.zeros(dim, np.float32)  # levels have no rounding errors
     for f in range(dim):
-        numbers[f] = x[f] if apart[view[f]] == 0 else np.float32(0)
+        numbers[f] = x[f] if level_gap[view[f]] == 0 else np.float32(0)
     bounds = tie_bounds(nu, numbers, dim)
-    start, m = widened_window(refs, n, view, dim, apart, x, bounds, start, m, d)
+    start, m = widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d)
     return nu, bounds, start, m
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weighting):
+def neighbour_sums(lo, hi, out, X, refs, view, dim, level_gap, own, k, values, weighting):
     """Fill out[lo:hi] with sums of values over the k nearest refs to each row of X in view[:dim].
 
     Rows tied at the k-th distance share the last places. `own` holds the positions of X in refs, or
     -1. A row at squared distance d has the weight 1 (weighting 0), 1 - d / (1.1 nu) (1) or 1 /
     sqrt(d) (2), where nu is the squared k-th distance."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
-    bits, reach = d.view(np.int32), np.float32(0.01)
+    d_bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
         out[i] = 0.0
         nu, bounds, start, m = find_nearest(
-            i, X, refs, view, dim, apart, own[i], k, reach, x, d, bits
+            i, X, refs, view, dim, level_gap, own[i], k, reach, x, d, d_bits
         )
         if nu == FAR:
             continue
@@ -382,17 +377,17 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, apart, own, k, values, weigh
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
+def nearest_rows(lo, hi, out, X, refs, view, dim, level_gap, own, k, rank):
     """Fill out[lo:hi] with positions of the k nearest refs to each row of X in view[:dim], or -1.
 
     If too many rows are tied at the k-th distance, evenly spaced ones in the order of `rank` are
     taken. `own` holds the positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
-    bits, reach = d.view(np.int32), np.float32(0.01)
+    d_bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):
         out[i] = -1
         nu, bounds, start, m = find_nearest(
-            i, X, refs, view, dim, apart, own[i], k, reach, x, d, bits
+            i, X, refs, view, dim, level_gap, own[i], k, reach, x, d, d_bits
         )
         if nu == FAR:
             continue
@@ -403,7 +398,7 @@ def nearest_rows(lo, hi, out, X, refs, view, dim, apart, own, k, rank):
         nearer = np.flatnonzero(within & (d[:m] < low))
         tied = np.flatnonzero(within & (d[:m] >= low))
         # bits of distances sort as distances do, and numba compiles one argsort for both lines
-        nearer = nearer[np.argsort(bits[nearer].astype(np.int64))]
+        nearer = nearer[np.argsort(d_bits[nearer].astype(np.int64))]
         tied = tied[np.argsort(rank[start + tied])]
         room = min(k - nearer.size, tied.size)
         for t in range(nearer.size):

@@ -56,8 +56,7 @@ class ReferenceGroups:
     def from_classes(cls, y, n_classes=None, balanced=False, counts=None):
         """Return a pair of groups for each class: its rows, and all other rows.
 
-        `balanced` corrects log ratios for the sizes of the groups. `counts` limits the candidates;
-        by default all labelled rows."""
+        `balanced` corrects log ratios for group sizes; `counts` limits the labelled candidates."""
         counts = (y >= 0) & (True if counts is None else counts)
         K = int(n_classes or y.max() + 1)
         members = [np.flatnonzero(counts & (y == c)) for c in range(K)]
@@ -199,9 +198,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return lower and upper ends of the interval of each value: half the way to the next values.
-
-    For a unique value, both ends are the value itself."""
+    """Return the ends of each value's interval: halfway to the next values if it is repeated."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()

@@ -17,8 +17,8 @@ class Neighbours:
     """Query rows, and the rows X (`refs`) among which neighbours are sought, in single precision.
 
     rows, refs : transposed, (features, rows); if `leave_out`, the same rows
-    apart : squared distance of two levels per factor, zero for a number
-    distinct : number of distinct values per feature, zero for a factor
+    apart, distinct : squared distance of two levels, and number of distinct values, per feature;
+        zero for a number or a factor
     order : (features, refs) order that sorts each feature"""
 
     rows: np.ndarray
@@ -30,9 +30,7 @@ class Neighbours:
 
     @classmethod
     def among(cls, Q, X, category_distance=None):
-        """Return the Neighbours of rows Q among rows X; of the rows X themselves if Q is None.
-
-        category_distance is the squared distance of two levels per factor, zero for numbers."""
+        """Return the Neighbours of rows Q (or, if None, of the rows X themselves) among rows X."""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
@@ -58,8 +56,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        If too many rows are tied at the k-th distance, they are sorted by `like`, such as
-        responses, and evenly spaced ones are taken."""
+        Of too many rows tied at the k-th distance, evenly spaced ones by `like` are taken."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -92,9 +89,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
 
 
 def distances(Q, X, position, view, category_distance=None):
-    """Return distances in a view (feature set) from rows Q to the rows of X at `position` (m, k).
-
-    They are infinite at position -1. category_distance is the squared distance of two levels."""
+    """Return distances in a view from rows Q to the rows X[position]; infinite at position -1."""
     total = np.zeros(position.shape)
     for f in features(view):
         gap = X[position, f] - Q[:, f, None]
@@ -109,8 +104,7 @@ def distances(Q, X, position, view, category_distance=None):
 def single_precision(X, references):
     """Return X and the references transposed and in single precision; NaN becomes a large number.
 
-    Features are centred and divided by one power of two, so that squares neither overflow nor
-    underflow."""
+    Features are centred and divided by one power of two, so that squares do not overflow."""
     centre, digits = _centres(references), unit_digits(references)
     most = 4.0 * 2.0**MAX_DIGITS
 
@@ -122,9 +116,7 @@ def single_precision(X, references):
 
 
 def unit_digits(references):
-    """Return the exponent of the power of two near the typical distance of values from medians.
-
-    The power is at least 2^-46 times the largest distance."""
+    """Return the exponent of the power of two near the typical distance of values from medians."""
     size = np.abs(references - _centres(references))
     typical = [np.median(z[z > 0]) for z in size.T if (z > 0).any()]
     if not typical:

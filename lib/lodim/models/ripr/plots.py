@@ -17,9 +17,7 @@ MOST_RINGS = 10  # most neighbours marked by a ring
 
 
 def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
-    """Draw the first `top` feature sets side by side, with training rows or the rows of `data`.
-
-    `row`, a row to explain, is drawn as a star."""
+    """Draw the first `top` feature sets with training rows or `data`; `row` is drawn as a star."""
     whole("top", top, most=MOST_VIEWS)
     e = fit.estimates
     if not len(e):

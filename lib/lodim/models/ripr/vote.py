@@ -83,8 +83,7 @@ class Voters:
     def sums(self, views, k, Q=None, threads=1):
         """Return sums (views, rows, C + 1) of C targets and of weights over the k nearest voters.
 
-        Weights fall with the distance. Sums are for rows Q in each feature set; without Q for the
-        voters, each left out."""
+        Weights fall with the distance. Rows are Q, or the voters themselves, each left out."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
         near = Neighbours.among(Q, self.A, self.category_distance)
         return near.sums(views, k, values, FALLING, threads)
@@ -92,8 +91,7 @@ class Voters:
     def evidence(self, sums):
         """Return log ratios (for numbers, differences) of the neighbours' mean target to the prior.
 
-        `sums` are those of `Voters.sums`; the mean includes two more rows whose target is the
-        prior."""
+        `sums` come from `Voters.sums`; two more rows with the prior as target count."""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total

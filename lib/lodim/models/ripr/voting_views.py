@@ -51,9 +51,7 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions of the k training rows nearest to X in feature set j.
-
-        Missing neighbours have infinite distance and position -1."""
+        """Return distances and positions of the k training rows nearest to X; inf, -1 for none."""
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)

@@ -54,10 +54,10 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath with the largest penalty whose error is near the smallest chosen.
+    """Choose the largest penalty with an error near the smallest; return the LambdaPath.
 
-    Near means within `control.tolerance` standard errors of the paired difference. path holds the
-    Assignment of each penalty; errors_of(Assignment, columns) returns leave-one-out errors."""
+    Near means within `control.tolerance` standard errors of the paired difference. `path` holds the
+    Assignments; errors_of(Assignment, columns) returns leave-one-out errors."""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight

@@ -165,9 +165,7 @@ def _by_penalty(data, k, lambda_, L):
 
 
 def _select_lambda(data, k, L, unit):
-    """Return a LambdaPath with the best penalty chosen, and its leave-one-out errors by row.
-
-    Penalties are in units of `unit`, the squared scale of the losses L."""
+    """Return a LambdaPath with the best penalty, in units of `unit`, and its errors by row."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
@@ -190,18 +188,14 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of the largest views in the losses L, and the rows' Assignment to these.
-
-    Sizes are shares of the rows in an earlier Assignment, `search`; `largest` has the limits."""
+    """Return the columns of the `largest` views of `search` in L, and the Assignment to them."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
 
 
 def largest(mass, control):
-    """Return positions of views with a share `mass` above `control.least`, largest first.
-
-    At least one and at most `control.most` positions are returned."""
+    """Return one to `control.most` views with `mass` above `control.least`, largest first."""
     order = ties.descending(mass)
     return order[mass[order] > min(control.least, 0.999 * mass.max())][: control.most]
 
@@ -209,8 +203,7 @@ def largest(mass, control):
 def refit(L, columns, lambda_, weight=None):
     """Return the views `columns`, largest first, and the Assignment of the rows to them alone.
 
-    lambda_ should be at most the penalty of the search: a large one concentrates rows in few
-    views."""
+    lambda_ is at most the penalty of the search, since large ones concentrate rows in few views."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -224,8 +217,7 @@ def refit(L, columns, lambda_, weight=None):
 def single_errors(L, weight=None):
     """Return the weighted share of rows that each view (feature set) alone predicts wrongly.
 
-    A row is wrong if its loss exceeds 1; a loss of 1 counts half. For more than two classes this is
-    an upper bound."""
+    A row is wrong if its loss exceeds 1 (half if it is 1); an upper bound for over two classes."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - TIE, 1.0 + TIE):

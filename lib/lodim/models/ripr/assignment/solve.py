@@ -130,9 +130,7 @@ def solve_rows(L, delta, lambda_, threads=1):
 
 
 def eligible_views(L, lambda_):
-    """Return the views (columns of the losses L) that have the smallest loss in some row.
-
-    Other views never get rows. The penalty lambda_ sets the tolerance of ties."""
+    """Return the columns (views) of L with the smallest loss in some row; others never get rows."""
     if not L.shape[1]:
         return np.empty(0, np.int64)
     at = np.concatenate([ties.argmin(L[rows], _loss_tolerance(lambda_)) for rows in row_blocks(L)])
@@ -183,9 +181,7 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
 
 
 def reassign(L, search, mass, weight=None):
-    """Return the Assignment of rows to views with fixed penalties lambda_ (1 - mass).
-
-    L are losses in these views only; lambda_ is that of an earlier Assignment, `search`."""
+    """Return the Assignment of rows to views with fixed penalties search.lambda_ * (1 - mass)."""
     rows = solve_rows(_level_least(L, search.lambda_), 1.0 - mass, search.lambda_)
     c = _masses(*rows, np.ones(len(L)) if weight is None else weight, L.shape[1])
     first, second, share = rows

@@ -148,8 +148,7 @@ class ViewSearch:
     def recover(self, lambda_, L=None):
         """Return the selected feature sets and the rows that each predicts, as a Recovery.
 
-        lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it. L holds
-        the losses (rows, sets), if already computed."""
+        lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
         if self.settings.constraints is None and self.order is None:
             return recovery
@@ -159,9 +158,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return the selected columns (feature sets) of L, and a Mixture, under user constraints.
-
-        The penalty is that of `recovery`, the result without constraints."""
+        """Return columns of L and a Mixture under user constraints, with a Recovery's penalty."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -176,10 +173,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return the selected columns (feature sets) of L, and the rows' Assignment in time order.
-
-        Switching sets between rows is penalized. The penalty on the number of sets is that of
-        `recovery`, the result without regard to time."""
+        """Return columns of L and an Assignment in order of time, with a Recovery's penalty."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
