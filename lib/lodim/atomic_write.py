@@ -19,8 +19,7 @@ def replacing(path):
     """Yield a temporary file that replaces `path` if the `with` block ends without an error.
 
     It replaces the target of a symbolic link, and keeps an existing file's mode and owner.
-    Temporary files of killed processes in the folder are removed. Raises OSError if it cannot
-    write."""
+    Temporary files of killed processes in the folder are removed. OSError if it cannot write."""
     target = Path(os.path.realpath(path))
     old = _status(target)
     _sweep(target.parent)

@@ -8,8 +8,8 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 def pairs_in_order(positive, score, weight):
     """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair is a row of the positive class and another row, weighted by the product of their weights.
-    The positive row must have the higher score; equal scores count half."""
+    A pair is a row of the positive class and a row of the other; its weight is the product of
+    theirs. The positive row must have the higher score; equal scores count half."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")

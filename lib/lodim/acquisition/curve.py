@@ -41,8 +41,7 @@ def by_rule(policy, X, y, kinds, trade_offs):
 def frontier_by_row(policy, fit, data, rows, y):
     """Yield price and losses on test rows of each model of a costnet fit, as results of `by_rule`.
 
-    `rows` are the positions of the test rows in the data, y their class codes or original
-    numbers."""
+    `rows` are the positions of the test rows, y their class codes, or numbers in original units."""
     if fit.levels != policy.levels:
         raise ArgumentError(
             f"frontier must be a costnet fit of the same response {policy.design.response.name!r}"

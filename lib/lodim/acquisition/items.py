@@ -16,8 +16,7 @@ from lodim.text import first_few
 class Items:
     """Columns of the data that can be bought, and the purchases that each column needs.
 
-    A purchase is a column, or a step that several columns need, such as a visit. `network` has the
-    purchases, their prices and needs.
+    A purchase is a column, or a step that several columns need, such as a visit.
     column_item : position of the column from which each feature is computed
     use : (resources, purchases) use of further resources, such as time"""
 

@@ -13,9 +13,8 @@ LOG2 = np.log(2.0)
 def condition(x, known, rest, mixture):
     """Condition a Gaussian mixture on the values of x at the columns `known`.
 
-    Return the number of known columns, the log density of their values per component, and the
-    fields mean, cov, cross (at the columns `rest`), y_mean and y_var of the conditional
-    `Mixture`."""
+    Return the number of known columns, their log density per component, and the conditional fields
+    mean, cov, cross (at the columns `rest`), y_mean and y_var of a `Mixture`."""
     log_share, mean, cov, cross, y_mean, y_var, _ = mixture
     Z, s, numeric = len(log_share), len(known), len(cross) > 0
     density, centre, residual = np.zeros(Z), y_mean.copy(), y_var.copy()
@@ -143,8 +142,7 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, out):
     """Write each prediction's entropy, or variance of a number, to out; overwrites joint.
 
-    `residual` is the variance of a numeric response per component; the rest is as in
-    `joint_losses`."""
+    The arguments are as in `extend`; label is the class of each component, or -1 for numbers."""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0

@@ -212,8 +212,8 @@ class _Search:
         """Return which of the columns `chosen` to buy first: one that tells which to buy next.
 
         Each similar training row buys the set that is best for those with nearly its value of the
-        column. Of the columns with lowest mean total (up to one standard error), the one that saves
-        most loss per price is returned."""
+        column. Of the columns within one standard error of the best, it is the one that saves most
+        per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

@@ -190,8 +190,7 @@ class Policy:
         Returns
         -------
         Series
-            Probability of each class. For a numeric response: fit (mean) and se (standard
-            deviation).
+            Probability of each class; or fit (mean) and se (standard deviation) of a number.
 
         See Also
         --------
@@ -542,13 +541,11 @@ class Policy:
         Examples
         --------
         >>> import lodim as ld
-        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
-        >>> wine = ld.data("wine")
-        >>> policy = ld.acquire("cultivar ~ .", wine[::2])
+        >>> policy = ld.acquire("cultivar ~ .", ld.data("wine")[::2])
         >>> with TemporaryDirectory() as folder:
-        ...     policy.save(Path(folder) / "wine.lodim")
-        ...     back = ld.load(Path(folder) / "wine.lodim")
+        ...     policy.save(folder + "/wine.lodim")
+        ...     back = ld.load(folder + "/wine.lodim")
         >>> back.tidy().equals(policy.tidy())
         True
         """

@@ -15,8 +15,8 @@ class Step:
     ----------
     options : DataFrame
         One row per unknown feature: feature; price; saving (expected fall of the loss from this
-        feature alone); buy (True for the next purchase); together (True for all features of the
-        best set); unlocks (features whose price falls after this purchase).
+        feature alone); buy (the next purchase); together (the best set); unlocks (features whose
+        price falls after this purchase).
     prediction : Series
         Probabilities by class; or fit and se, the mean and standard deviation of a number.
     loss : float

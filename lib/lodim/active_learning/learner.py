@@ -61,8 +61,8 @@ def active(
         start: until the model can be fitted, random rows are suggested, `fit` is None and `teach`
         accepts any class.
     pool : DataFrame
-        Rows that can be labelled, with a unique index. A response column is ignored. A level that
-        no labelled row has is treated as missing until a row with it is labelled.
+        Rows that can be labelled, with a unique index. A response column is ignored; a level counts
+        as missing until a row with it is labelled.
     score : {"diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random"}
         Default score of `query`, default="diverse"; or a function (fit, rows) -> one number per row
         of the pool. Rows with the largest values are suggested, NaN last.
@@ -501,8 +501,7 @@ class Learner(Generic[FitT]):
     def _on_test(self, fit):
         """Return the log-loss of the test rows, and which are predicted correctly.
 
-        Rows of classes that the fit does not know have no log-loss. Without a fit: NaN and all
-        False."""
+        Rows of classes unknown to the fit have no log-loss. Without a fit: NaN and all False."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]

@@ -139,8 +139,7 @@ def far_apart(score, X, known, n, rng):
     """Return positions of n random rows X of the pool that have high scores and are far apart.
 
     The chance of a row is proportional to (score + 0.02) times its squared distance, capped at the
-    median, to the nearest chosen or `known` row (features of labelled rows). Rows without a score
-    come last."""
+    median, to the nearest chosen or `known` (labelled) row. Rows without a score come last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf

@@ -305,8 +305,8 @@ def informative_views(
 
     References
     ----------
-    Informative projection recovery, Sect. 2.3 and the appendix on artificial data. It does not give
-    the centres of the clusters; they are uniform on [0.15, 0.85]^2, at least `separation` apart.
+    Informative projection recovery, Sect. 2.3 and the appendix on artificial data. The centres,
+    which it does not give, are uniform on [0.15, 0.85]^2, at least `separation` apart.
 
     Examples
     --------

@@ -103,10 +103,8 @@ def cv(
     The mean loss is weighted by the rows' weights. Its standard error is the weighted standard
     deviation over folds divided by sqrt(K - 1), as in glmnet.
 
-    If the number of stages is not given, points race against each other: a point stops if its loss
-    is over two standard errors above the lowest after every 10 stages (proset: 2), over four and
-    rising after any stage, or if its last 15 stages (proset: 2) hardly lowered it. Its row shows
-    the number of stages with the lowest loss so far.
+    If the number of stages is not given, a point stops early if its loss is clearly above the
+    lowest (by two to four standard errors) or hardly falls; its row shows the best number so far.
 
     For streamed data of more than 65,536 rows, folds are random blocks of 4,096 rows. Features keep
     the centre and scale of all rows, and there is no race.

@@ -137,9 +137,8 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` has
-    numbers from the rows' content, so that their order does not matter; `of_class` are class
-    means."""
+    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` are
+    numbers from the rows' content, which replace their order; `of_class` are class means."""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

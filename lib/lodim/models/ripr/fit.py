@@ -189,8 +189,7 @@ class RiprFit(Fit):
         Parameters
         ----------
         data : frame
-            As for predict(), with the response if the formula has one. Training rows are predicted
-            like new rows.
+            As for predict(), with the response if the formula has one.
         offset : None
             ripr fits no offset.
 
@@ -227,8 +226,8 @@ class RiprFit(Fit):
     def assignment(self) -> pd.DataFrame:
         """Return which share of each training row is assigned to each view (feature set).
 
-        The shares of a row sum to one. If views vote, they are shares of the evidence for the row's
-        leave-one-out prediction. A row that misses a feature in every view has zeros. With
+        The shares of a row sum to one; if views vote, they are shares of the evidence for its
+        leave-one-out prediction. Rows without any complete view have zeros; with
         method="assignment", so have rows of weight zero and rows without a numeric response.
 
         See Also

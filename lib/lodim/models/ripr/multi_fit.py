@@ -246,7 +246,7 @@ class RiprFits:
         Raises
         ------
         ArgumentError
-            If an argument of the call was not kept, or is not allowed by `lodim.ripr`.
+            If an argument is not allowed, or one of the call was not kept.
 
         See Also
         --------
@@ -337,11 +337,10 @@ class RiprFits:
         --------
         >>> import lodim as ld
         >>> fits = ld.ripr("mpg + weight ~ displacement + acceleration", ld.data("autompg"), k=10)
-        >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     fits.save(Path(folder) / "cars.lodim")
-        ...     back = ld.load(Path(folder) / "cars.lodim")
+        ...     fits.save(folder + "/cars.lodim")
+        ...     back = ld.load(folder + "/cars.lodim")
         >>> sorted(back.fits)
         ['mpg', 'weight']
         """
