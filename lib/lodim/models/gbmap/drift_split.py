@@ -33,9 +33,9 @@ class DriftSplit:
 def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
-    For each numeric feature, the rows are sorted by it and halved into a and b. Half a is split at
-    random into a1 and a2, the feature is dropped, and gbmap is fitted to a1. The feature with the
-    largest loss on b minus loss on a2 is used for the split (Patron et al. 2024, Sect. 4.1).
+    The rows are halved by each numeric feature into a and b, and a at random into a1 and a2. The
+    split is by the feature, then dropped, whose gbmap fit to a1 has the largest loss on b minus
+    loss on a2 (Patron et al. 2024, Sect. 4.1).
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ class GbmapFit(Fit):
         Weak learners, for standardized features.
     log : dict of arrays (M,)
         Per learner: objective, deviance (before a joint fit), grad_norm, n_iter, n_eval, converged,
-        newton (False for L-BFGS). Also resolution in fits to many rows: the optimizer stops if it
-        expects ten further steps to lower the objective by less than this.
+        newton (False for L-BFGS). For many rows also resolution, a predicted gain at which the
+        optimizer stops.
     effects : Effects
         Averages of the local coefficients over the training rows.
     reference : Reference or None
@@ -44,11 +44,11 @@ class GbmapFit(Fit):
     n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
         model
     calibration : dict of arrays (101,) or None
-        Percentiles of both drift indicators of held-out rows, each compared with its 5 nearest
-        training rows. None without `reference`, or without folds (if m and lambda_ were given).
+        Percentiles of both drift indicators of held-out rows. None without `reference`, or if m and
+        lambda_ were given.
     response_range : array (2,) or None
-        Smallest and largest training response, minus its offset. None for classes, `first(m)` and
-        control's reference_rows=0.
+        Range of the training response minus its offset. None for classes, `first(m)` and control's
+        reference_rows=0.
     refit_log : dict or None
         Joint fit, if any: objective, deviance, grad_norm, n_iter, n_eval, converged, and gain, the
         relative decrease of the held-out deviance (NaN if not measured).
@@ -62,8 +62,7 @@ class GbmapFit(Fit):
     Examples
     --------
     >>> import lodim as ld
-    >>> cars = ld.data("autompg")
-    >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+    >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
     >>> fit
     <BLANKLINE>
     Call:  gbmap("mpg ~ weight + model_year", data=df, m=3, lambda_=0.1)
@@ -136,8 +135,8 @@ class GbmapFit(Fit):
             Rows to predict, with the columns of the formula's right side.
         type : str
             "response", "link", "class", "prob": as for all models. "embedding": the learners'
-            values f_1(x), ..., f_m(x). "local": the gradient of the linear predictor f at x, per
-            unit of each feature.
+            values f_1(x), ..., f_m(x). "local": the gradient of the linear predictor f, per unit of
+            each feature.
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
         new_levels : {"error", "missing"}
@@ -160,8 +159,8 @@ class GbmapFit(Fit):
         Warns
         -----
         ExtrapolationWarning
-            If a predicted number is outside the training range by more than a quarter of the
-            range, and by more than `drift_threshold()`, if known. f extrapolates linearly there.
+            If a predicted number is outside the training range by more than a quarter of the range,
+            and by more than `drift_threshold()`, if known.
 
         See Also
         --------
@@ -227,8 +226,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> fit.tidy().round(3)
                  term  estimate  estimate_abs  std_estimate  std_estimate_abs
         0      weight    -0.007         0.007        -6.078             6.082
@@ -246,9 +244,9 @@ class GbmapFit(Fit):
     def learners(self) -> pd.DataFrame:
         """Return a table with one row per weak learner a + b g(w'x).
 
-        Columns: boost, level (class, if several), a, b, norm |w|, active (share of rows with
-        w'x > 0), n_iter, converged, deviance and dev_ratio. Deviances are after this boost, before
-        a joint fit. a and |w| are in units of the link, |w| for features in standard deviations.
+        Columns: boost, level (class, if several), a, b, norm |w|, active (share of rows with w'x >
+        0), n_iter, converged, deviance and dev_ratio (before a joint fit). a and |w| are in units
+        of the link, for features in standard deviations.
 
         See Also
         --------
@@ -257,8 +255,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> fit.learners().round(2).iloc[:, :4]
            boost      a  b  norm
         0      1  13.68  1  7.20
@@ -280,10 +277,9 @@ class GbmapFit(Fit):
     def projections(self) -> pd.DataFrame:
         """Return the weights of the features in each learner, one row per learner.
 
-        Learner j is a_j + b_j g(w_0j + w_j'x), with g the softplus of sharpness beta, or the
-        identity. `(Intercept)` is w_0j, and w_j is in units of the link per unit of each feature.
-        If the response is numeric, g has the sharpness beta / s: s is the standard deviation of
-        (response - offset).
+        Learner j is a_j + b_j g(w_0j + w_j'x), g being the softplus or the identity. `(Intercept)`
+        is w_0j; w_j is in units of the link per unit of each feature. For a numeric response, the
+        sharpness of g is beta divided by the standard deviation of (response - offset).
 
         See Also
         --------
@@ -292,8 +288,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> fit.projections().round(4)
                  (Intercept)  weight  model_year
         learner
@@ -322,8 +317,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> fit.glance()[["n", "p", "m", "dev_ratio"]].round(2)
              n  p  m  dev_ratio
         0  398  2  3       0.85
@@ -369,8 +363,8 @@ class GbmapFit(Fit):
         Raises
         ------
         ArgumentError
-            If the kind or an argument is unknown, the row has missing values, or the fit lacks the
-            training rows that the plot needs.
+            If the kind or an argument is unknown, a value is missing, or the fit lacks training
+            rows.
 
         See Also
         --------
@@ -379,8 +373,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> ax = fit.plot("effects")
         """
         return super().plot(kind, ax, **arguments)
@@ -457,8 +450,7 @@ class GbmapFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> cars = ld.data("autompg")
-        >>> fit = ld.gbmap("mpg ~ weight + model_year", cars, m=3, lambda_=0.1)
+        >>> fit = ld.gbmap("mpg ~ weight + model_year", ld.data("autompg"), m=3, lambda_=0.1)
         >>> len(fit.first(1).learners())
         1
         """
@@ -479,8 +471,7 @@ class GbmapFit(Fit):
     def regions(self, data: Data) -> pd.DataFrame:
         """Return the linear regions that contain rows of `data`, most populated first.
 
-        In a region, the active learners (those with w_j'x~ > 0, x~ = (1, x)) are the same for all
-        rows.
+        The same learners are active (w_j'x~ > 0, x~ = (1, x)) in all rows of a region.
 
         Parameters
         ----------
@@ -490,8 +481,8 @@ class GbmapFit(Fit):
         Returns
         -------
         DataFrame
-            One row per region: active learners, n and share of rows, linear coefficients. These
-            are sum_j b_j w_j (for beta -> infinity), in units of the link per unit of a feature.
+            Active learners, n and share of rows, and linear coefficients sum_j b_j w_j (for beta ->
+            infinity), in units of the link per unit of a feature.
 
         See Also
         --------

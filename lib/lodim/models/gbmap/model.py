@@ -179,8 +179,8 @@ def gbmap(
     """Fit a gradient boosting mapping (Patron et al. 2024): a sum of boosted bends.
 
     Each learner is flat on one side of a hyperplane and linear on the other, with a rounded bend.
-    So every row has a slope for each feature. The learners' values are an embedding whose L1
-    distance ignores features irrelevant to the response (Eqs. 5-8).
+    So every row has a slope for each feature, and the learners' values are an embedding of the rows
+    (Eqs. 5-8).
 
     f(x) = offset + sum_{j=1..m} f_j(x). Learner j is f_j(x) = a_j + b_j g(w_j'x~), where
     x~ = (1, x), b_j is -1 or 1, and g(z) = log(1 + exp(beta z)) / beta (Eqs. 1-2). Boost j
@@ -190,21 +190,20 @@ def gbmap(
     Parameters
     ----------
     formula : str
-        Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)".
-        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order. A column x
-        of "." with heavy tails enters as np.arcsinh((x - center) / spread).
+        Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". Ordered pandas
+        categories get a 0/1 column per threshold; C(x) ignores the order. A column x of "." with
+        heavy tails enters as np.arcsinh((x - center) / spread).
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : str, optional
         "gaussian", "binomial" or "multinomial" (one learner per class in each boost), by default as
-        the response suggests. "poisson", "gamma" or "tweedie": counts, positive amounts, and
-        amounts of which some are zero, with a log link (for counts per exposure, give the log
-        exposure as offset). "quantile": a quantile of a number. "huber": a number with outliers;
-        the loss is linear in residuals above 1.345 robust standard deviations. "ordinal": at least
-        three classes in order (an ordered pandas category, or numbers); the log-odds of a class
-        above a threshold are f(x) minus the threshold, and thresholds are estimated after each
-        boost.
+        the response suggests. With a log link: "poisson" for counts (the log exposure is an
+        offset), "gamma" for positive amounts, "tweedie" for amounts of which some are zero.
+        "quantile": a quantile of a number. "huber": a number with outliers; the loss is linear in
+        residuals above 1.345 robust standard deviations. "ordinal": at least three classes in order
+        (an ordered pandas category, or numbers); the log-odds of a class above a threshold are f(x)
+        minus the threshold.
     power : float, optional
         For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
     quantile : float, optional
@@ -227,17 +226,16 @@ def gbmap(
         "joint" optimizes all learners together after the last boost. By default the better one on
         held-out rows if m or lambda_ is omitted, else "none".
     monotone : dict, optional
-        Columns with a monotone effect for every row, such as {"age": "increasing"}. A column must
-        be a number or an ordered category, and in no other term; needs l1_ratio=0, and a number,
-        two classes or ordered classes as the response.
+        Columns with a monotone effect for every row, such as {"age": "increasing"}: numbers or
+        ordered categories in no other term. Needs l1_ratio=0, and a number, two or ordered classes
+        as the response.
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
         Known part of the linear predictor (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, and
-        a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the
-        row, predicted as NaN.
+        "indicator": a missing number becomes the training mean, and a column such as `age[missing]`
+        marks it; a missing category is a level. "drop" drops the row, predicted as NaN.
     groups : column name or array (n,), optional
         Rows with equal values stay together in cross-validation.
     standardize : bool, default=True
@@ -250,9 +248,9 @@ def gbmap(
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its code has
-        only been tested in Numba's simulator. "auto" uses a GPU if one is usable and features take
-        at least 256 MB.
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`; only tested in Numba's
+        simulator), also in `predict`. "auto" uses a GPU if one is usable and features take at least
+        256 MB.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -279,9 +277,8 @@ def gbmap(
     Notes
     -----
     There are no standard errors or p-values; use `bootstrap` to assess stability. lambda_ and beta
-    do not depend on units, since a numeric response is standardized internally. Far from the
-    training rows f is linear, and `predict` warns (see `clip`). `fit.selection` shows how omitted
-    settings were chosen.
+    do not depend on units. Far from the training rows f is linear, and `predict` warns (see
+    `clip`). `fit.selection` shows how omitted settings were chosen.
 
     A saved fit holds the response and embedding of up to 10,000 training rows, for neighbours and
     drift; with as many learners as features these determine the features.

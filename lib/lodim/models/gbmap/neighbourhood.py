@@ -116,11 +116,11 @@ def drift(
     """Return a drift indicator of each row: large values where the fit extrapolates.
 
     "difference" is |f(x) - mean response of the k nearest training rows|, f being the linear
-    predictor. If f is a logit or log, the mean of f over these rows replaces the mean response.
-    With several classes, the indicator is the largest of the K differences. Far away, f grows
-    linearly while the neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the
-    mean distance to the k rows by the learners' values, sum_j |f_j(x) - f_j(x')| (Eq. 7); it finds
-    rows of high loss about as well. Offsets are left out, and each training row counts once.
+    predictor without offset. For a logit or log link, the mean of f over these rows replaces the
+    mean response (for several classes, the largest difference counts). Far away, f grows linearly
+    while the neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean
+    distance to the k rows by the learners' values (Eq. 7). Each training row counts once, whatever
+    its weight.
 
     Parameters
     ----------

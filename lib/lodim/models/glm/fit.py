@@ -34,22 +34,20 @@ class GlmFit(Described, Fit):
     estimates : Estimates
         Coefficients on centred, scaled features and their covariance; `tidy` has the data's units.
     n, df, df_resid : int
-        Number of rows with positive weight; number of estimated coefficients; residual degrees of
-        freedom.
+        Rows with positive weight; estimated coefficients; residual degrees of freedom.
     dispersion : float
         Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
     theta, theta_error : float
         Parameter of the negative binomial with its standard error; NaN for other families.
     log_likelihood, aic, bic : float
-        As R's logLik, AIC and BIC: an estimated dispersion or theta counts as a parameter. NaN for
-        tweedie.
+        As in R: an estimated dispersion or theta counts as a parameter. NaN for tweedie.
     null_deviance : float
         Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
         Residuals, leverages and Cook's distances of training rows, as `plot` shows them.
     aliased : dict of str to str
-        Terms that are not estimated, since they are linear combinations of earlier terms; for
-        example {"x2": "x1"}.
+        Terms that are linear combinations of earlier terms, and not estimated, such as {"x2":
+        "x1"}.
     separated : list of str
         Terms whose maximum likelihood estimate is infinite.
 
@@ -139,13 +137,12 @@ class GlmFit(Described, Fit):
         data : frame
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
-            "response": mean of the response; for two classes the probability of the second level,
-            for more classes one column per class. "link": linear predictors; for ordered classes
-            the log-odds of each class or a higher one. "class": most probable class.
-            "prob": one column with the probability of each class. "interval" (for numbers and two
-            classes): columns fit, lower and upper, the confidence interval of the mean; for numbers
-            also new_lower and new_upper, a prediction interval for a new observation of weight one
-            (not for proportions and tweedie).
+            "response": mean of the response, or probabilities (of the second of two classes, or of
+            each). "link": linear predictors; for ordered classes the log-odds of each class or a
+            higher one. "class": most probable class. "prob": probability of each class. "interval"
+            (for numbers and two classes): columns fit, lower and upper, the confidence interval of
+            the mean; for numbers also new_lower and new_upper, a prediction interval for a new
+            observation of weight one (not for proportions and tweedie).
         offset : array (n,) or column name, optional
             Known part of the linear predictor of these rows.
         level : float
@@ -154,11 +151,11 @@ class GlmFit(Described, Fit):
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+            missed case costs c times a false alarm, use 1 / (1 + c).
         rank_deficient : {"missing", "zero"}, default="missing"
-            Prediction of rows that are not estimable, because an aliased column is not the same
-            combination of other columns as in training: missing, or with the aliased coefficient
-            taken as zero and a warning, as in R's predict.lm. Intervals are always missing.
+            Prediction of rows in which an aliased column is not the same combination of other
+            columns as in training: missing, or with the aliased coefficient taken as zero and a
+            warning, as in R. Intervals are always missing.
 
         Returns
         -------
@@ -182,7 +179,7 @@ class GlmFit(Described, Fit):
         Notes
         -----
         Intervals of the mean are symmetric on the scale of the link. The prediction interval is
-        exact for a gaussian family with nonrobust errors. With robust errors its variance is the
+        exact for a gaussian family with nonrobust errors; with robust errors, its variance is the
         sum of the robust variance of the mean and the dispersion, with Satterthwaite's degrees of
         freedom. For poisson and gamma, the limits are quantiles of the family's distribution mixed
         over the normal distribution of the linear predictor.
@@ -236,18 +233,17 @@ class GlmFit(Described, Fit):
         level : float, default=0.95
             Confidence of the limits.
         exponentiate : bool, default=False
-            Apply exp() to `estimate`, `conf_low` and `conf_high`: odds ratios for binomial and
-            multinomial, ratios of means for a log link. As in R's broom, `std_error` and
-            `statistic` still refer to the coefficients.
+            Apply exp() to `estimate`, `conf_low` and `conf_high` (not to `std_error`, as in R's
+            broom): odds ratios for binomial and multinomial, ratios of means for a log link.
 
         Returns
         -------
         DataFrame
             Columns: term, estimate, std_error, statistic (t if the dispersion is estimated, else
-            z), p_value (two-sided, for a coefficient of zero), conf_low, conf_high. With more than
-            two unordered classes, column level has the class that is compared with the first class.
-            With ordered classes, the last terms are thresholds, such as "low|high". All values are
-            NaN for an aliased term, and all but the estimate for a separated term.
+            z), p_value (two-sided), conf_low, conf_high; for several unordered classes also level,
+            compared with the first. With ordered classes, the last terms are thresholds, such as
+            "low|high". All values are NaN for an aliased term, and all but the estimate for a
+            separated term.
 
         Raises
         ------
@@ -498,11 +494,11 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         other : GlmFit, optional
-            Fit of the same response, family and rows, whose terms include all terms of this fit,
-            or vice versa. By default the terms of this fit are tested.
+            Fit of the same response, family and rows, nested with this fit. By default the terms of
+            this fit are tested.
         data : frame, optional
-            The training rows, for fitting models with fewer terms. Needed without `other`, unless
-            the family is gaussian with nonrobust errors.
+            The training rows, needed without `other`, unless the family is gaussian with nonrobust
+            errors.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
@@ -510,15 +506,14 @@ class GlmFit(Described, Fit):
         -------
         DataFrame
             Without `other`, as R's anova(fit, test=...) (type I): one row per term, terms with
-            fewer factors first. Columns: term, df, explained (decrease of the deviance when the
-            term is added to the earlier terms), df_resid, deviance (residual sum over rows), the
-            statistic and p_value.
+            fewer factors first. Columns: term, df, explained (decrease of the deviance by the
+            term), df_resid, deviance (residual sum over rows), the statistic and p_value.
 
             With `other`: one row per fit, the smaller fit first. Columns: formula, df_resid,
             deviance, df, the statistic and p_value.
 
             The statistic is F if the dispersion is estimated: the decrease of the deviance per df
-            divided by the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
+            over the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
             itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). Without
             `other`, robust errors give wald_F or wald_chi2 by the robust covariance, in the model
             with this term and all earlier ones.
@@ -568,8 +563,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame, optional
-            The training rows, for fitting models with fewer terms. Needed unless the family is
-            gaussian or the errors are robust; not allowed with robust errors.
+            The training rows, needed unless the family is gaussian; not allowed with robust errors.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 

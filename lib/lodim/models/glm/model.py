@@ -104,24 +104,22 @@ def glm(
     ----------
     formula : str
         Such as "mpg ~ .", "np.log(price) ~ . - id", "y ~ x1 * x2 + bs(age, df=4)". A factor has a
-        column for each level except the first, the reference; C(x, Treatment("b")) sets another
-        reference. As in R, a factor in an interaction has a column for each level, unless the
-        same interaction without this factor is an earlier term. Ordered pandas categories are coded
-        by orthogonal polynomials, as by R's contr.poly; C(x) ignores the order.
+        column for each level except the reference, the first or by C(x, Treatment("b")). In an
+        interaction it has all levels, as in R, unless the same interaction without this factor is
+        an earlier term. Ordered pandas categories are coded by orthogonal polynomials; C(x) ignores
+        the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response: identity
         link; logit of the second of two classes; logits of K classes against the first. With a log
-        link: "poisson" for counts; "negative_binomial" for counts that vary more, with variance mu
-        + mu^2 / theta and theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of
-        which some are 0. "ordinal" for at least three classes in order (an ordered pandas category,
-        or numbers): the log-odds of a class above a threshold are x'b minus the threshold, as in
-        R's polr.
+        link: "poisson" for counts; "negative_binomial" for counts with variance mu + mu^2 / theta,
+        theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of which some are 0.
+        "ordinal" for at least three classes in order (an ordered pandas category, or numbers): the
+        log-odds of a class above a threshold are x'b minus the threshold, as in R's polr.
     power : float, optional
-        For family="tweedie": the variance is proportional to this power of the mean, between 1
-        (Poisson) and 2 (gamma).
+        For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
         weight. A row of weight 2 gives the estimates of two rows, but counts as one row in n,
@@ -132,14 +130,13 @@ def glm(
     offset : column name or array (n,), optional
         Known part of the linear predictor (an array (n, K) for K classes).
     missing : {"drop", "indicator"}, default="drop"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` if training had missing values; a missing
-        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped.
+        "indicator": a missing number becomes the training mean, with an indicator column such as
+        `age[missing]`; a missing category is a level. "drop" drops the row, predicted as NaN. Rows
+        without response or weight are always dropped.
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
-        Covariance of the coefficients. "nonrobust" assumes the model's variances; "HC0" to "HC3"
-        are robust to variances that differ between rows, "cluster" to dependence within clusters.
-        By default "cluster" if clusters are given, otherwise "nonrobust".
+        "nonrobust" assumes the model's variances; "HC0" to "HC3" are robust to other variances,
+        "cluster" to dependence within clusters. By default "cluster" if clusters are given,
+        otherwise "nonrobust".
     clusters : column name or array (n,), optional
         Cluster of each row; a `.` in the formula does not include this column.
     sample : int, optional
@@ -149,8 +146,7 @@ def glm(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "How glm works": `max_iter`,
-        `diagnostic_rows`, `scratch`.
+        Settings explained on the page "How glm works": `max_iter`, `diagnostic_rows`, `scratch`.
 
     Returns
     -------
@@ -163,8 +159,8 @@ def glm(
     Warns
     -----
     ConvergenceWarning
-        If the iterations did not converge, or the response is separated; the warning then lists the
-        terms without a finite estimate.
+        If the iterations did not converge, or the response is separated (terms without finite
+        estimate).
     DataWarning
         If there are as many coefficients as rows, if proportions times numbers of trials are not
         whole numbers, or if a feature has a few values far from all others (see Notes).
@@ -176,13 +172,13 @@ def glm(
     Notes
     -----
     Columns that are linear combinations of earlier columns are dropped and listed in `fit.aliased`,
-    as by R's glm (tolerance 1e-7). Inference uses the t distribution if the dispersion is estimated
-    (gaussian, gamma, tweedie), with the residual degrees of freedom, or G - 1 for G clusters; else
-    the normal distribution. The dispersion is Pearson's X2 over the residual degrees of freedom.
+    as by R's glm. Inference uses the t distribution if the dispersion is estimated (gaussian,
+    gamma, tweedie; Pearson's X2 over the residual degrees of freedom), with the residual degrees of
+    freedom, or G - 1 for G clusters; else the normal distribution.
 
-    If a few values of a feature are separated from the others by more than ten times the range of
-    the others, the middle of the others replaces them, with a warning. R uses such values
-    unchanged; a transformation such as `np.log(x)` in the formula keeps them.
+    If a few values of a feature are separated from the others by more than ten times their range,
+    the middle of the others replaces them, with a warning. R uses such values unchanged; a
+    transformation such as `np.log(x)` in the formula keeps them.
 
     For proportions, residual deviance, degrees of freedom, AIC and BIC are per group of trials, as
     in R; other deviances are means per trial. Predictions are probabilities.

@@ -33,9 +33,9 @@ class MelmFit(Fit):
         Results of the starts, the best first: start (its kind), divergence (without a response the
         entropy), n_iter, converged.
     measures : dict
-        deviance, null_deviance, balanced_accuracy of the training rows (each row left out of the
-        densities). If probabilities are calibrated, also held_deviance and held_balanced_accuracy
-        of rows that were held out from search and calibration. Empty without a response.
+        deviance, null_deviance, balanced_accuracy of the training rows (each left out of the
+        densities), and held_deviance and held_balanced_accuracy of held-out rows, if calibrated.
+        Empty without a response.
     n : number of rows with positive weight
     selection : DataFrame or None
         The cross-validation that chose gamma.
@@ -126,18 +126,18 @@ class MelmFit(Fit):
         data : frame
             New data; needs the columns of the formula's right side.
         type : str, optional
-            "response" (the default): probability of the second of two classes; for more classes one
-            column per class. "link": linear predictors, such as log-odds. "class": most probable
-            class. "prob": one column with the probability of each class. "projection": coordinates
-            x1, ..., xk, the default without a response. "density": log density of each class
-            (without a response: of all rows) in the projection.
+            "response" (the default): probability of the second of two classes, or of each class.
+            "link": linear predictors, such as log-odds. "class": most probable class. "prob":
+            probability of each class. "projection": coordinates x1, ..., xk, the default without a
+            response. "density": log density of each class (without a response: of all rows) in the
+            projection.
         offset : None
             Not allowed, since there is no score to which it could be added.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or treated as missing.
         threshold : float, optional
             Probability from which the second of two classes is predicted, for type="class". If a
-            missed case costs c times a false alarm, 1 / (1 + c) minimizes the expected cost.
+            missed case costs c times a false alarm, use 1 / (1 + c).
 
         Returns
         -------
@@ -194,8 +194,7 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0)
         >>> fit.tidy().columns.tolist()
         ['dimension', 'term', 'estimate', 'std_estimate', 'correlation']
         """
@@ -225,8 +224,7 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0)
         >>> fit.coef().shape
         (6,)
         """
@@ -235,11 +233,10 @@ class MelmFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, k, gamma, divergence and its terms, df, deviances.
 
-        divergence = fitting - regularizing; each is a sum, or weighted mean, over the pairs of
-        classes. deviance and balanced_accuracy are for training rows, each left out of the
-        densities. df = k (rank - k), the number of parameters of the projection, for rows that vary
-        in `rank` directions. Without a response, the row has the entropy instead, and dev_ratio,
-        the share of the variance of all features that the projection explains.
+        divergence = fitting - regularizing. deviance and balanced_accuracy are for training rows,
+        each left out of the densities. df = k (rank - k), for rows that vary in `rank` directions.
+        Without a response, the row has the entropy and dev_ratio, the explained share of the
+        features' variance.
 
         See Also
         --------
@@ -248,8 +245,7 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0)
         >>> fit.glance()[["n", "p", "k", "gamma"]]
              n  p  k  gamma
         0  178  3  2    1.0
@@ -471,9 +467,9 @@ class MelmFit(Fit):
         """Return divergence, its two terms and bounds of the overlap for each pair of classes.
 
         divergence = fitting - regularizing. overlap is an upper bound (Theorem 3) of the integral
-        of the smaller of the two densities. balanced_accuracy = 1 - overlap / 2 would be a lower
-        bound of the classifier's accuracy if the densities were known, but they are estimated.
-        weight is the weight of the pair in the fit's divergence.
+        of the smaller of the two estimated densities; balanced_accuracy = 1 - overlap / 2 would
+        bound the classifier's accuracy if they were known. weight is that of the pair in the fit's
+        divergence.
 
         See Also
         --------
@@ -482,8 +478,7 @@ class MelmFit(Fit):
         Examples
         --------
         >>> import lodim as ld
-        >>> wine = ld.data("wine")
-        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", wine, gamma=1.0, k=2)
+        >>> fit = ld.melm("cultivar ~ alcohol + flavanoids + proline", ld.data("wine"), gamma=1.0)
         >>> fit.pairs().round(2).iloc[:, :3]
              first      second  divergence
         0  Barbera      Barolo       19.01
@@ -506,9 +501,8 @@ class MelmFit(Fit):
         """Return the starts of the search, the best first: kind, divergence reached, iterations.
 
         Without a response, the row "pca" has the entropy of the principal components. All but the
-        best three starts stop early. If gamma was chosen, column `gamma` is the value with which
-        all starts were optimized; from the best result, the search then went on, in steps of gamma,
-        to the chosen value.
+        best three starts stop early. If gamma was chosen, all starts used the value in column
+        `gamma`; the search then went on from the best result to the chosen value.
 
         See Also
         --------

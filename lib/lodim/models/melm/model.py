@@ -128,12 +128,11 @@ def melm(
     """Fit a maximum entropy linear manifold (Czarnecki et al. 2015): a view that separates classes.
 
     The view is the k-dimensional linear projection V'x in which the densities of the classes
-    overlap least. With kernel density estimates f_+ and f_- of two classes, it maximizes their
-    Cauchy-Schwarz divergence D(V) = log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3).
-    The kernels of a class with n rows and covariance cov are normal with covariance h^2 cov, where
-    h = gamma (4 / (k + 2))^(1 / (k + 4)) n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a
-    response, "~ .", it is the view of largest or smallest entropy: the first or last principal
-    components (Theorems 1 and 2).
+    overlap least: it maximizes the Cauchy-Schwarz divergence of kernel density estimates f_+ and
+    f_- of two classes, log int f_+^2 + log int f_-^2 - 2 log int f_+ f_- (Section 3). The kernels
+    have h^2 times the covariance of a class of n rows, where h = gamma (4 / (k + 2))^(1 / (k + 4))
+    n^(-1 / (k + 4)) (Silverman's rule, Section 4). Without a response, "~ .", the view consists of
+    the first or last principal components (Theorems 1 and 2).
 
     Parameters
     ----------
@@ -152,47 +151,43 @@ def melm(
         default chosen by cross-validation.
     covariance : {"shrunk", "ledoit-wolf"}, default="shrunk"
         Covariance of a class, shrunk by the rule of Ledoit and Wolf. "shrunk": towards the pooled
-        covariance within classes, which is itself shrunk towards its diagonal. "ledoit-wolf":
-        towards a multiple of the identity (the authors' code). With "shrunk" the divergence does
-        not depend on the features' units. With control's `shrinkage_factor` of 0 it is also
-        invariant to affine maps (Observation 1).
+        covariance within classes, itself shrunk towards its diagonal, so that the divergence does
+        not depend on the features' units. "ledoit-wolf": towards a multiple of the identity (the
+        authors' code).
     divergence : {"sum", "mean"}, default="sum"
         For several classes: sum over all pairs, or mean weighted by products of class shares.
     entropy : {"max", "min"}, default="max"
         Without a response: first or last principal components.
     n_starts : int, default=17
         Number of starting points: principal components, directions of class means and covariances,
-        then random sums of rows. The best result is kept; `fit.starts()` lists all.
+        then random sums of rows. The best result is kept.
     classifier : "kde" or estimator, default="kde"
         Classifier in the view: the densities, calibrated; or a scikit-learn estimator with `fit`
         and `predict_proba`, of which a copy is fitted to the coordinates.
     weights : column name, array (n,) or "balanced", optional
         Row weights; a row of weight 2 counts as two rows. Weights whose sum is below the number of
-        rows are scaled to it. "balanced" gives all K classes equal total weight: n / (K n_k) per
-        row of class k.
+        rows are scaled to it. "balanced" gives all K classes equal total weight.
     offset : None
         Not allowed, since a view has no score.
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` if training had missing values; a missing
-        category is a level. "drop" drops the row, predicted as NaN. Rows without response or weight
-        are always dropped.
+        "indicator": a missing number becomes the training mean, with an indicator column such as
+        `age[missing]`; a missing category is a level. "drop" drops the row, predicted as NaN. Rows
+        without response or weight are always dropped.
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
-        Scale features to unit standard deviation; they are always centred. It affects
-        principal components, but not the divergence (except by rounding).
+        Scale features to unit standard deviation; they are always centred. This only affects
+        principal components, not the divergence.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the stored features; computations use float64.
     seed : int, default=0
-        Seed of starts and folds. Results are identical for any number of threads, and do not depend
-        on the order of rows or columns or the names of classes.
+        Seed of starts and folds. Results do not depend on the number of threads, the order of rows
+        or columns, or the names of classes.
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`) for the search; the GPU code has
-        only been tested in Numba's simulator. "auto" uses a GPU from 3,000 rows on if one is
-        usable.
+        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`; only tested in Numba's simulator)
+        for the search. "auto" uses a GPU from 3,000 rows on if one is usable.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -223,12 +218,11 @@ def melm(
     All bases of the view have the same divergence. In the reported one, coordinates are
     uncorrelated with unit variances within classes; the first axes separate class means, the others
     class spreads. New rows may be classified slightly worse than the printed held-out rows, as
-    gamma was chosen with the same rows. The page "How melm works" tells how settings are chosen and
-    how many rows the search uses.
+    gamma was chosen with the same rows.
 
-    A saved fit holds the class and the k coordinates of all training rows, for the densities. For a
-    class of over 32,768 rows it holds means of small cells, and only some of the rows. If there are
-    as many dimensions as features, the coordinates determine the features. No setting omits them.
+    A saved fit holds the class and the k coordinates of all training rows, or of only some rows and
+    cell means for a class of over 32,768 rows. If there are as many dimensions as features, the
+    coordinates determine the features. No setting omits them.
 
     References
     ----------
