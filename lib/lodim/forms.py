@@ -207,8 +207,7 @@ def entries(inner: Any) -> Any:
 def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
     """Declare a field: a table, as a dict column name -> `rows` values.
 
-    `forms` and `others` are forms of required and optional columns, by name; any other column must
-    hold numbers or NaN."""
+    `forms` are for required columns, `others` for optional ones; any other must hold numbers."""
     known, number = forms | others, real(rows, nan=True)
 
     def check(value, where, sizes):

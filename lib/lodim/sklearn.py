@@ -141,8 +141,7 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    A subclass declares its model function, arguments that it lacks (`without`) or adds (`own`), and
-    settings that cv= chooses (`chooses`)."""
+    A subclass lacks the arguments `without` and adds `own`; cv= chooses the settings `chooses`."""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()

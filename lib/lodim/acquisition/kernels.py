@@ -165,9 +165,8 @@ def expected_losses(joint, centre, residual, label, out):
 def candidate_losses(V, columns, start, given, mixture, label):
     """Return the expected loss (sets, rows) after buying each set of columns.
 
-    V : (features, rows) values, of which a purchase reveals those in the set
-    columns, start : set c consists of columns[start[c]:start[c + 1]]
-    given : result of `condition` for the columns known before, whose values all rows share"""
+    V are values (features, rows). Set c consists of columns[start[c]:start[c + 1]]. `given` is the
+    result of `condition` for the columns known before, whose values all rows share."""
     C, Z, m = len(start) - 1, len(label), V.shape[1]
     out = np.empty((C, m))
     joint, centre, residual = np.empty((Z, m)), np.empty((Z, m)), np.empty(Z)

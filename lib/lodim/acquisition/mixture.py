@@ -87,8 +87,7 @@ class Mixture:
     def losses(self, V, y, columns, scales=None):
         """Return the log-losses or squared errors (scales, rows) of predicting y from some columns.
 
-        V holds the values (columns, rows). `scales` are pairs (temperature, repetition) to try; by
-        default this mixture's own."""
+        V are values (columns, rows); `scales` are pairs (temperature, repetition) to try."""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))
@@ -113,8 +112,7 @@ class Mixture:
     def surprise(self, V, y, columns, n_classes):
         """Return how much each prediction's loss exceeds its expectation, given V (columns, rows).
 
-        It is the log-loss minus the entropy, or squared error / variance - 1. The mean is near 0 if
-        predictions are calibrated."""
+        It is the log-loss minus the entropy, or squared error / variance - 1, on average near 0."""
         answer = self.predict(V, columns, n_classes)
         if not n_classes:
             return (y - answer[0]) ** 2 / np.maximum(answer[1] ** 2, 1e-12) - 1.0
@@ -185,8 +183,7 @@ def learn(X, y, weight, n_classes, seed, per_class, pooling, independence):
 def choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the mixture of X, or its normal scores, with the lowest held-out loss, and settings.
 
-    `fold` is the fold in which a row is held out, -1 if in none; `item_of` the position of the
-    data's column from which each feature is computed."""
+    `fold` is the fold that holds out a row, or -1; `item_of` is the data column of each feature."""
     rest = y, weight, fold, n_classes, item_of, seed
     plain = _choose(X, *rest)
     knots, scores = _normal_scores(X)
@@ -199,8 +196,7 @@ def choose(X, y, weight, fold, n_classes, item_of, seed):
 def _choose(X, y, weight, fold, n_classes, item_of, seed):
     """Return the mixture of X with the lowest held-out loss, and a dict of its settings.
 
-    Held-out rows are predicted from random subsets of the data's columns, and the settings are
-    optimized one after the other. `choose` describes the arguments."""
+    Settings are optimized one by one on predictions from random subsets of the data's columns."""
     rng = np.random.default_rng([seed, 1])
     rows = np.flatnonzero(fold >= 0)
     rows = rows if len(rows) <= ROWS else np.sort(rng.choice(rows, ROWS, replace=False))

@@ -54,8 +54,7 @@ class Decision:
 class Oracle:
     """Chooser of the next purchase: similar training rows stand for the unknown values of a row.
 
-    This is the acquisition-conditioned oracle (Valancius et al. 2024).
-    mixture : predictor from any subset of features; n_classes : 0 for a numeric response"""
+    This is the acquisition-conditioned oracle (Valancius et al. 2024)."""
 
     X: np.ndarray
     y: np.ndarray
@@ -106,8 +105,7 @@ class Oracle:
     def points(self, state):
         """Return positions and weights of the training rows similar to a row in a State.
 
-        They are the nearest of each class (all for numbers) in the known features. The weights of a
-        class add up to its probability."""
+        They are nearest in the known features; a class's weights sum to its probability."""
         columns = state.columns
         d = squared_distances(state.x, self._columns, columns) + self._tie
         share = self.predict(state) if self.n_classes else np.ones(1)
@@ -212,8 +210,7 @@ class _Search:
         """Return which of the columns `chosen` to buy first: one that tells which to buy next.
 
         Each similar training row buys the set that is best for those with nearly its value of the
-        column. Of the columns within one standard error of the best, it is the one that saves most
-        per price."""
+        column. Of the best columns (up to one standard error), one saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

@@ -13,10 +13,9 @@ HALVINGS = 12  # of the range of trade-offs in the search for one
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Simulated purchases for a row, in order, and the prediction after them.
+    """Simulated purchases for a row, in order, and the prediction (`answer`) after them.
 
-    spent : total price, and use of each resource
-    answer : class probabilities, or mean and SD"""
+    `spent` is the total price, then the use of each resource."""
 
     items: tuple[int, ...]
     spent: np.ndarray

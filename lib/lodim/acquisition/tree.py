@@ -112,8 +112,7 @@ class _Growing:
     def node(self, rows, bought, depth, questions=QUESTIONS):
         """Return the Node, with all nodes below it, for rows whose first purchases are `bought`.
 
-        At most `depth` purchases follow, and at most `questions` splits by values of `bought`
-        before the next purchase."""
+        At most `depth` purchases follow, and `questions` splits before the next purchase."""
         k = len(bought)
         actions = np.array([self.action(r, k) for r in rows])
         item, count = Counter(actions.tolist()).most_common(1)[0]

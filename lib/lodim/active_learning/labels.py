@@ -53,8 +53,7 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    A fit refuses unknown levels, but treats declared ones without training rows as missing. The
-    column `response`, and a column whose first frame has all levels, are unchanged."""
+    The column `response`, and a column whose first frame has all levels, are unchanged."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):

@@ -32,9 +32,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ....
-
-    `weight` is for 1, 2, ... stages; coarse rounding hides its numerical errors."""
+    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ...."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())

@@ -108,8 +108,7 @@ def loss_of(problem, name):
 def summarize(problem, points, settings, losses, stage, draws=1):
     """Return a table with mean loss and standard error per grid point, and the final settings.
 
-    `losses` are those of `grid_losses`. `stage` has the number of stages (such as learners) of each
-    point, for settings that leave it open."""
+    `stage` is each point's number of stages (such as learners), if its settings leave it open."""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -130,8 +130,7 @@ class StageLosses:
     """Fits with the same settings, one per fold, and their held-out losses after each stage.
 
     rows[stage][fold] is (mean loss, weight, standard error); a stage is a step of a fit, such as
-    one learner added. Without `n_stages`, the losses decide how many are fitted, at most
-    `max_stages`."""
+    one learner added. Without `n_stages`, the losses decide how many are fitted."""
 
     def __init__(self, problem, splits, settings, n_stages, loss, draws):
         self.patient, self.patience = n_stages is None, problem.model.patience
@@ -246,8 +245,7 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    `row` is as in `rows_error`. More `draws`, which hold out the same rows, do not lower the
-    error."""
+    `row` is as in `rows_error`. More `draws` hold out the same rows, so they do not lower it."""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

@@ -31,8 +31,7 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
 
-    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows of positive weight
-    are used. `levels` are the classes of the response."""
+    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     return [
@@ -71,9 +70,8 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    The choice is a mean of all points with the `weights` of their losses, since the single best
-    point depends on the random folds. `grid` is a dict setting -> values. `runs` keeps the folds
-    and fits for other grids of the same problem."""
+    The choice is a mean of all points with the `weights` of their losses. `grid` is a dict setting
+    -> values. `runs` keeps the folds and fits for other grids of the same problem."""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -92,9 +90,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the weighted mean of a grid's points, and the table of the points.
-
-    Points (combinations of settings) with lower losses, from `grid_losses`, have larger weights."""
+    """Return the settings at the weighted mean of a grid's points, and the table of the points."""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)

@@ -154,9 +154,7 @@ class Ensemble:
         return out
 
     def _vote_weights(self, distance, reach):
-        """Return the vote of an additional neighbour at `distance`, per feature set and row.
-
-        `reach` is the distance of the row's k-th neighbour. Here all votes are one."""
+        """Return the vote of one more neighbour at a `distance` per feature set and row: one."""
         return np.ones(distance.shape)
 
     def _reach(self, j, X):
@@ -192,8 +190,8 @@ class Record:
     share, mass : share of the rows that each view predicts, and the mean of its `assignment`
     error : share wrong, mean squared error, or mean squared distance to the cluster centre
     unlabelled, blind : number of rows without a response, or with a missing feature in every view
-    null_deviance : mean deviance of the null model; for clusters, mean squared distance to the
-        centre of a view's rows"""
+    null_deviance : of the null model; for clusters, mean squared distance to the centre of all rows
+        of a view"""
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
@@ -232,9 +230,7 @@ def record(e, family):
 
 
 def _errors(e, answers):
-    """Return each training row's leave-one-out error; NaN without a view or a response.
-
-    It is 0 or 1 for classes, a squared error, or the squared distance to the cluster centre."""
+    """Return each training row's leave-one-out error (0 or 1, or squared); NaN if there is none."""
     if e.task == CLUSTERS:
         return e.assign(e.X, answers)[1]
     out, known = np.full(e.n, np.nan), np.flatnonzero((answers.view >= 0) & np.isfinite(e.y))

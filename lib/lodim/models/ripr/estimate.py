@@ -284,9 +284,7 @@ def _evidence_in_chosen_view(evidence, y, weight):
 
 
 def fit_shared(problems):
-    """Return (Ensemble, log) per problem (response), with one choice of feature sets for all.
-
-    The losses of the responses, divided by their typical size, are stacked for one search."""
+    """Return (Ensemble, log) per problem (response), with feature sets chosen for all responses."""
     searches = [ViewSearch.from_batch(p.batch, p.family, p.settings) for p in problems]
     losses = [each.losses() for each in searches]
     alone = [each.recover(1.0, L) for each, L in zip(searches, losses, strict=True)]

@@ -229,8 +229,8 @@ def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, d_bits):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups, pair g.
 
     It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
-    to x are compared instead. guess holds starting values per group and is updated for the next
-    row. The other arguments are as in `log_ratios` and `kth_squared`."""
+    to x are compared. guess holds starting values per group, updated for the next row. The other
+    arguments are as in `log_ratios`."""
     refs, starts, level_gap = groups
     a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
     lo, hi = starts[a], starts[a + 1]
@@ -292,8 +292,7 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
 
-    d holds m squared distances; those between the bounds are tied. member is the number left
-    out."""
+    d holds m squared distances; those between the bounds are tied, and `member` is left out."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -380,8 +379,8 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, level_gap, own, k, values, w
 def nearest_rows(lo, hi, out, X, refs, view, dim, level_gap, own, k, rank):
     """Fill out[lo:hi] with positions of the k nearest refs to each row of X in view[:dim], or -1.
 
-    If too many rows are tied at the k-th distance, evenly spaced ones in the order of `rank` are
-    taken. `own` holds the positions of the rows of X among the refs, or -1."""
+    Of too many rows tied at the k-th distance, evenly spaced ones in the order of `rank` are taken.
+    `own` holds the positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     d_bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

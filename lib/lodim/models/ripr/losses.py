@@ -80,11 +80,10 @@ class ReferenceGroups:
 
 
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
-    """Return losses (rows, views), low where rows are denser than uniform samples.
+    """Return losses (rows, views), low where rows are denser than uniform samples (Sect. 2.2.2).
 
     A loss is ((own / uniform)^d / v)^(1 - alpha), the geometric mean over samples, for the
-    distances to the k-th nearest row and sample point in d features with `reference_volumes` v
-    (Sect. 2.2.2)."""
+    distances to the k-th nearest row and sample point in d features with `reference_volumes` v."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -136,8 +135,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 def by_base(fill, shape, views, refs):
     """Return an array (views, *shape), filled by fill(out, views, sizes, base) per base feature.
 
-    The base of a view is its feature with most distinct values, so that searches in rows sorted by
-    it have few candidates. Permuted features give identical bits."""
+    The base is a view's feature with most distinct values; the order of features has no effect."""
     values = [np.sort(x) for x in refs]
     keys = [(-np.count_nonzero(np.diff(x)), x.tobytes()) for x in values]
     rank = np.empty(len(refs) + 1, np.int64)
@@ -228,8 +226,8 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
     """Return log distance ratios (rows of Q, views, classes); small ones speak for the class.
 
     The ratio is the distance to the k-th nearest row of the class in X over that to other classes,
-    and its log is multiplied by the number of features. With `leave_out`, Q is X, and each row is
-    left out. `groups` are arguments of ReferenceGroups.from_classes."""
+    to the power of the number of features. With `leave_out`, Q is X, and each row is left out.
+    `groups` are arguments of ReferenceGroups.from_classes."""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -243,8 +241,7 @@ def cluster_ratios(
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than uniform samples.
 
     They are means of log((nu_X / nu_uniform)^d / volume) in d features, for distances nu to the
-    k-th nearest row and sample point. With `leave_out`, Q is X, and each row is left out. `counts`
-    marks the rows of X in use."""
+    k-th nearest row (with `counts`) and sample point. With `leave_out`, Q is X, without itself."""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -268,10 +265,9 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers by views (feature sets).
+    """Predictions of numbers by views: `view` is the one that predicts each row, -1 for none.
 
-    view, value : view that predicts each row and its prediction; -1 and NaN if none
-    share : (rows, views) weighted share of the row's neighbours that are assigned to the view"""
+    `share` (rows, views) is the weighted share of the row's neighbours assigned to a view."""
 
     view: np.ndarray
     value: np.ndarray
@@ -281,9 +277,8 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Return the NumberAnswers: the view to which most neighbours belong, and its prediction.
 
-    Neighbours i have weights w_i: row weights divided by distances. View j has the share mean(B_ij)
-    and predicts mean(y_i), with weights w_i and w_i B_ij. `near` holds distances and positions of
-    the neighbours per view, B the training rows' shares of the views."""
+    View j has the mean share B_ij of the row's neighbours i, weighted by row weight over distance,
+    and predicts their mean y_i. near[j] has their distances and positions in view j."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

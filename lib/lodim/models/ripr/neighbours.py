@@ -78,9 +78,9 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
-    A view is a set of features. If Q is None, each row of X is queried among the others. Missing
-    neighbours have infinite distance and position -1. Tied rows are sorted by `like`.
-    category_distance is the squared distance of two levels per factor, 0 for a number."""
+    A view is a set of features. If Q is None, rows X are queried, each left out. Missing neighbours
+    have infinite distance and position -1. Tied rows are sorted by `like`. category_distance is the
+    squared distance of two levels per factor."""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
     distance = distances(X if Q is None else Q, X, at, view, category_distance)

@@ -77,8 +77,7 @@ def _query(fit, row):
 def _view(fit, j, X, served, star, training):
     """Return the panel (View) of feature set j with rows X; `served` is each row's feature set.
 
-    star : (features, feature set, label) of an explained row, or None; if X are training rows, its
-        neighbours are ringed"""
+    `star` is (features, feature set, label) of an explained row, or None."""
     e = fit.estimates
     at = e.columns(j)
     chosen, near, place = False, None, None

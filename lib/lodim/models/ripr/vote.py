@@ -249,8 +249,8 @@ def factors(voters, total, new, threads=1):
 def forward_selection(voters, views, k, most, threads=1):
     """Return positions of the selected views (feature sets), and the loss after each step.
 
-    The first loss is without views. Each step adds the view that lowers the loss most (of similar
-    ones one with few features), until the decrease is too small or there are `most` views."""
+    The first loss is without views. Each step adds the view that lowers the loss most, until the
+    decrease is too small or there are `most` views."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -271,7 +271,7 @@ def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     """Fill factor and losses, for sets lo to hi - 1, with the factor t >= 0 of lowest log-loss.
 
     The class probabilities are softmax(base + t (total + new[j])): log priors, and evidence of the
-    selected sets and of set j, by row and class. `goal` holds target probabilities."""
+    selected sets and of set j. `goal` holds target probabilities."""
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):

@@ -37,9 +37,7 @@ class VotingViews(Ensemble):
         return refs[~np.isnan(self.X[refs]).all(axis=1)]
 
     def query(self, X=None, threads=1):
-        """Return the predictions for rows X; without X for the training rows, each left out.
-
-        A row's view is the one with most evidence for the prediction."""
+        """Return the predictions for rows X; without X for the training rows, each left out."""
         voters = voters_of(self)
         evidence = evidence_of(self, voters, X, threads)
         known = self.complete(self.X if X is None else X)
@@ -92,9 +90,7 @@ def voters_of(e):
 
 
 def evidence_of(e, voters, X=None, threads=1):
-    """Return the evidence (feature sets, rows, classes) for rows X by the voters of ensemble e.
-
-    It is that of `Voters.evidence`. Without X, training rows are predicted, each left out."""
+    """Return evidence (feature sets, rows, classes) for X, or for training rows, each left out."""
     if X is not None:
         return voters.evidence(voters.sums(e.views, e.k, X, threads))
     refs = e.references

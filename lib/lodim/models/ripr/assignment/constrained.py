@@ -52,9 +52,8 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Return the shares of views in rows, B, that minimize the objective, and the minimum.
 
-    This is one step of Algorithm 2.1.1 of Fiterau (2014); `_objective` has the equation, with the
-    cost lambda_ * weight * delta. Raises ArgumentError if no assignment satisfies the
-    constraints."""
+    This is one step of Algorithm 2.1.1 of Fiterau (2014): `_objective`, with lambda_ * weight *
+    delta as cost. Raises ArgumentError if no assignment satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

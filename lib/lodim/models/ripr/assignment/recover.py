@@ -112,9 +112,8 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Select views (feature sets) and assign rows to them by Algorithm 2.1.1; return the Recovery.
 
-    lambda_ is in units of `Recovery.unit`; by default leave-one-out errors choose it (2 for
-    clustering), and forward selection is used for classes if it has clearly fewer errors. L are
-    losses (rows, views)."""
+    lambda_ is in units of `Recovery.unit`. By default errors choose it (2 for clustering), or
+    forward selection is used for classes if it has clearly fewer errors. L are known losses."""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -127,9 +126,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether errors `rival` are smaller in sum by over (n_more + 0.5) standard errors.
-
-    This is like McNemar's test; n_more is the number of additional views of the rival."""
+    """Return whether errors `rival` are smaller in sum by over (n_more + 0.5) standard errors."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)

@@ -112,9 +112,8 @@ def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
 def solve_rows(L, delta, lambda_, threads=1):
     """Return each row's best one or two views (feature sets): first, second, share of the second.
 
-    They minimize (loss - smallest loss)^2 + lambda_ * penalty, for means of loss (L) and penalty
-    (delta) over the row's views. The minimum is at a vertex or edge of the lower left convex hull
-    of the points (loss, penalty), so two views suffice."""
+    They minimize (loss - smallest loss)^2 + lambda_ * penalty, for means of loss and penalty over
+    the row's views. The minimum is on the lower left convex hull of the points (loss, penalty)."""
     n = len(L)
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
@@ -152,8 +151,7 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
     """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
 
     Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
-    to lambda_ (1 - its share of the rows). Rounds stop if no share changes by more than `tol`, or
-    the objective no longer falls. `mass` holds shares for a warm start. Returns the Assignment."""
+    to lambda_ (1 - its share of the rows). `mass` holds shares for a warm start."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)

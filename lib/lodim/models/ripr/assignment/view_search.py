@@ -32,7 +32,6 @@ class ViewSearch:
     """Rows of a fit, prepared for the search for views (feature sets).
 
     y : class codes or numbers, NaN if unknown or without a response
-    weight : row weights, zero for rows that do not count
     varies : whether each feature has two or more values
     order, rows : order of the rows in time, or None; positions in the data"""
 
@@ -158,7 +157,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return columns of L and a Mixture under user constraints, with a Recovery's penalty."""
+        """Return selected columns of the losses L and a Mixture under the user's constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -173,7 +172,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return columns of L and an Assignment in order of time, with a Recovery's penalty."""
+        """Return selected columns of the losses L and an Assignment of rows in order of time."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
