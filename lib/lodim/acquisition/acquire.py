@@ -60,8 +60,7 @@ def acquire(
     costs, depends_on, alternatives
         As in `costnet`: price of each column or other purchase, such as `{"thal": 102.9}` (columns
         cost 1 by default); what a purchase needs, such as `{"thal": ["thal_visit"]}`; purchases of
-        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known
-        once all that it needs is paid.
+        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.
@@ -85,8 +84,7 @@ def acquire(
     ------
     FormulaError, DataError
     ArgumentError
-        If a price is missing, a name is unknown, a term has several columns, or `family` is
-        invalid.
+        If a price is missing, a name unknown, `family` invalid, or a term has several columns.
 
     See Also
     --------

@@ -29,9 +29,8 @@ def learning_curves(
     Parameters
     ----------
     runs : mapping of str to Learner, or to a list of them
-        Runs by name, for example by score. The k-th runs of all names form a repetition, which
-        shares its `test` rows. After each round, all runs must have the same number of labelled
-        rows.
+        Runs by name, for example by score. The k-th runs of all names, a repetition, share their
+        `test` rows. All runs have the same numbers of labelled rows.
     measure : {"accuracy", "log_loss"}
         Measure on the test rows, default="accuracy".
 
@@ -108,8 +107,7 @@ class LearningCurves:
     >>> import lodim as ld
     >>> wine = ld.data("wine").sample(frac=1, random_state=0)
     >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
-    >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
-    >>> curves.n_labelled.tolist()
+    >>> ld.learning_curves({"diverse": run.replay(wine["cultivar"])}).n_labelled.tolist()
     [15, 25, 35]
     """
 
@@ -135,8 +133,7 @@ class LearningCurves:
         >>> import lodim as ld
         >>> wine = ld.data("wine").sample(frac=1, random_state=0)
         >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
-        >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
-        >>> curves.tidy().columns.tolist()
+        >>> ld.learning_curves({"diverse": run.replay(wine["cultivar"])}).tidy().columns.tolist()
         ['run', 'n_labelled', 'mean', 'se']
         """
         frames = []
@@ -156,9 +153,8 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            One row per run: area (area under the curve divided by its length), se; difference from
-            `against`, difference_se; p of the paired t test over repetitions (NaN for one
-            repetition).
+            One row per run: area (under the curve, divided by its length), se; difference from
+            `against`, difference_se; p of the paired t test over repetitions (NaN for one).
 
         Raises
         ------
@@ -174,8 +170,7 @@ class LearningCurves:
         >>> import lodim as ld
         >>> wine = ld.data("wine").sample(frac=1, random_state=0)
         >>> run = ld.active(ld.ripr, "cultivar ~ .", wine[:15], wine[15:35], test=wine[90:])
-        >>> curves = ld.learning_curves({"diverse": run.replay(wine["cultivar"])})
-        >>> curves.areas().shape
+        >>> ld.learning_curves({"diverse": run.replay(wine["cultivar"])}).areas().shape
         (1, 5)
         """
         against = self._known("random" if against is None and "random" in self.values else against)
@@ -223,8 +218,7 @@ class LearningCurves:
         ...     ).replay(wine["cultivar"])
         ...     for score in ("margin", "random")
         ... }
-        >>> curves = ld.learning_curves(runs)
-        >>> curves.wins("margin").shape
+        >>> ld.learning_curves(runs).wins("margin").shape
         (3, 1)
         """
         of = self._known(of)

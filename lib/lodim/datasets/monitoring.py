@@ -69,10 +69,9 @@ def monitoring(
     signals : int, default=25
         Number of base features: hr, rr, bp, spo2 and 26 other named signals, then x31, x32, ...
     graph : {"mixed", "stars", "chains", "pairs"}, default="mixed"
-        Derived features. "stars": mean, standard deviation, slope, density (share of samples that
-        are not missing) and range, each computed from its signal. "chains": mean, slope of the
-        half-minute means, absolute slope, whether it is large, each computed from the previous one.
-        "pairs": ratios of two signals. "mixed": some of each.
+        Derived features. "stars": mean, standard deviation, slope, density (share not missing) and
+        range of each signal. "chains": mean, slope of half-minute means, absolute slope, whether it
+        is large, each from the previous one. "pairs": ratios of two signals. "mixed": some of each.
     response : {"numeric", "alert"}, default="numeric"
         y is a number, or "alert" or "artifact" with P(artifact) = logistic(s / noise), where s is
         the numeric y without noise.

@@ -200,8 +200,7 @@ def xor(n: int = 6400, informative: int = 6, noise: int = 0, seed: int = 0) -> p
     -------
     DataFrame
         n rows; features uniform on [-1, 1], the informative ones first; y = 1 if their product is
-        not negative, else 0. No proper subset of the informative features predicts y. attrs:
-        `informative` (names).
+        not negative, else 0; no proper subset of them predicts y. attrs: `informative` (names).
 
     See Also
     --------

@@ -100,8 +100,8 @@ def cv(
     Features are centred and scaled within each fold. Knots, levels and means that the formula
     learned come from the features of all rows; `compare` learns them within the folds.
 
-    The mean loss is weighted by the rows' weights. Its standard error is the weighted standard
-    deviation over folds divided by sqrt(K - 1), as in glmnet.
+    The standard error of the mean loss is the weighted standard deviation over folds divided by
+    sqrt(K - 1), as in glmnet.
 
     If the number of stages is not given, a point stops early if its loss is clearly above the
     lowest (by two to four standard errors) or hardly falls; its row shows the best number so far.

@@ -28,10 +28,9 @@ class RiprFit(Fit):
     estimates : Ensemble
         The views, the training rows' features in them, and the view of each row.
     log : dict
-        objective: value per round of the search; if views vote, leave-one-out loss with 0, 1, ...
-        views. converged: bool. compared, possible, sampled: numbers of views compared, of possible
-        views, and of rows on which views were chosen. flat: positions of features whose standard
-        deviation is determined by a few outliers.
+        objective: value per round of the search, or leave-one-out loss with 0, 1, ... views that
+        vote; converged; number of views compared and possible; number of rows sampled for the
+        choice; flat: positions of features whose standard deviation is due to a few outliers.
     record : Record
         Leave-one-out results of the training rows.
     labels : tuple
@@ -524,9 +523,8 @@ class RiprFit(Fit):
             New axes by default. For "view", an array with one for each view.
         **arguments
             For "view": `row`, one row of new data, shown as a star with its neighbours; `top`, the
-            number of views (at most 6); `data`, rows to draw instead of the training rows. For
-            "calibration": `data` (needed); `level`, a class (by default the second of two, or all
-            of several); `bins`, the number of groups (10).
+            number of views (at most 6); `data`, other rows than the training rows. For
+            "calibration": `data` (needed); `level`, a class; `bins`, the number of groups (10).
 
         Returns
         -------

@@ -144,9 +144,8 @@ def ripr(
     Parameters
     ----------
     formula : str
-        Such as "alert ~ .", "strength ~ . - age + np.log(age)", "~ . - id" without a response, or
-        "first + second ~ ." for several responses that share their views.
-        Ordered pandas categories get a 0/1 column per threshold; C(x) ignores the order.
+        Such as "alert ~ .", "~ . - id" without a response, or "first + second ~ ." for several
+        responses. Ordered categories get a 0/1 column per threshold; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame. Rows with a missing response have no vote.
@@ -185,9 +184,8 @@ def ripr(
         "further"; see "How ripr works".
     missing : {"keep", "drop", "indicator"}, default="keep"
         Treatment of missing features. "keep": a row is used in the views whose features it has.
-        "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the
-        mean, with an indicator column; a missing category is a level. Only "keep" uses rows
-        without a response.
+        "drop": it is dropped, and predicted as NaN. "indicator": a missing number becomes the mean,
+        with an indicator column. Only "keep" uses rows without a response.
     standardize : bool, default=True
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
