@@ -60,7 +60,8 @@ def acquire(
     costs, depends_on, alternatives
         As in `costnet`: price of each column or other purchase, such as `{"thal": 102.9}` (columns
         cost 1 by default); what a purchase needs, such as `{"thal": ["thal_visit"]}`; purchases of
-        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`.
+        which one is enough, such as `{"bp": ["bp_cuff", "bp_line"]}`. A column of price 0 is known
+        once all that it needs is paid.
     resources : dict of dicts, optional
         Use of other resources by purchase, such as `{"minutes": {"thal": 30}}`; 0 if not listed.
         `Policy.run` limits them.

@@ -29,7 +29,7 @@ class RiprFit(Fit):
         The views, the training rows' features in them, and the view of each row.
     log : dict
         objective: value per round of the search, or leave-one-out loss with 0, 1, ... views that
-        vote; converged; number of views compared and possible; number of rows sampled for the
+        vote; converged; compared, possible: numbers of views; sampled: number of rows for the
         choice; flat: positions of features whose standard deviation is due to a few outliers.
     record : Record
         Leave-one-out results of the training rows.
