@@ -72,16 +72,13 @@ class WorkerTiles:
     def spans(self, function, *args):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
-        `rows` is the slice of these rows, to which WorkerTiles in `args` are cut; X are
-        features."""
+        `rows` is their slice, to which WorkerTiles in `args` are cut; X are their features."""
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows), called on the workers for each 65,536 rows.
-
-        X are features in tiles; `rows` are arrays (n, ...) or None, cut to these rows."""
+        """Return a list of work(X, *rows), called on the workers for each 65,536 rows."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
@@ -158,8 +155,7 @@ class WorkerTiles:
     def _split(self, function, args):
         """Split the arguments of a call into arrays that workers hold, and others to send to them.
 
-        The second tuple has the function, the positions of WorkerTiles in `args`, and the
-        others."""
+        The second tuple has the function, the positions of WorkerTiles in `args`, and the rest."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)

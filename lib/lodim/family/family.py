@@ -55,7 +55,7 @@ class Family:
         return mean[:, None]
 
     def relative_slope(self, mean):
-        """Return the mean's derivative by linear predictor, over the variance; 1 if canonical."""
+        """Return the mean's derivative by the linear predictor, divided by the variance."""
         return 1.0
 
     def ranking(self, score):
@@ -71,7 +71,7 @@ class Family:
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
-        """Return the family of a response divided by `scale`, in which Huber's limit changes."""
+        """Return the family for a response divided by `scale`; only Huber's limit changes."""
         return self
 
     def kernel_loss(self, y, weight):
@@ -138,7 +138,7 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance: that of the largest y for the smallest."""
+        """Return the cap of a held-out row's deviance: the largest y predicted for the smallest."""
         least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
         most = y.max()
         return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf

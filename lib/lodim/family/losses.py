@@ -41,13 +41,13 @@ def _loss_slope(loss, y, f, weight):
 
 @scalar
 def loss_slope(loss, y, f, weight):
-    """Return a row's weighted loss and its derivative in the score f, for the tuple `loss`."""
+    """Return a row's weighted loss, which the tuple `loss` describes, and its derivative in f."""
     return ordered(y, f, weight) if loss[0] == ORDERED else _loss_slope(loss, y, f, weight)
 
 
 @scalar
 def curvature(loss, y, f, weight):
-    """Return the second derivative of a row's weighted loss in the score f, by tuple `loss`."""
+    """Return the second derivative in f of a row's weighted loss, which `loss` describes."""
     if loss[0] == _SQUARED:
         return squared_curvature(y, f, weight)
     if loss[0] == POWER:

@@ -92,7 +92,7 @@ class Ordinal(Family):
         return above, below
 
     def mean(self, score):
-        """Return the probabilities of the K + 1 classes; score : (n, K) linear predictors."""
+        """Return the probabilities (n, K) of the classes from linear predictors (n, K - 1)."""
         inner = expit(score[:, :-1]) * expit(-score[:, 1:]) * -np.expm1(np.diff(score, axis=1))
         return np.column_stack([expit(-score[:, 0]), inner, expit(score[:, -1])])
 

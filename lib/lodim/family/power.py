@@ -55,8 +55,7 @@ class PowerVariance(LogLink):
     def null_intercept(self, y, weight, offset):
         """Return the intercept s (1,) of the intercept-only model.
 
-        It is the root of sum w exp((1-p)(o+s)) (y - exp(o+s)), for weights w, offsets o, power
-        p."""
+        It is the root of sum w exp((1-p)(o+s)) (y - exp(o+s)): weights w, offsets o, power p."""
         p = self.power
         if p > 1.0:
             observed = _log_sum(lambda i: _log(y[i]) + (1.0 - p) * offset[i, 0], weight)

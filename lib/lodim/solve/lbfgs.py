@@ -346,9 +346,7 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, alpha, out):
-    """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter.
-
-    S and Y hold `pairs` steps and gradient changes; `alpha` is a work array."""
+    """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return

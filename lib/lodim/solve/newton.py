@@ -8,9 +8,7 @@ from lodim.solve.lbfgs import Minimum
 
 
 def polish(objective, end, max_iter=10):
-    """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors.
-
-    `objective` returns value and gradient at theta (d,), and has `hessian` and `precision`."""
+    """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors."""
     theta = end.theta[0]
     value, gradient = objective(theta)
     n_iter, n_eval, promised = 0, 2, np.inf

@@ -18,7 +18,7 @@ KINDS = "difference", "distance"  # kinds of drift indicators
 class Reference:
     """Training rows stored for nearest-neighbour searches: r rows, M learners, K classes.
 
-    embedding (r, M) are learners' values, score (r, K) and numeric y are minus the offset."""
+    embedding (r, M) are learners' values; score (r, K) and numeric y exclude the offset."""
 
     embedding: np.ndarray = forms.real("r", "M")
     score: np.ndarray = forms.real("r", "functions")

@@ -105,7 +105,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return whether g' > 1/2 at n rows, (n, M); for the softplus, intercept_j + w_j'x > 0."""
+        """Return which learners are on the rising side of their softplus at n rows, (n, M)."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -121,8 +121,7 @@ class WeakLearners:
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
         """Add learner j's values (or derivatives) to out[:, into[j]], without `scale`, in place.
 
-        out is (n_tiles, width, 64); `runs` are the ranges (lo, hi) of blocks to use, None for
-        all."""
+        out is (n_tiles, width, 64); `runs` are the ranges (lo, hi) of blocks to use, None: all."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)

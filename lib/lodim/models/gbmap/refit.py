@@ -25,8 +25,7 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 class JointObjective:
     """Penalized loss of the summed learners, as a function of all their parameters together.
 
-    `state` has the rows before boosting; ridge (2 + p,) penalizes the learners' squared
-    parameters."""
+    `state` has the rows before boosting; ridge (2 + p,) penalizes squared parameters."""
 
     scaled = False
 
@@ -129,7 +128,7 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Repeat a joint fit with the row weights of `problem`; None if there is no joint fit."""
+    """Return learners and log of a joint fit with new row weights; None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
@@ -138,8 +137,7 @@ def reweigh(problem, fit):
 def _centred(learners, first, batch, threads):
     """Return learners with constants for which all but each class's first have mean 0 over rows.
 
-    first (K,) are the positions of these. With several classes, linear predictors have mean 0
-    too."""
+    `first` are the positions of these. With several classes, linear predictors have mean 0 too."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

@@ -82,9 +82,7 @@ def _minimize_row(objective, theta, c, way, **stop):
 
 
 def weight_signs(sign, monotone):
-    """Return per learner the signs (1, -1, 0: any) that monotone effects impose on parameters.
-
-    `sign` has the learners' factors b; monotone (p,) is 1, -1 or 0 per feature."""
+    """Return the signs (1, -1, 0: any) that monotone effects impose on learners' parameters."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
@@ -119,9 +117,8 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sign):
     """Fit starting learners for class k whose weights span few directions; return a Start.
 
-    None if the loss is flat. `objective` maps signs to the loss of learners. Directions come from
-    the data and from known learners: `warm_theta` with signs `warm_sign`, and `other_sign`, which
-    is (theta, sign) or None."""
+    None if the loss is flat. `objective` maps signs to the loss. Directions come from the data and
+    from learners: `warm_theta` with signs `warm_sign`, and `other_sign`, (theta, sign) or None."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if other_sign is not None:
@@ -225,8 +222,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
     """Return parameters and signs of up to n_starts learners per sign, along the rows of U (k, p).
 
-    X is (n, p); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
-    weights."""
+    X is (n, p); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

@@ -247,8 +247,7 @@ class BoostState:
     def add_values(self, add_to):
         """Add values to the linear predictors, in place, by calling add_to(array).
 
-        The array has the shape (n_tiles, K, 64); for ordered classes, which share values, K is
-        1."""
+        The array is (n_tiles, K, 64), or (n_tiles, 1, 64) for ordered classes, which share it."""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)

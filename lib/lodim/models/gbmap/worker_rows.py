@@ -17,8 +17,7 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    Numeric responses y are in standard deviations. score (n_tiles, K, 64) are the linear
-    predictors, replaced after each learner."""
+    Numeric responses y are in standard deviations; score (n_tiles, K, 64) are linear predictors."""
 
     family: Any
     loss: tuple
@@ -57,8 +56,7 @@ class WorkerRows:
     def slope(self, y, score, weight):
         """Return a response of 0, a linear predictor of 0 and weights s / 2, for each row.
 
-        With these, the squared loss of X v has the gradient X' diag(s) X v; s are loss
-        derivatives."""
+        With these, the squared loss of X v has the gradient X' diag(s) X v, s the loss slopes."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half

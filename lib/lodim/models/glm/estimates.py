@@ -80,7 +80,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows have aliased columns that combine others as in training, bool (n,)."""
+        """Return which rows have aliased columns that combine others as in training, (n,)."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination

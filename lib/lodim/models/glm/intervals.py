@@ -48,9 +48,7 @@ def inference(coef, error, df, level):
 
 
 def of_mean(family, score, error, level, df):
-    """Return confidence limits (n, 2) of means, from linear predictors `score` and standard errors.
-
-    They are symmetric on the scale of the link; df are degrees of freedom of the t distribution."""
+    """Return confidence limits (n, 2) of means, symmetric on the scale of the link."""
     reach = critical(level, df) * error
     return np.column_stack([family.mean((score - s * reach)[:, None]) for s in (1.0, -1.0)])
 

@@ -64,9 +64,8 @@ class Rows:
     def free_directions(self, S, q):
         """Return directions (S q, r) in which coefficients may move, in columns; None if all may.
 
-        Coefficients of classes without rows, q for each of S linear predictors, are fixed.
-        Thresholds between ordered classes share slopes, and constants if there are no rows between
-        them."""
+        Coefficients of classes without rows, q for each of S linear predictors, are fixed. Ordered
+        thresholds share slopes, and also constants if there are no rows between them."""
         if S == 1:
             return None
         present = self.sizes > 0.0
@@ -82,7 +81,7 @@ class Rows:
         return np.concatenate([constants, slopes], axis=2).reshape(S * q, -1)
 
     def total(self, work):
-        """Return the sum of work(y, weights, offset), per row, over rows of positive weight."""
+        """Return the sum of the row values work(y, weights, offset), without rows of weight 0."""
         y, weights, offset = self.arrays
 
         def of_span(i):
@@ -137,9 +136,7 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Deviance, gradient and information over all rows, at coefficients of a Basis.
-
-    Gradient and information of the log-likelihood are multiplied by the dispersion."""
+    """Deviance of all rows, and dispersion times gradient and information, at coefficients `coef`."""
 
     coef: np.ndarray  # (S, q)
     totals: np.ndarray  # (2,) deviance, sum of squared Pearson residuals

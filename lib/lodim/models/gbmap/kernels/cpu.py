@@ -323,8 +323,7 @@ def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, 
 
     Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j].
     For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets the derivatives from column 2 on; in
-    row 0, columns 0 and 1 get the loss and the sum of squared losses. `offset` is without
-    learners."""
+    row 0, columns 0 and 1 get the loss and the sum of squared losses."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

@@ -244,8 +244,7 @@ def _add_partials(partials, sums):
 def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, partials):
     """Fill `partials` with each thread block's sum of loss and gradient of all learners together.
 
-    A row of `learners` is (b, a, intercept, w); `target` has their classes; `room` are work
-    arrays."""
+    A row of `learners` is (b, a, intercept, w); `target` has their classes; `room` is scratch."""
     ends = cuda.shared.array((2, TILE), np.float64)
     block, i, M, K = cuda.blockIdx.x, cuda.threadIdx.x, learners.shape[0], offset.shape[1]
     d = learners.shape[1] - 1

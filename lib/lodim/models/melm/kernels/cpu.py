@@ -152,8 +152,7 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
 
     Kernels are scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Forces, kernel times u_a - U_i, are
-    added to R[:, a] and subtracted from T[:, i]. Columns of U beyond `size` are padding; e is a
-    work array."""
+    added to R[:, a] and subtracted from T[:, i]. Columns of U from `size` on are padding."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)

@@ -20,8 +20,7 @@ def shares(size, average=False):
     """Return the weights (C, C) of log integrals of f_A f_B in the divergence, for classes A <= B.
 
     For two classes, they are 1 if A = B, else -2. For more, pairs are added, or if `average`
-    weighted by products of class sizes. A single class has the weight -1, which gives the
-    entropy."""
+    weighted by products of class sizes. For a single class the weight is -1, for the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))

@@ -160,10 +160,9 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from three moments.
+    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from moments.
 
-    They are the mean variance, the sum of squared covariances, and the mean fourth power of
-    lengths."""
+    They are the mean variance, the sum of squared covariances, and the lengths' fourth moment."""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0
