@@ -86,7 +86,7 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with `columns` of rows from block `first` on; zeros in blocks without `live`."""
+    """Fill x (q, m) with `columns` of rows from block `first` on; blocks not `live` get zeros."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

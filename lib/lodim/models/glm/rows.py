@@ -136,7 +136,7 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Deviance of all rows, and dispersion times gradient and information, at coefficients `coef`."""
+    """Deviance, and dispersion times gradient and information, at coefficients of a Basis."""
 
     coef: np.ndarray  # (S, q)
     totals: np.ndarray  # (2,) deviance, sum of squared Pearson residuals
