@@ -142,7 +142,7 @@ def _log(v):
 def expected_losses(joint, centre, residual, label, out):
     """Write each prediction's entropy, or variance of a number, to out; overwrites joint.
 
-    The arguments are as in `extend`; label is the class of each component, or -1 for numbers."""
+    `residual` is the variance of a number in each component; see `joint_losses` for the others."""
     to_shares(joint)
     m = len(out)
     out[:] = 0.0

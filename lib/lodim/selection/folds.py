@@ -138,7 +138,7 @@ def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
     Each group goes to the fold with the fewest rows of the group's most frequent class. `key` are
-    numbers from the rows' content, which replace their order; `of_class` are class means."""
+    numbers from the rows' content, so their order has no effect; `of_class` are class means."""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

@@ -78,8 +78,8 @@ def count_below(d, m, t):
 def next_above(d, d_bits, m, t):
     """Return the smallest of the first m values of d that is above t.
 
-    d_bits, the memory of d as integers, sorts alike. Subtracting t wraps smaller values around to
-    large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
+    d_bits, the memory of d as integers, has the same order. Subtracting t wraps smaller values
+    around to large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
     d[-1] = t
     low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):

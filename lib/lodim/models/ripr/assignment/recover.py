@@ -78,7 +78,7 @@ class RecoveryData:
         return losses.cluster_losses(X, views, k, alpha=alpha, seed=self.seed, **how)
 
     def log_ratios(self, k, columns):
-        """Return the leave-one-out `losses.class_ratios` in the feature sets at some positions."""
+        """Return leave-one-out log distance ratios (rows, `columns`, classes) by `class_ratios`."""
         how = {"balanced": self.control.balanced, "leave_out": True, "threads": self.threads}
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 

@@ -148,7 +148,7 @@ def _level_least(L, lambda_):
 
 
 def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
-    """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014).
+    """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return Assignment.
 
     Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
     to lambda_ (1 - its share of the rows). `mass` holds shares for a warm start."""
