@@ -32,9 +32,7 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return a list of Candidate for a call of compare(): the models, then the baselines.
-
-    has_gaps : whether features have missing values, for which glm gets missing="indicator"."""
+    """Return the Candidates of compare(): models, then baselines; `has_gaps`: missing features."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
@@ -117,10 +115,7 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Check a user's arguments (dict) for a model function.
-
-    Raise ArgumentError if the function has no such argument. Weights, groups etc. must be columns'
-    names: an array would not be split with the rows."""
+    """Raise ArgumentError for an argument that the function lacks, or an array such as weights."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

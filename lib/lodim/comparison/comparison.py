@@ -190,9 +190,7 @@ def compare(
 
 
 def _call(formula, models, call, folds, baselines, inputs):
-    """Return, as a user would write it, the text of a call of compare(); defaults are left out.
-
-    inputs : RowInputs with weights and groups; call : dict of all arguments not listed here"""
+    """Return the text of a call of compare(), as a user would write it, without defaults."""
     parts = [] if models is None else [f"models={report.listed(models)}"]
     parts += [] if np.ndim(folds) == 0 and folds == 10 else [f"folds={report.short(folds)}"]
     parts += [] if baselines else ["baselines=False"]
@@ -307,9 +305,7 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The best model of lodim, fitted to all rows on first access.
-
-        The null model and the models of scikit-learn are never returned."""
+        """The best model of lodim (not scikit-learn, not null), fitted to all rows on first access."""
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
         if label is None:
@@ -449,10 +445,7 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return what each model needs: a dict of lists with an entry per model.
-
-        "features", "parts" and "price" are means over folds; "part" is the name of a part, such as
-        "learner"; "seconds" is the mean time per fold, of fit and predictions."""
+        """Return each model's features, parts, price and seconds (means over folds), and part's name."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

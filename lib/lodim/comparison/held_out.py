@@ -116,9 +116,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return a text on why rows of `data` are predicted as NaN: the message of an error.
-
-    strict : function of the data that raises an error instead of predicting NaN"""
+    """Return the error message with which `strict`(data) tells why rows are predicted as NaN."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -132,8 +130,7 @@ def _part(candidate, task, train, test):
     """Fit a Candidate in one fold; return predictions, size, whether it converged, and a checker.
 
     Predictions (m, K) are linear predictors of the held-out rows. The size is a dict such as
-    {"features": 7}. The checker is a function of data that raises an error for unknown levels.
-    train, test : positions of training and held-out rows of the Task"""
+    {"features": 7}. The checker is a function of data that raises an error for unknown levels."""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None
@@ -206,9 +203,7 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Fit a scikit-learn model in one fold of a Task; return the results in the form of `_part`.
-
-    Its features are the columns of lodim's design. train, test : positions of rows"""
+    """Fit a scikit-learn model to lodim's features in one fold; return results as `_part` does."""
     design, batch = Design.learn(
         task.formula,
         take_rows(task.data, task.batch.rows[train]),

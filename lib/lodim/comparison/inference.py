@@ -1,8 +1,4 @@
-"""Held-out losses of several models on the same rows: means, standard errors and differences.
-
-Rows (or groups) are the sampling units. Training rows of folds overlap, so the usual variances are
-too small. They are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the weight share of fold k
-(Nadeau and Bengio 2003)."""
+"""Mean held-out losses of several models on the same rows, standard errors and differences."""
 
 from dataclasses import dataclass
 
@@ -39,9 +35,9 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics, such as mean losses of q models.
+        """Return the covariance (q, q) of q statistics, given each row's contributions (n, q).
 
-        parts : (n, q) contribution of each row to the errors of the statistics, with sums zero"""
+        Contributions are to the errors of the statistics, so they have sums zero."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -55,9 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the shares (q,) of the null model's loss that q models explain, and standard errors.
-
-    losses, null : (n, q) losses of the models, and (n,) of the null model"""
+    """Return the shares (q,) of the null model's loss that q models explain, and standard errors."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -67,11 +61,9 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows that are held out together, and each row's part in it (n,).
+    """Return the AUC over pairs of rows held out together, and each row's part in it (n,); or NaN.
 
-    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988). Both results are NaN if
-    no fold has rows of both classes. positive : (n,) bool, rows of the second class
-    score : (n,) score, high if the second class is likely; rows : Rows with folds and weights"""
+    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988)."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -86,11 +78,9 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    This is the model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1). In each step, the
-    model that is farthest behind another one is removed. The p-value of the removed model comes
-    from simulated mean losses of equally good models; it cannot be below earlier p-values.
-    mean, covariance : (q,), (q, q) of the mean losses
-    degrees : degrees of freedom of the t distribution"""
+    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes the model that is
+    farthest behind another, again and again. Its p-value comes from simulated mean losses of equally
+    good models, and is not below earlier p-values."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
     left, p, last = list(range(len(mean))), np.ones(len(mean)), 0.0
@@ -104,19 +94,13 @@ def confidence_set(mean, covariance, degrees, seed=0):
 
 
 def joint_quantile(mean, covariance, degrees, seed=0):
-    """Return the half-width, in standard errors, of simultaneous intervals for all pairs of models.
-
-    All differences are within their intervals with probability 0.95. `confidence_set` describes the
-    arguments."""
+    """Return the half-width, in standard errors, of simultaneous 95% intervals for all pairs."""
     draws, spread = joint_draws(covariance, degrees, seed), pair_errors(covariance, mean)
     return float(np.quantile(_largest(draws, spread, range(len(mean))), 1.0 - LEVEL))
 
 
 def _largest(draws, spread, left):
-    """Return, for each simulation, the largest difference of two models in standard errors.
-
-    draws : (20000, q) simulated mean losses of q models; spread : (q, q) SEs of their differences
-    left : positions of the models to compare"""
+    """Return, per simulation, the largest difference of two models of `left` in standard errors."""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -127,10 +111,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return the standard errors (q, q) of the differences between q mean losses.
-
-    An error that is so small that it may be due to rounding is returned as 0.
-    covariance, mean : (q, q), (q,) of the mean losses"""
+    """Return the SEs (q, q) of differences between q mean losses; 0 if they may be rounding."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300
@@ -140,9 +121,7 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most 1e-6 of their size.
-
-    Smaller differences can come from optimizers that stop before the exact optimum."""
+    """Return whether two mean losses differ by at most 1e-6 of their size, as by early stopping."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
@@ -153,9 +132,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return 20,000 draws (20000, q) from a t distribution with mean 0.
-
-    covariance, degrees : (q, q) scale matrix, and degrees of freedom"""
+    """Return 20,000 draws (20000, q) from a t distribution with mean 0 and a scale matrix (q, q)."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

@@ -25,8 +25,7 @@ def available():
 def scores(name, X, y, weights, new, n_classes, family, seed, threads):
     """Return linear predictors (m, K) of new rows by a scikit-learn model fitted to X (n, p), y.
 
-    name : "boosting", or "forest" of 500 trees; n_classes : 0 if y are numbers
-    A tree that predicts class shares is added to the forest, so that no probability is zero."""
+    `name` is "boosting" or "forest"; `n_classes` is 0 if y are numbers."""
     estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):
         estimator.fit(X, y, sample_weight=weights)

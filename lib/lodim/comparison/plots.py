@@ -15,9 +15,7 @@ LONGEST = 36  # largest number of characters of a label
 
 @literal
 def differences(comparison, ax=None):
-    """Draw a Comparison: differences in held-out deviance from the best model, with intervals.
-
-    The best model is on top. A very large difference is written as a number instead of drawn."""
+    """Draw differences in held-out deviance from the best model; very large ones are written."""
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
@@ -51,11 +49,9 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which differences to draw, (n,) bool; the others are written as numbers.
+    """Return which increasing differences to draw, (n,) bool; the others are written as numbers.
 
-    A difference is written if it exceeds twice the upper ends of the intervals of all smaller
-    differences. At least half of the differences are drawn.
-    center, high : (n,) increasing differences, and upper ends of their intervals"""
+    A difference is written if it exceeds twice the upper ends `high` of all smaller ones."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

@@ -97,10 +97,7 @@ def conclusions(comparison):
 
 
 def _difference(one, best, digits):
-    """Return a sentence on how much a model's loss exceeds the best model's loss.
-
-    digits : format of numbers, such as ".3f"
-    one, best : dicts with the columns of `Comparison.tidy` for the two models"""
+    """Return a sentence on how much a model's loss exceeds the best model's; both are dicts."""
     if tied(one["deviance"], best["deviance"]):
         return f"{one['model']}: equal (difference below {TIE:g} of the loss)."
     size, low, high = (format(one[k], digits) for k in ("difference", "conf_low", "conf_high"))

@@ -16,16 +16,13 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The complete rows of a data frame as numbers.
+    """The complete rows of a data frame as numbers: features X, response y and row inputs.
 
     X : (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
-    weights : (n,) as given; None if all are one
-    offset : (n,), or (n, K) for K classes; None without an offset
-    index : labels of all rows of the frame
-    rows : (n,) positions of the complete rows in `index`, ascending
-    order : (n,) times of the rows, or None
-    clusters, groups : (n,) codes; or None. Rows of a group are held out together
+    weights : (n,) as given; None if all are one. offset : (n,), or (n, K) for K classes; or None
+    index, rows : labels of all rows of the frame, and (n,) ascending positions of the complete ones
+    order, clusters, groups : (n,) times, codes, codes; or None. A group is held out together
     streamed : whether X may be larger than memory
     size : (p,) standard deviations of the columns of X in training; None for new data"""
 
@@ -112,9 +109,7 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return two batches: the training rows and the held-out rows of a batch.
-
-    Both are centred (and scaled, if `standardize`) by the training rows. held_out : (n,) bool"""
+    """Return training and held-out rows as two batches, both centred by the training rows."""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
@@ -149,10 +144,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Sequence of pairs of batches (training rows, held-out rows), one per fold, that share X.
+    """Pairs of batches (training rows, held-out rows) that share X, one pair per fold.
 
     Both batches of a pair have all rows; those that do not belong to the batch have weight zero.
-    fold : (n,) number of each row's fold from 0 on, or -1 for rows that are never held out"""
+    `fold` (n,) is -1 for rows that are never held out."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

@@ -1,7 +1,4 @@
-"""Data in chunks of 65,536 complete rows: in memory, read again in each pass, or on Dask workers.
-
-Sums are computed per chunk and added in the order of the chunks. So results are identical, bit for
-bit, for frames, files and Dask clusters."""
+"""Data in chunks of 65,536 complete rows: in memory, read again per pass, or on Dask workers."""
 
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +25,11 @@ from lodim.sources.source import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Where the rows of one chunk (up to 65,536 complete rows) are in the data.
+    """Number and place of one chunk (up to 65,536 complete rows) in the data.
 
-    k, first : number of the chunk, and position of its first row among all complete rows
+    first : position of the chunk's first row among all complete rows
     start, stop : range of the data's rows that contains the chunk
-    rows : (n,) positions of the chunk's rows within this range; empty if they fill the range
-    n : number of rows of the chunk"""
+    rows : (n,) positions of the chunk's rows within this range; empty if they fill the range"""
 
     k: int
     first: int
@@ -44,9 +40,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return a Span (position in the data) for each chunk of 65,536 of the n complete rows.
-
-    rows : positions of the complete rows in the data; empty means positions 0, 1, ..., n - 1"""
+    """Return the Spans of all chunks of n complete rows at positions `rows` (empty: all rows)."""
     spans = []
     for k, first in enumerate(range(0, n, ROWS_PER_CHUNK)):
         last = min(first + ROWS_PER_CHUNK, n)
@@ -56,9 +50,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k, given the positions `rows` of its rows in the data.
-
-    first : position of the chunk's first row among all complete rows"""
+    """Return the Span of chunk k; its first complete row has number `first` among `rows`."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -84,9 +76,7 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk of rows (Span), cut from a table.
-
-    columns : dict name -> Column with only the rows span.start to span.stop - 1 of the data"""
+    """Return the Table of one chunk; `columns` have only the data's rows from start to stop - 1."""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -131,9 +121,7 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk of rows; return the results as a list, in order.
-
-        span, table : position and columns of the chunk; names : the columns that `work` reads"""
+        """Call work(span, table) for each chunk; return the list of results in order."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -162,10 +150,8 @@ class RowPlace:
 class Labels:
     """Row labels for messages: the file (or other source) of a row, and the row's number in it.
 
-    runs : list of tuples (position, first, place), one per stretch of rows from one source:
-        position of the stretch among all rows, number of its first row in the source, and name of
-        the source
-    rows : positions, among all rows, of the rows to label"""
+    `runs` has a tuple per stretch of rows from one source: its position among all rows, the number
+    of its first row in the source, and the source's name."""
 
     runs: list
     rows: object
@@ -216,17 +202,13 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Data that are not in memory, with the row positions of their pieces (such as files).
-
-    starts : (n_pieces + 1,) position of the first row of each piece, then the number of rows"""
+    """Data that are not in memory, with the positions `starts` of their pieces (such as files)."""
 
     source: object
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict name -> column) per range of rows.
-
-        It begins with the piece of the data (such as a file) that contains row `start`."""
+        """Yield (start, stop, dict of columns) per range of rows, from the piece with row start."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -279,9 +261,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return a Frame with the rows at positions `rows` of a Source (data not in memory).
-
-    n : number of rows of the source"""
+    """Return a Frame with some of the n rows of a Source (data not in memory)."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -319,8 +299,8 @@ def changed():
 class SourceChunks(Chunks):
     """Complete rows of data that are not in memory, in chunks that are read again in each pass.
 
-    table : Table without columns; n_rows : number of all rows of the data
-    known : dict column name -> Summary from the first pass; None if they must be computed"""
+    `known` has the columns' Summaries by name, or is None if they must be computed; `table` has no
+    columns."""
 
     store: ChunkStore
     table: Table
@@ -367,9 +347,7 @@ class SourceChunks(Chunks):
         return found
 
     def gather(self, rows, names):
-        """Return a Table with the named columns of the complete rows at positions `rows`.
-
-        None means all complete rows."""
+        """Return a Table with named columns of the complete rows at positions `rows` (None: all)."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}
@@ -380,9 +358,7 @@ class SourceChunks(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class ChunkReader:
-    """Function that returns chunk k of the data as a Batch (rows as numbers), also on Dask workers.
-
-    ranges : (n_chunks, 2) row range of each chunk; inputs : weights and offset of all rows"""
+    """Function that returns chunk k of the data as a Batch (numbers), also on Dask workers."""
 
     design: object
     store: ChunkStore
@@ -391,9 +367,7 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, chunks, inputs):
-        """Return a ChunkReader of the training rows of a design.
-
-        chunks : SourceChunks of these rows; inputs : RowInputs of all rows"""
+        """Return a ChunkReader of training rows from their SourceChunks and all rows' RowInputs."""
         spans = spans_of(chunks.table.rows, chunks.n)
         ranges = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -415,10 +389,7 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return the rows at positions `rows`, if they are in this chunk, as a dict name -> column.
-
-    span, table : position (Span) and Table of the chunk
-    rows : increasing positions among all complete rows; None means all rows of the chunk"""
+    """Return a dict of columns with those of the complete rows `rows` that are in this chunk."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -443,9 +414,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return SourceChunks as chunks for the workers of a Dask client.
-
-        read : the SourceChunks, returned unchanged if `client` is None or there is one chunk"""
+        """Return SourceChunks for a Dask client's workers; unchanged if there is only one chunk."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
@@ -459,10 +428,7 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return the features X on the workers (WorkerTiles), the response, and the RowInputs.
-
-        given : RowInputs as the user gave them: column names, or arrays of all rows
-        inputs : RowInputs as arrays of the complete rows"""
+        """Return the features X on the workers (WorkerTiles), the response, and the RowInputs."""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

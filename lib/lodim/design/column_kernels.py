@@ -1,6 +1,4 @@
-"""Compiled loops over one column: find missing values, compute moments, write it to X.
-
-Arguments `rows` are positions of the rows to use; an empty array means all rows."""
+"""Compiled loops over one column; an empty array `rows` of positions means all rows."""
 
 import math
 
@@ -44,9 +42,7 @@ def kernel_weights(weights, unit=1.0):
 
 @njit(**_OPTIONS, fastmath={"reassoc", "nsz"})
 def scan(x, bad):
-    """Set bad (n,) to True where x is NaN.
-
-    Return the number of NaN, and the position of the first infinite value (-1 if there is none)."""
+    """Mark NaN of x in `bad`; return their number and the position of the first infinity, or -1."""
     n_nan = 0
     infinite = -1
     for start in range(0, x.size, BLOCK):
@@ -67,11 +63,10 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Return five moments of x: sum of weights, mean, squared deviations, minimum and maximum.
+    """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x.
 
-    The squared deviations from the weighted mean are summed. Blocks of 512 rows are merged as in
-    Chan, Golub & LeVeque (1979), which is accurate even for large means.
-    rows : positions to use, empty for all; weights : of the used rows, empty if all are one"""
+    Blocks of 512 rows are merged as in Chan, Golub & LeVeque (1979), which is accurate even for
+    large means. `weights` belong to the used rows, and are empty if all are one."""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf
@@ -101,9 +96,7 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge moments (..., 5) of consecutive parts of the rows to the moments for all rows.
-
-    The five moments are as in `moments`."""
+    """Merge moments (..., 5), in the order of `moments`, of consecutive parts of the rows."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -122,10 +115,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return 1 / scale (p,), by which `pack` multiplies; 0 tells it to divide by the scale instead.
-
-    Multiplying is twice as fast, but exact enough only for features in single precision. For dtype
-    float64, and if 1 / scale is not finite, the result is 0."""
+    """Return factors 1 / scale (p,) for `pack`; 0 means divide, as in double precision."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -136,8 +126,8 @@ def inverses(scale, dtype):
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale of the given rows to column k of X, `tiles` (n_tiles, p, 64).
-    rows : positions, empty for all; inverse : 1 / scale to multiply by, or 0 to divide
-    size : (64,) receives the largest |x - mean|, for each position in a block of 64 rows"""
+    `inverse` is 1 / scale, or 0 to divide. `size` (64,) receives the largest |x - mean| for each
+    position in a block of 64 rows."""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

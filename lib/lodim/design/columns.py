@@ -1,7 +1,6 @@
 """A column of the user's data: numbers, dates or levels, and its missing values.
 
-A date is stored as days since 1970-01-01, with the local time of day as a fraction. Columns are
-never modified; numbers of NumPy are read in place."""
+A date is stored as days since 1970-01-01, with the local time of day as a fraction."""
 
 import datetime
 import decimal
@@ -55,9 +54,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return the values (n,) of a date function: "year", "month", "weekday" or "days" since origin.
-
-    days : (n,) days since 1970-01-01"""
+    """Return "year", "month", "weekday", or "days" since origin, of days (n,) since 1970-01-01."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -80,15 +77,13 @@ def date_advice(name):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of N rows.
+    """A column of N rows, never modified: numbers, dates or levels.
 
     kind : 'number', 'level', 'date', or 'empty' if every value is missing
     values : (N,) numbers of any dtype, or days for dates; NaN if missing; None for levels
     codes : (N,) positions in `levels`, or -1 if missing; None unless kind is 'level'
-    levels : str, bool, int or float values, in the order of the categories, or else sorted
     whole : whether the values are integers, even if missing values made them floats
-    declared : whether the levels are categories declared by the user, which may have no rows
-    ordered : whether the order of the levels has a meaning"""
+    declared : whether the levels are categories declared by the user, which may have no rows"""
 
     name: str
     kind: str
@@ -236,9 +231,7 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return the column with unknown levels (or numbers), those not in `known`, set to missing.
-
-    removable : only these unknown levels are set to missing; None means all"""
+    """Return the column with levels outside `known`, or only the `removable` ones, as missing."""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -251,10 +244,7 @@ def without_levels(column, known, removable=None):
 
 
 def concat(chunks):
-    """Join the Columns of consecutive chunks of rows; raise DataError if their kinds differ.
-
-    Categories declared identically in all chunks are kept; other levels are collected and sorted.
-    """
+    """Join the Columns of consecutive chunks of rows; raise DataError if their kinds differ."""
     if len(chunks) == 1:
         return chunks[0]
     kind = join_kinds([kind_of(column) for column in chunks])
@@ -267,9 +257,7 @@ def concat(chunks):
 
 
 def _place_codes(column, levels, place):
-    """Return the positions in `levels` of a column's values, (n,) int32; -1 if missing.
-
-    place : dict level -> its position"""
+    """Return the positions in `levels` of a column's values, (n,) int32; -1 if missing."""
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -332,9 +320,7 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Return some rows of an array, Column, Series or frame; other values stay unchanged.
-
-    rows : slice, or array of positions or bools; an empty array means all rows"""
+    """Return rows of an array, Column, Series or frame (empty: all); other values unchanged."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -352,9 +338,7 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return the positions in `levels` of a column's values, (n,) int64; -1 if missing.
-
-    Raises DataError with the advice `cure` for a value that is not among `levels`."""
+    """Return the positions in `levels` of a column's values; raise DataError for unknown ones."""
     if column.kind == "date":
         raise DataError(
             f"column {column.name!r} must have levels, as in training; here it has dates"
@@ -386,10 +370,7 @@ class Table:
 
     rows : (n,) positions of the complete rows, empty for all; index : row labels
     positive_weight : (n,) bool, rows of positive weight; None if all are
-    missing : treatment of missing features: 'drop', 'indicator' or 'keep'
-    weights : (n,) weights used in training; None if all are one
     filled : dict name -> Column with missing values replaced
-    complete_columns : names of columns without missing values
     weight_unit : number by which weights are divided so that their sums are finite"""
 
     columns: dict
@@ -418,9 +399,7 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a Table of the rows that have values in all named columns, and their positions.
-
-    The positions are an empty array if no value is missing."""
+    """Return the rows that have all named columns: a Table, and their positions (empty: all)."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -433,9 +412,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the Table of the rows with values in all named columns, and their positions.
-
-    DataError if none of them has positive weight."""
+    """Return the rows that have all named columns; raise DataError if none has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -444,9 +421,7 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: no row of positive weight has values in all named columns.
-
-    everywhere : whether names[0] is missing in every row"""
+    """Raise DataError: no row of positive weight has all named columns, or no row the first."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     raise DataError(

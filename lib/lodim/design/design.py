@@ -49,23 +49,17 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 class Design:
     """Formula with all that it learned from the training rows and needs to convert new rows.
 
-    family : of the response, or 'none'
     parameter : of the family, such as the power of Tweedie
     terms : each term is a tuple of factors, whose columns are multiplied
-    names, term_names : names of the p features, and of the terms
     term_of : (p,) number of the term that makes each feature
     mean, scale : (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
-    constant : names of the constant features
-    n_dropped : number of rows of positive weight dropped for missing values
+    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features
     weights, offset : names of columns, or None; offset_given : whether there was an offset
     left_out : columns that the formula's '.' does not include: predictions, and identifiers of rows
     missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
         number becomes the training mean, with an indicator; a missing category is a level
     fills : replacements of missing values per column; empty unless missing is 'indicator'
-    n_incomplete : number of rows of positive weight that miss only features
-    frame_kind : package of the data frame; "pandas" also for a dict
-    n_sampled : number of sampled rows from which splines, centres and scales were learned; 0 for
-        all
+    n_sampled : number of sampled rows from which splines and scales were learned; 0 for all
     wild : ranges (Limits) of features with extreme outliers; a number in the range replaces them"""
 
     formula: str = forms.text()
@@ -111,18 +105,9 @@ class Design:
     ):
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
-        The Batch holds the training rows as numbers. Rows of weight zero are kept in it, but do not
-        influence the Design.
-
-        inputs : RowInputs (weights, offset etc.) as column names, or as arrays with a value per row
-        family : by default inferred: levels, and numbers {0, 1} or {-1, 1}, are classes
-        parameters : dict of family parameters, such as {"power": 1.5} for family "tweedie"
-        standardize : whether to scale features to unit standard deviation; they are always centred
-        missing : treatment of missing features, see `Design`
-        reference_levels : whether to code factors as R does, without a column for the first level
-        compress_tails : whether to compress heavy-tailed columns that the formula includes by '.'
-        which : index of the response, if the formula has several
-        reading : how rows are read, and where X is held"""
+        The Batch holds the training rows as numbers. Rows of weight zero are in it, but do not
+        influence the Design. By default the response decides the family: levels, and numbers {0, 1}
+        or {-1, 1}, are classes. Features are always centred; `which` selects a response."""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
         weights = read.rows.inputs.weights
@@ -173,12 +158,8 @@ class Design:
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
         """Return new data as a Batch of numbers, converted as the training data were.
 
-        Incomplete rows are left out; `Batch.rows` has the positions of the others. A warning is
-        given if extreme outliers are too frequent.
-
-        offset : required if it was an array in training; a column of training is read again
-        response : whether to read the response too, and weights that are a column
-        new_levels : "error", or "missing" to treat new levels as missing values"""
+        `Batch.rows` has the positions of the rows that are complete; the others are left out.
+        `response` also reads the response, and weights that are a column."""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -202,12 +183,9 @@ class Design:
                 )
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a Frame (named columns) as a Batch, which holds numbers.
+        """Return the complete rows of a Frame as a Batch; `known` is a result of `known_levels`.
 
-        inputs : RowInputs (weights, offset etc.); response : whether to read the response
-        known : result of `known_levels`
-        part : whether the rows are a part of the training rows, whose weights were checked before
-        """
+        `part` says that they are a part of the training rows, whose weights were checked before."""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
@@ -239,9 +217,7 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return a design with only the terms of some features, and the positions of its features.
-
-        features : positions; all columns of a term (levels, a spline) are kept"""
+        """Return a design with only the terms of some features, and their features' positions."""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -301,10 +277,9 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return a dict column -> (training levels, new levels that count as missing).
+        """Return a dict column -> (training levels, new levels that count as missing, or None).
 
-        The second entry is None if all new levels count as missing, as with new_levels="missing".
-        """
+        None means that all new levels count as missing."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -354,12 +329,7 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Training data as read by `_read`, before the features are learned.
-
-    keys : terms, as tuples of (column name, None) or (None, text of a call such as bs(x))
-    left_out : columns that a dot in the formula leaves out
-    given : RowInputs (weights etc.) as given; y : response of the complete rows
-    rows : Rows; parts : chunks of the rows; summaries : dict column name -> Summary"""
+    """Training data before features are learned: rows, coded response y and column summaries."""
 
     kind: str
     keys: tuple
@@ -374,11 +344,7 @@ class _Read:
 
 
 def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response and summarize the columns; return them as a _Read.
-
-    given : RowInputs (weights etc.) as the user gave them
-    which : index of the response, if the formula has several
-    reading : Reading, settings for how rows are read"""
+    """Read the rows, code the response and summarize the columns; return them as a _Read."""
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)
@@ -414,9 +380,7 @@ def _read(formula, data, given, family, which, missing, reading):
 def _tiles(design, features, flat, read, scratch):
     """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    features, read : Features, whose values are written to X, and _Read with the training data
-    flat : (p,) bool, constant features, which stay zero in X
-    scratch : folder of a file for X, or None for memory"""
+    Constant features, marked in `flat`, stay zero. `scratch` is the folder of X's file, or None."""
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
@@ -435,9 +399,7 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return a parsed Formula and its response; raise FormulaError if the family does not fit.
-
-    which : index of the response, if the formula has several"""
+    """Return a parsed Formula and its response; raise FormulaError if the family does not fit."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):
@@ -450,9 +412,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return the names of the columns of the data that a formula and other arguments use.
-
-    names : of all columns; beside : values of arguments that may be column names"""
+    """Return which of the data's columns a formula, and arguments with the values `beside`, use."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -36,10 +36,9 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State during the evaluation of one expression in a formula.
+    """State while one expression is evaluated: its splines, centres and scales, in their order.
 
-    states : what its splines, centres and scales have learned, in order
-    learning : whether they learn now; position : number of them evaluated so far"""
+    `states` has what they learned, or learn now; `position` counts those that were evaluated."""
 
     table: Table
     code: str  # for messages
@@ -63,19 +62,14 @@ def tree(code):
 
 
 def learn(code, table):
-    """Return the number of columns of an expression, and what its splines, centres etc. learned.
-
-    code, table : text of the expression, and Table of the rows to learn from"""
+    """Return an expression's number of columns, and what its splines, means and scales learned."""
     scope = _Scope(table, code, learning=True)
     width = _matrix(tree(code), scope).shape[1]
     return width, tuple(scope.states)
 
 
 def check_states(code, width, states):
-    """Raise ValueError unless the expression `code` fits the states that were saved with it.
-
-    The expression must use all states and have `width` columns. states : what its splines, centres
-    and scales learned from the training rows"""
+    """Raise ValueError unless an expression uses all saved states and has `width` columns."""
     left = list(states)
     with np.errstate(all="ignore"):
         found = _width(tree(code), left)
@@ -84,10 +78,7 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return how many columns a formula's expression makes; remove its states from `states`.
-
-    node : syntax tree of the expression
-    states : list of what splines, centres and scales have learned, in order of evaluation"""
+    """Return the number of columns of a syntax tree; remove its splines' states from `states`."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)
@@ -115,9 +106,7 @@ def _settings(node):
 
 
 def evaluate(code, node, table, states=()):
-    """Return the values of an expression in all rows of a table, (n, width) float64, all finite.
-
-    node : syntax tree of the code; states : what its splines, centres and scales learned"""
+    """Return the values of an expression in all rows of a table, (n, width) float64, all finite."""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
@@ -300,10 +289,7 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Return the values of a spline or standardization, such as bs(x) or scale(x).
-
-    If scope.learning, knots or means are learned from the data first.
-    settings, words : other arguments, by position and by name"""
+    """Return a spline or standardization, such as bs(x) or scale(x); learn it if scope.learning."""
     values = None
     try:
         if scope.learning:
@@ -332,9 +318,7 @@ def _transform(name, data, settings, words, scope):
 
 
 def _warn_extrapolated(state, x, scope):
-    """Warn if a B-spline is evaluated outside the range of its training values.
-
-    state : what the spline learned; x : (n,) values; scope : _Scope, for the message"""
+    """Warn if a B-spline is evaluated outside the range of its training values."""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         warn(

@@ -1,7 +1,4 @@
-"""Factors are the parts of a term: a column of numbers or of levels, or an expression.
-
-A factor stores what it learns from training rows (levels, knots, means), so that it makes columns
-with the same meaning from new data."""
+"""Factors are the parts of a term: a column of numbers or of levels, or an expression."""
 
 import ast
 import functools
@@ -45,11 +42,10 @@ class Numeric:
 
 @forms.record
 class Levels:
-    """Part of a term (a factor) that codes levels as columns of numbers.
+    """Factor that codes levels, of a column, C() or a condition in I(), as columns of numbers.
 
-    The levels come from a column, from C() or from a condition in I(). Two levels make one 0/1
-    column. More levels make one column each, so that a penalty treats them alike; with reference
-    levels, the first level has no column.
+    Two levels make one 0/1 column. More make one column each, so that a penalty treats them alike;
+    with reference levels, the first has none.
 
     name, called : name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     labels : names of the feature columns that the factor makes, often the levels
@@ -91,9 +87,7 @@ class Missing:
 
 
 def _read_learnt(value, where, sizes):
-    """Check a value from a file: a pair of a function such as "bs", and a dict of what it learned.
-
-    Return the pair. where, sizes : not used; every reader of `forms` has these arguments"""
+    """Check and return a pair (function name such as "bs", dict that it learned) from a file."""
     name, learnt = value
     patsy_terms.check(name, learnt)
     return name, dict(learnt)
@@ -104,10 +98,9 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Part of a term (a factor) that is a call over columns, such as bs(x) or I(x1 + x2).
+    """Factor that is a call over columns, such as bs(x); `states` has what its parts learned.
 
-    states : a pair (name, dict) for each call inside that learned from rows, such as bs() or
-        center(): its name and what it learned; in order of evaluation"""
+    A state is a pair (name, dict) per inner call that learned from rows, in order of evaluation."""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -123,20 +116,15 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the names of the data columns that a factor needs.
-
-    key : (column name, None), or (None, text of a call such as bs(x))"""
+    """Return the data columns of a factor's key: (column, None), or (None, text of a call)."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
 
 def learn(key, summaries, table, missing, polynomials=False):
-    """Learn a factor (part of a term) from the training rows, given its key.
+    """Learn a factor from the training rows; its key is (column, None) or (None, text of a call).
 
-    key : (column name, None), or (None, text) for an expression
     summaries : dict of Summary by column name, or by key for computed values in C()
-    table : Table of the rows from which splines, centres and scales are learned
-    missing : treatment of missing features: 'drop', 'indicator' or 'keep'
     polynomials : whether to code ordered categories by orthogonal polynomials"""
     name, code = key
     if code is not None and not (is_category(code) or _is_column_of_bools(code, summaries)):
@@ -161,9 +149,7 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the Levels of a column from its Summary.
-
-    n : number of rows with a value; polynomials : coding of an ordered category, see `_in_order`"""
+    """Return the Levels of a column from its Summary; n rows have a value."""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -177,9 +163,7 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether a column, by its Summary, identifies rows: most have a level of their own.
-
-    Declared categories and columns of up to 20 levels never do."""
+    """Return whether most rows have their own level; never for up to 20 or declared categories."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
@@ -272,9 +256,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the smallest number of columns that a factor can have, known before it learns.
-
-    key : (column name, None), or (None, text) for an expression"""
+    """Return the smallest number of columns that the factor of a key can have before it learns."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -287,9 +269,7 @@ def needs(factor):
 
 
 def prepare(factor, table):
-    """Return a factor's values in all rows of a table.
-
-    They are numbers (n,), codes of levels (n,), or numbers (n, width) of an expression."""
+    """Return a factor's values in all rows: numbers (n,) or (n, width), or codes of levels (n,)."""
     if isinstance(factor, Numeric):
         return as_float(take(raw_numbers(factor, table), table.rows))
     if isinstance(factor, Missing):
@@ -306,9 +286,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j of a factor (part of a term), (n,) float64.
-
-    prepared : its values in all rows, as `prepare` returns them"""
+    """Return column j (n,) of a factor, given its values in all rows from `prepare`."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):
@@ -330,9 +308,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return the value of column j of a Levels factor in rows where its data column is missing.
-
-    It is zero if missing values have a column of their own, else the training mean."""
+    """Return column j's value in rows where a Levels factor's data column is missing."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:
@@ -348,9 +324,7 @@ def against_reference(factor, reduced):
 
 
 def _in_order(factor, polynomials):
-    """Return the Levels factor of an ordered category with columns that respect the order.
-
-    The columns are orthogonal polynomials if `polynomials`, else one per threshold (>= level)."""
+    """Return an ordered category's factor: polynomials, or one column per threshold (>= level)."""
     levels = factor.levels
     if polynomials and len(levels) > 1:
         matrix, suffixes = patsy_terms.contrast(factor.name, ast.Name("Poly"), levels)
@@ -390,9 +364,7 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels of a call: C(x), C(x, contrast), C(x, levels=[...]) or I(x > 0).
-
-    code : text of the call; name : of the column, for messages; used : levels that occur"""
+    """Return the Levels of a call C() or I(); `used` are the levels that occur in the data."""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -411,10 +383,10 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that remembers which declared categories have no training row.
+    """Return a Levels factor that also knows declared categories without rows.
 
-    If `missing` is "indicator", it also codes missing values: by a column of their own, or by the
-    shares of the levels if no training value is missing. summary : Summary of the column"""
+    If `missing` is "indicator", missing values get a column of their own, or the shares of the
+    levels if no training value is missing."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":
@@ -442,9 +414,7 @@ def is_read_as_number(factor, name):
 
 
 def _inner(code, node, table):
-    """Return the argument of C() or I() as a Column, and the positions of the rows to use.
-
-    code, node : text of the call, and syntax tree of its argument"""
+    """Return the argument of C() or I() as a Column, and the positions of the rows to use."""
     name = column_name(node)
     if name is not None:
         return table.columns[name], table.rows
@@ -452,9 +422,7 @@ def _inner(code, node, table):
 
 
 def as_column(code, node, values):
-    """Return an expression's values (n,) as a Column: of levels for a condition, else of numbers.
-
-    code, node : text and syntax tree of the expression"""
+    """Return an expression's values (n,) as a Column: of levels for a condition, else numbers."""
     if language.is_condition(node):
         return Column(code, "level", None, values.astype(np.int8), TRUTH)
     return Column(code, "number", values)

@@ -1,7 +1,4 @@
-"""The features of a design in all rows: their moments, and X in memory or in a scratch file.
-
-The scratch file has no name, so nothing remains if the process dies. Its disk space is reserved
-before anything is written."""
+"""The features of a design in all rows: their moments, and X in memory or in a scratch file."""
 
 import errno
 import math
@@ -44,9 +41,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Cache of factors' values in all rows; a call with a factor returns its values.
-
-    again : whether all terms will be evaluated a second time; small results are then kept"""
+    """Cache of factors' values; `again` says that all terms will be evaluated twice."""
 
     def __init__(self, terms, table, again=False):
         self.table, self.room, self.kept, self.again = table, KEPT, {}, again
@@ -63,10 +58,9 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, rows) per feature of a term: an array, and the positions of its rows to use.
+    """Yield (values, positions of rows to use, empty for all) per feature of a term.
 
-    The array is the user's own column if possible. Empty positions mean all rows.
-    prepared : Prepared, the cache of the factors' values"""
+    The values are the user's own column if possible."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -80,9 +74,7 @@ def _sources(term, table, prepared):
 
 
 def _known_sources(term, table, prepared):
-    """Yield a pair per feature of a term without missing values: array, and its rows to use.
-
-    `_sources` describes the pair and the arguments."""
+    """Yield the pairs of `_sources` for the features of a term without missing values."""
     if len(term) == 1 and isinstance(term[0], factors.Numeric):
         values = factors.raw_numbers(term[0], table)
         yield as_real(values), table.rows
@@ -102,9 +94,7 @@ def _product(columns):
 
 
 def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) for all terms, in threads if data are large.
-
-    p : number of features"""
+    """Call work(term, position of its first feature) for all terms, in threads for large data."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -112,13 +102,10 @@ def _for_terms(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Standardize the features of terms and write them to X, stored in blocks of 64 rows.
+    """Standardize the features of terms and write them to X (n_tiles, p, 64), initially zero.
 
-    X : (n_tiles, p, 64), initially zero
-    mean, scale : (p,); X = (feature - mean) / scale
-    flat : (p,) bool, constant features, which stay zero
-    limits : dict feature position -> (lower, upper, middle); values outside become the middle
-    prepared : cache of the values of factors, or None"""
+    Constant features, marked in `flat`, stay zero. `limits` maps a feature's position to (lower,
+    upper, middle); values outside become the middle."""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
@@ -133,12 +120,10 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the moments (p, 5) of the features of terms.
+    """Return the features' weights, mean, squared deviations, minimum and maximum, (p, 5).
 
-    They are sum of weights, mean, sum of squared deviations, minimum and maximum.
-    known : (p,) bool, features to skip, for which the result is 0
-    limits : dict feature position -> (lower, upper, middle); values outside become the middle
-    prepared : Prepared, the cache of the factors' values, or None"""
+    Features marked in `known` are skipped, with result 0. `limits` maps a feature's position to
+    (lower, upper, middle); values outside become the middle."""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -169,10 +154,9 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return the smallest and largest values of features, as a dict feature position -> Tails.
+    """Return a dict: position of a feature -> Tails with its `size` smallest and largest values.
 
-    at : positions of the features; size : number of smallest, and of largest, values
-    Rows of weight zero are ignored. prepared : Prepared (cache of factors' values), or None"""
+    Rows of weight zero are ignored. `at` has the positions of the features."""
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):
@@ -191,11 +175,9 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Return mean, scale, size (p,) of features, and which are constant, (p,) bool.
+    """Return mean, scale and size (p,), and which features are constant, from moments (p, 5).
 
-    found : (p, 5) moments: sum of weights, mean, sum of squared deviations, minimum, maximum
-    names : (p,), for messages; standardize : whether scale is the standard deviation, else 1
-    size : standard deviation divided by scale, or 1 if the feature is constant"""
+    The scale is the standard deviation or 1; size is their ratio, or 1 for a constant feature."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -211,10 +193,7 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if a value is too far from the mean for computations.
-
-    distance : largest |value - mean| of a feature; scale : its standard deviation (or 1)
-    term : the feature's term, for the message"""
+    """Raise DataError if a feature's largest distance from its mean is too far to compute with."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -236,18 +215,14 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows: their moments, outlier limits and X.
-
-    Data that fit in one chunk are evaluated once, for moments and X."""
+    """The features of a design in all rows; data in one chunk are evaluated once."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments (p, 5) of the features; see `learn_moments` for their order.
-
-        The moments of plain columns of numbers are taken from `summaries`, a dict by name."""
+        """Return the moments (p, 5) as in `learn_moments`; plain columns have them in `summaries`."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -256,9 +231,7 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the range without outliers (Limits) of each feature with extreme outliers.
-
-        Levels and splines are bounded, so they are left out. moments : (p, 5) of `learn_moments`"""
+        """Return the Limits of each feature with extreme outliers; levels and splines have none."""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -273,19 +246,13 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) of the features after extreme outliers are replaced.
-
-        moments : before the replacement
-        limits : dict feature position -> (lower, upper, middle); values outside become the middle
-        """
+        """Return the moments (p, 5) of the features after extreme outliers are replaced."""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
 
     def _learn_moments(self, found, known, limits):
-        """Return the moments (p, 5) of features: from `found` if `known`, else computed.
-
-        known, limits : as in `learn_moments`"""
+        """Return the features' moments (p, 5): from `found` where `known`, else computed."""
         if known.all():
             return found
         work = partial(learn_moments, known=known, limits=limits)
@@ -293,9 +260,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Call work(terms, table, prepared) for each chunk of rows; return a list of the results.
-
-        prepared : cache of the values of factors, or None"""
+        """Call work(terms, table, cache of factors' values or None) per chunk; return a list."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -326,9 +291,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of column Summaries, with moments computed after outliers are replaced.
-
-    parts : Chunks of the rows"""
+    """Return a list of column Summaries, with moments computed after outliers are replaced."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -340,10 +303,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a plain column of numbers whose Summary has the term's moments.
-
-    If missing values will be replaced (`missing` is "indicator"), the moments will change, and the
-    result is False. summaries : dict column name -> Summary"""
+    """Return whether a term is a plain column of numbers whose Summary has the term's moments."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -361,9 +321,7 @@ def _needed(terms):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in a chunk of rows (a Table), and return work(terms, table).
-
-    fills : tuple of Fill (replacements of missing values); missing : as in `Design`"""
+    """Replace missing values in one chunk of rows (a Table); return work(terms, table)."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 
@@ -376,10 +334,9 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in memory or in a scratch file.
+    """Return zeros for X, (n_tiles, p, 64), in a scratch file if `folder` is given, else in memory.
 
-    A file is used if a folder is given, or if data come from disk (is_source) and X needs over half
-    of the free memory."""
+    Data from disk (`is_source`) use a file too if X needs over half of the free memory."""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):
@@ -396,9 +353,7 @@ def tiles_for(is_source, n, p, dtype, folder):
 
 
 def tiles_in(folder, n, p, dtype):
-    """Return zeros for X, (n_tiles, p, 64) in blocks of 64 rows, in an unnamed file of a folder.
-
-    The disk space is freed together with the array."""
+    """Return zeros for X, (n_tiles, p, 64), in an unnamed file, which is deleted with the array."""
     shape, dtype = (count(n), p, TILE), np.dtype(dtype)
     size = shape[0] * shape[1] * shape[2] * dtype.itemsize
     if not size:

@@ -1,7 +1,4 @@
-"""The user's table as named columns, and results of a fit as a table of the user's kind.
-
-pandas frames and dicts are read directly, other frames through narwhals. Text columns that hold
-numbers or dates raise an error unless they can be categories."""
+"""The user's table as named columns, and results of a fit as a table of the user's kind."""
 
 import functools
 import inspect
@@ -28,9 +25,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return the module narwhals, and `data`, such as a polars frame, as a narwhals DataFrame.
-
-    words : description of readable data, for error messages"""
+    """Return the module narwhals and the data as its DataFrame; `words` name what is readable."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data
@@ -80,9 +75,7 @@ def with_column(data, name, values):
 
 
 def convert(values, kind):
-    """Return a pandas Series or DataFrame as an object of the package `kind`, such as "polars".
-
-    Missing values become null, and row labels are dropped. Other objects stay unchanged."""
+    """Return a pandas object in the package `kind` without row labels; other objects unchanged."""
     if kind == PANDAS or not isinstance(values, pd.Series | pd.DataFrame):
         return values
     try:
@@ -99,10 +92,7 @@ def convert(values, kind):
 
 
 def with_columns(data, new, kind):
-    """Return a frame with the columns of the pandas DataFrame `new` added or replaced.
-
-    kind : package of the data and of the result, such as "polars"
-    """
+    """Return a frame of the package `kind` with columns of a pandas frame added or replaced."""
     if isinstance(data, pd.DataFrame):
         data = data.set_axis(new.index)  # the rows are the same, but chunks number them from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
@@ -199,8 +189,8 @@ def _nulls(nw, frame):
 def as_given(method: F) -> F:
     """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
 
-    If the argument `data` is from polars, so is the result. Without `data`, the training data
-    decide. lodim itself calls the method through `in_pandas`, which skips the conversion."""
+    The argument `data` decides or, without it, the training data. lodim itself calls the method
+    through `in_pandas`, which skips the conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 
@@ -230,11 +220,9 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns of equal length.
+    """The user's data as named columns; fetch(keys[name]) returns the column of that name.
 
-    keys, fetch : fetch(keys[name]) returns the column of that name
-    repeated : names that several columns share
-    kind : package of the data frame, such as "polars"; "pandas" also for a dict"""
+    `repeated` are names that several columns share. `kind` is the package, "pandas" for a dict."""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -368,9 +356,7 @@ def check_name(frame, name):
 
 
 def _check_text(text, what, cure):
-    """Raise DataError if a text contains half of a surrogate pair, which cannot be saved as UTF-8.
-
-    what : name of the text, and cure : advice, for the message"""
+    """Raise DataError if a text contains half of a surrogate pair, which UTF-8 cannot store."""
     if text.isascii():
         return
     try:
@@ -396,9 +382,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 def check_numeric_text(column, levels, n, answer=False):
     """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
 
-    A declared category is accepted. So are up to 10 distinct numbers or dates, and up to 20 numbers
-    that occur twice on average; but a mark of missing values, such as "?", gives a warning.
-    levels : of the column; n : number of rows with a value; answer : whether it is the response"""
+    A declared category passes, as do few or often repeated values."""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
@@ -429,9 +413,7 @@ def _is_number(level):
 
 
 def _check_dates(what, name, levels, answer):
-    """Raise DataError if a text column has over 10 levels, and nearly all are dates.
-
-    what : description of the column for messages; answer : whether it is the response"""
+    """Raise DataError if a text column has over 10 levels, and nearly all are dates."""
     others = [level for level in levels if not columns.ISO_DATE.fullmatch(level)]
     if len(levels) <= SOME_LEVELS or _are_many(levels, others):
         return
@@ -463,7 +445,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code that makes a column a category, to be shown in messages.
-
-    answer : whether the column is the response"""
+    """Return code for messages that makes a column (or the response, if `answer`) a category."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

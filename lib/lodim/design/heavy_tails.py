@@ -16,11 +16,8 @@ SAMPLE = 100_000  # largest number of rows from which the constants are computed
 def compress(keys, written, parts, summaries):
     """Return a formula's terms, with a compressing function around each heavy-tailed column.
 
-    Only columns that the formula includes by its '.' are changed.
-    keys : terms as tuples of (column name, None) or (None, code)
-    written : columns that the formula names itself, which are left as they are
-    parts : Chunks of the training rows; summaries : dict of Summary by column name
-    """
+    Terms are tuples of (column, None) or (None, text of a call). Columns that the formula itself
+    names, `written`, are left as they are."""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:
@@ -35,10 +32,7 @@ def compress(keys, written, parts, summaries):
 
 
 def term_of(name, x, weight):
-    """Return formula text that compresses a column; None if its tails are not heavy.
-
-    Extreme outliers alone do not make a tail heavy. The text has the median and the spread, rounded
-    to the third significant digit of the spread: names of terms should be short."""
+    """Return formula text that compresses a column; None if its tails are not heavy."""
     if not len(x):
         return None
     limits = find_limits(x, name)

@@ -24,11 +24,9 @@ def ways(monotone):
 
 
 def directions(monotone, design, family):
-    """Return a tuple with 1, -1 or 0 (increasing, decreasing, free) for each feature of a design.
+    """Return 1, -1 or 0 (increasing, decreasing, free) per feature, from a dict of directions.
 
-    monotone : dict column name -> "increasing" or "decreasing"
-    Raises ArgumentError unless exactly one term has the column, as a number or an ordered category.
-    """
+    Raise ArgumentError unless exactly one term has the column, as a number or ordered category."""
     if family.n_functions > 1:
         raise ArgumentError(
             f"monotone= needs a numeric response or two classes, not {family.n_scores} classes: "

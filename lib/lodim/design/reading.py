@@ -44,8 +44,7 @@ class Reading:
 
     sample : number of rows drawn at random with `seed`; None means all rows
     scratch : folder of a file that holds X; default: memory, or a temporary file for large files
-    client : Dask client whose workers read the data and hold X; False means none. By default, Dask
-        frames use the client of this process"""
+    client : Dask client that reads and holds X, or False; Dask frames default to the active one"""
 
     sample: int | None = None
     seed: int = 0
@@ -75,14 +74,10 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the complete rows, and the RowInputs to call it with.
+        """Return a function that turns RowInputs into Rows, and the RowInputs to call it with.
 
-        The function turns RowInputs (weights, offset etc.) into Rows. It is called twice if weights
-        depend on the response. With a sample, only the sampled rows are read.
-
-        data, source : the data; source is None if they are a frame in memory
-        request : columns to summarize (ColumnRequest); answers : columns of the response
-        inputs, missing : RowInputs of all rows; treatment of missing features, see `Design`"""
+        It is called twice if weights depend on the response. `source` is None for a frame in
+        memory; `answers` are the columns of the response; `missing` is as in `Design`."""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -96,13 +91,9 @@ class Reading:
 class Rows:
     """The n complete rows of the data: row inputs, columns and positions, without features.
 
-    inputs : RowInputs (weights, offset etc.) of the complete rows
-    table : Table in memory, with at least the columns of the response
-    parts : Chunks with all columns, from which features are computed
-    rows : (n,) positions of the complete rows among all rows of the data
-    index : labels of all rows
-    n_dropped : number of dropped rows with positive weight
-    n_incomplete : number of rows with positive weight that miss only features
+    table, parts : Table in memory with at least the response; Chunks with all columns
+    rows : (n,) positions of the complete rows among all rows; index : labels of all rows
+    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features
     streamed : whether the data are not in memory, so that each pass reads the chunks again"""
 
     inputs: RowInputs
@@ -116,9 +107,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Read the complete rows of a Frame in memory; return them as Rows.
-
-    `Reading.reader` describes the arguments."""
+    """Read the complete rows of a Frame in memory as Rows; see `Reading.reader`."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -135,9 +124,7 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 class Scan:
     """Missing values, response and row inputs of a chunk of rows, found when it is first read.
 
-    runs : list of tuples (position in the chunk, row number in the file, file), one per stretch of
-        rows from one file
-    flags : Flags, which mark missing values
+    runs : tuples (position in the chunk, row number in the file, file), one per stretch of rows
     beside : dict of Columns: the response, and row inputs (weights and the like) given by name"""
 
     n: int
@@ -167,9 +154,7 @@ def _add(counts):
 
 
 def scan(chunk, request, answers, inputs, missing):
-    """Read a chunk of rows; return its Scan, which marks missing values, and a dict of its columns.
-
-    `Reading.reader` describes the other arguments."""
+    """Read a chunk of rows; return its Scan (missing values, inputs) and a dict of its columns."""
     read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
     frame = frame_of(read, Labels(runs, range(n)))
@@ -183,9 +168,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Read the complete rows of data not in memory, in one pass; return them as Rows.
-
-    `Reading.reader` describes the arguments."""
+    """Read the complete rows of data not in memory, in one pass, as Rows; see `Reading.reader`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -220,9 +203,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows; summarize the columns once there are 65,536 new complete rows.
-
-        found, read : Scan and dict of the columns of the chunk"""
+        """Add a chunk of rows; summarize the columns once there are 65,536 new complete rows."""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
@@ -234,9 +215,7 @@ class _FirstPass:
             self._learn(chunks.ROWS_PER_CHUNK)
 
     def _weights(self, read, n):
-        """Return the weights of the next n rows as a Column; they are 1 if none were given.
-
-        read : dict of the columns of these rows"""
+        """Return the weights of the next n rows as a Column; they are 1 if none were given."""
         weights = self.inputs.weights
         if isinstance(weights, str):
             return read[weights]
@@ -301,10 +280,9 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows of the data, in their order, as a Frame, and their row inputs.
+    """Return `size` random rows, in order, as a Frame, and their row inputs.
 
-    data : Frame in memory, if source is None; source : source of data not in memory, or None
-    names : columns needed; inputs : RowInputs (weights, offset etc.) of all rows"""
+    `data` is a Frame in memory if `source` is None."""
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

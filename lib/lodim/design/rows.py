@@ -81,8 +81,7 @@ class RowInputs:
     """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
     After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,), with
-    codes for clusters and groups. Rows of a cluster may be dependent. Rows of a group are held out
-    together."""
+    codes for clusters and groups. Rows of a group are held out together."""
 
     weights: Any = None
     offset: Any = None
@@ -116,18 +115,14 @@ class RowInputs:
         return self.map(lambda value, _: columns.take(value, rows))
 
     def stretch(self, start, stop):
-        """Return the row inputs (weights etc.) of the rows start to stop - 1.
-
-        Raise DataError if an array is too short."""
+        """Return the inputs of rows start to stop - 1; raise DataError if an array is too short."""
         for what, value in vars(self).items():
             if np.ndim(value) and len(value) < stop:
                 raise DataError(f"{what} must have one value per row; it has only {len(value)}")
         return self.take(slice(start, stop))
 
     def complete(self, rows):
-        """Return the row inputs of the complete rows; weights that are all one become None.
-
-        rows : positions of the complete rows"""
+        """Return the row inputs at positions `rows`; weights that are all one become None."""
         inputs = self.take(rows)
         if inputs.weights is not None and len(rows):
             _check_weights(inputs.weights)
@@ -164,9 +159,7 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return a row input, such as weights, as an array with an entry per row.
-
-    value : column name, or values per row; what : name of the input"""
+    """Return a row input, such as weights, as an array (N,), from a column name or values."""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -186,9 +179,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return the number (n,) of each row's value among the distinct values; NaN if it is missing.
-
-    values : name of a column of the Frame, or an array (n,); what : the argument, for messages"""
+    """Return the rank (n,) of each row's value among the distinct values; NaN if it is missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -273,15 +264,10 @@ def _check_weights(weights):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Select the complete rows of a Frame; return their Table and positions, and two counts.
+    """Return a Frame's complete rows: Table, positions, counts of dropped and of incomplete rows.
 
-    The counts are of dropped rows, and of rows that miss only features. A complete row has a
-    response, weight and offset, and all features if `missing` is "drop".
-
-    features, answers : columns of the right and the left side of the formula
-    inputs, missing : RowInputs as arrays; treatment of missing features, see `Design`
-    learning : whether to raise DataError if no row is complete
-    known : dict column -> (training levels, new levels that count as missing)"""
+    A complete row has response, weight and offset, and all features if `missing` is "drop".
+    `known` maps a column to (training levels, new levels that count as missing)."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -297,11 +283,10 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Which rows have missing values.
+    """Which rows have missing values, and how many miss each column and each row input.
 
     gaps : (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
-    bad : (n,) bool, rows to drop, because response, weight, offset or another input is missing
-    columns, inputs : dicts with the number of rows that miss each column, and each row input"""
+    bad : (n,) bool, rows to drop, because response, weight, offset or another input is missing"""
 
     gaps: np.ndarray
     bad: np.ndarray
@@ -310,11 +295,7 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Find the rows with missing values; return them as Flags.
-
-    read, answers : dict of columns; names of the response's columns
-    inputs : RowInputs as arrays; index : row labels
-    missing : 'drop', 'indicator' or 'keep', which also keeps rows without a response"""
+    """Find the rows with missing values as Flags; `answers` are names of the response's columns."""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -332,10 +313,9 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, number of dropped rows, number that miss only features.
+    """Return positions of complete rows, and numbers of dropped rows and of rows with gaps only.
 
-    Rows of weight zero are not counted. If `learning`, DataError is raised if no row is complete.
-    flags : Flags of the missing values; missing : treatment of missing features, see `Design`"""
+    Rows of weight zero are not counted. If `learning`, raise DataError if no row is complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad
@@ -348,9 +328,7 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True in rows where a column is missing; return the number of these rows.
-
-    index : row labels, for an error about infinite values"""
+    """Set bad (n,) to True in rows where a column is missing; return the number of these rows."""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -378,9 +356,8 @@ def _raise_no_rows(n, dropped, incomplete):
 def learn_response(response, family, table):
     """Return the response (n,) with classes coded, its Response with levels, and the family's name.
 
-    response : Response without levels; None gives (None, None, "none")
-    family : name; None infers it from the values
-    A row that is kept without a response gets NaN."""
+    Without a response, return (None, None, "none"). A family of None is inferred. A row kept
+    without a response gets NaN."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -403,10 +380,7 @@ def learn_response(response, family, table):
 
 
 def _are_proportions(source, rows, table):
-    """Return whether a binomial response has proportions; DataError if it lacks numbers of trials.
-
-    source, rows : Column of the response, and positions of its complete rows
-    table : Table, whose weights are the numbers of trials"""
+    """Return whether a binomial response has proportions; DataError if trials are not given."""
     if source.kind == "level":
         return False
     y = columns.take(source.values, rows)
@@ -428,12 +402,10 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) of the rows, such that all classes have the same sum of weights.
+    """Return weights (size,) n / (K n_k), so that all K classes have the same sum of weights.
 
-    A row of class k has weight n / (K n_k), for n rows in K classes and n_k rows in class k. Rows
-    without a class have weight one.
-    y : (n,) class codes, NaN if missing; rows : (n,) positions of these rows among all `size` rows
-    """
+    y : (n,) class codes, NaN if missing; rows : (n,) their positions among all `size` rows
+    Rows without a class have weight one."""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")
@@ -541,9 +513,8 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 
 @forms.record
 class Fill:
-    """Replacement for the missing values of a column.
+    """Replacement for a column's missing values; in a category, only inside a formula's functions.
 
-    In a category, values are replaced only inside functions of a formula, not elsewhere in it.
     value : weighted mean of the training rows; for a category, the most frequent level
     n_missing : number of training rows with positive weight in which the column is missing"""
 
@@ -604,10 +575,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a term for each column with missing values, which is 1 in rows where it is missing.
-
-    A column whose missing values are coded as a level needs no such term.
-    fills : tuple of Fill, with the number of missing values per column"""
+    """Return a 0/1 term per column with missing values, unless they are coded as a level."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

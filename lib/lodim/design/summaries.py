@@ -1,9 +1,4 @@
-"""Summaries of columns (levels and counts, moments, missing values, outliers), merged over chunks.
-
-Extreme outliers ("wild" values) are replaced by a value near the median, since a single cell of
-1e12 would determine mean and scale. A value is wild only if its distance from the others is many
-times their range, so that heavy tails stay unchanged. Clipping would still let a few rows determine
-the slope."""
+"""Summaries of columns: levels, moments, missing values and outliers, merged over chunks."""
 
 from dataclasses import dataclass, replace
 
@@ -41,8 +36,7 @@ class ColumnRequest:
     """Names of the columns to summarize, and sets of those for which more is needed.
 
     coded : columns whose distinct numbers are counted as levels
-    summed : columns whose moments (mean etc.) are needed
-    ranged : columns whose moments, and rows with the smallest and largest number, are needed"""
+    summed, ranged : columns with moments; and those with rows of smallest and largest number too"""
 
     names: tuple[str, ...]
     coded: frozenset = frozenset()
@@ -60,8 +54,7 @@ class Summary:
     levels : levels of a category, or distinct numbers if requested; else empty
     counts, mass : (n_levels,) number of rows, and total weight, of each level; None without levels
     moments : (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; or None
-    extremes : positions of the rows with the smallest and the largest number; -1 if not requested
-    """
+    extremes : positions of the rows with the smallest and the largest number; -1 if unknown"""
 
     column: Column
     n: int
@@ -111,9 +104,7 @@ def _summarize(table, name, request):
 
 
 def _moments(table, column, known):
-    """Return the five moments of a column in a table, (5,); see `column_kernels.moments`.
-
-    known : (n,) bool, rows that have a value; None means all"""
+    """Return a column's `moments` (5,) in a table; `known` (n,) marks rows with a value."""
     values, rows, weights = as_real(column.values), table.rows, table.weights
     if known is not None:
         if table.missing == "indicator" and table.positive_weight is not None:
@@ -126,9 +117,9 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return the positions of the first rows with the smallest and the largest number of a column.
+    """Return positions of the first rows with the smallest and largest number; -1 if none.
 
-    found : moments of the column. Only rows of positive weight count; -1 if there is none"""
+    Only rows of positive weight count. `found` are the moments of the column."""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -138,10 +129,7 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return a dict with the levels of a column, their numbers of rows and their total weights.
-
-    known : (n,) bool, rows that have a value; None means all
-    Levels without rows are dropped unless they are declared categories."""
+    """Return a dict with a column's levels that have rows or are declared, counts and weights."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -156,10 +144,7 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary of computed numbers, in which each distinct number is a level.
-
-    values : (m,) numbers in the table's rows, none missing
-    n : number of rows, with those left out of the table because values are missing"""
+    """Return the Summary of computed numbers (m,), known in m of n rows, as levels."""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -167,9 +152,7 @@ def summarize_values(table, name, values, n):
 
 
 def merge(parts_found):
-    """Merge the Summaries of consecutive chunks of rows; return one Summary per column.
-
-    parts_found : for each chunk, a list with a Summary per column"""
+    """Merge lists of column Summaries, one list per consecutive chunk of rows, into one list."""
     if len(parts_found) == 1:
         return list(parts_found[0])
     columns = list(zip(*parts_found, strict=True))
@@ -192,9 +175,7 @@ def _merge(parts, moments):
 
 
 def _merge_extremes(parts, found):
-    """Return the positions of the rows with the smallest and largest number over all chunks.
-
-    parts : Summary of the column in each chunk; found : merged moments"""
+    """Return the positions of the rows with the smallest and largest number over all chunks."""
     firsts = np.cumsum([0, *(part.n for part in parts)])
     return tuple(
         next(
@@ -247,10 +228,8 @@ DEPTH = 10  # depth of the examined tails, in multiples of `most_wild`
 class Limits:
     """Range of a feature's training values without extreme outliers ("wild" values).
 
-    least, greatest : range of the values that are not wild
     middle : value that replaces wild values: mean of a low and a high quantile of all values
-    n : number of training rows with wild values
-    farthest : the most distant wild value"""
+    n, farthest : number of training rows with wild values, and the most distant one"""
 
     feature: str = forms.text()
     least: float = forms.real(least=-LARGEST, most=LARGEST)
@@ -288,10 +267,7 @@ def tail_size(n):
 
 
 def may_be_wild(moments, n):
-    """Return which of p features may have extreme outliers, (p,) bool; the others need no search.
-
-    moments : (p, 5) weights, mean, squared deviations, minimum, maximum. With outliers, the
-        farthest value is at least a certain number of standard deviations from the mean"""
+    """Return which features, (p,) bool, may have extreme outliers, given their moments (p, 5)."""
     total, mean, spread, least, greatest = moments.T
     share = most_wild(n) / max(n, 1)
     deviations = (1.0 - share - 1.0 / GAP) / np.sqrt(share + 1.0 / GAP**2)
@@ -325,10 +301,10 @@ class Tails:
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the range (Limits) of the feature without extreme outliers; None if it has none.
+        """Return the range (Limits) of a feature without extreme outliers; None if it has none.
 
-        The range starts without the outermost values. The next value is added while its distance
-        from the range is at most 10 times the range. The remaining values are outliers."""
+        From the inner values outwards, a value is added while its distance from the range is at
+        most 10 times the range."""
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
         if few and self.low[deep] == self.high[-1 - deep]:
@@ -361,19 +337,15 @@ def find_limits(x, name):
 
 
 def limits_by_position(limits, names):
-    """Return a dict feature position -> (lower, upper, middle), given a list of Limits.
-
-    Values outside of lower and upper are outliers, to be replaced by the middle.
-    names : of all features"""
+    """Return a dict feature position -> (lower, upper, middle); outliers become the middle."""
     place = {name: k for k, name in enumerate(names)} if limits else {}
     return {place[one.feature]: (*one.ends, one.middle) for one in limits}
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers in x[rows] by `middle`; return a pair (values, positions of rows to use).
+    """Replace outliers in x[rows] by the middle; return these values and no positions (all rows).
 
-    The positions are an empty array: all values are to be used. If limits is None, the pair is
-    (x, rows). limits : (lower, upper, middle); numbers outside of lower and upper are outliers"""
+    `limits` is (lower, upper, middle). If it is None, return (x, rows) unchanged."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

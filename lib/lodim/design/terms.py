@@ -25,17 +25,13 @@ SAMPLE = 1_000_000  # largest number of rows from which splines, centres and sca
 
 
 def columns_of(keys):
-    """Return the names of the data columns that terms need, each once.
-
-    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
+    """Return the data columns that terms, tuples of factors' keys, need, each once."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
 
 def column_request(keys, missing):
-    """Return a ColumnRequest: what must be known of which columns before the terms are learned.
-
-    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
+    """Return a ColumnRequest: which summaries of which columns are needed to learn the terms."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -51,10 +47,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn of columns that seem to be names of rows, and return their Summaries.
-
-    Only columns that come from a dot in the formula are checked, not those `written` in it.
-    keys : terms, as tuples of (column name, None) or (None, text of a call)"""
+    """Warn of columns, except `written` ones, that seem to name rows; return their Summaries."""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -69,15 +62,10 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn the terms; return them, a dict (names, term_names, term_of), and a sample size.
+    """Learn terms; return them, a dict (names, term_names, term_of), and the size of the sample.
 
-    The dict has fields of Design. The sample size is the number of rows from which splines learned;
-    0 if all rows were used.
-
-    keys : terms to learn, as tuples of (column name, None) or (None, text of a call)
-    parts : Chunks of the training rows; missing : treatment of missing features
-    summaries : dict of Summary by column name; fills : replacements of missing values
-    reference_levels : whether to code factors as R does"""
+    The size is the number of rows from which splines and means were learned, 0 for all rows.
+    `reference_levels` codes factors as R does."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -90,10 +78,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict with a Summary of the distinct values of each C(expression).
-
-    keys : terms, as tuples of keys; a C(expression) has the key (None, its text), also in the dict
-    parts, fills : chunks of the rows; tuple of Fill (replacements of missing values)"""
+    """Return a dict with a Summary of the distinct values of each C(expression), by its key."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -104,9 +89,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list with a Summary of each C(expression), for one chunk of rows (a Table).
-
-    codes, fills : texts of the expressions; tuple of Fill (replacements of missing values)"""
+    """Return a list with a Summary of each C(expression) in `codes`, for one chunk of rows."""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]
@@ -118,8 +101,7 @@ def _count_computed(_, table, codes, fills):
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used.
-    summaries : dict column name -> Summary; `_computed_levels` describes the other arguments"""
+    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -132,11 +114,9 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of rows of positive weight, and whether they are a sample of `size` rows.
+    """Return rows of positive weight (None: all), and whether they are a sample of `size` rows.
 
-    A sample includes the rows `ends`, which have the smallest or largest value of a column. The
-    positions are None, for all rows, if there are at most `size`.
-    parts : chunks of the rows"""
+    A sample includes the rows `ends`, which have the smallest or largest value of a column."""
     if parts.n <= size:
         return None, False
     rows = np.arange(parts.n)
@@ -168,7 +148,7 @@ def _against_reference(keys):
 
     In R, a factor gets no such column if the product of all other factors of the term is already in
     the model (Chambers & Hastie 1992, page 38). If there are no other factors, this product is the
-    intercept. Factors are given by their keys, and a term is a tuple of keys."""
+    intercept."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -179,9 +159,7 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if a formula makes too many features.
-
-    widths : features per term; keys : terms, for the message; n : number of rows"""
+    """Raise DataError if terms with these numbers of features make too many features for n rows."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:
@@ -202,9 +180,7 @@ def widths(terms):
 
 
 def names(terms, sizes):
-    """Return the names of features and terms, and the position (p,) of each feature's term.
-
-    sizes : number of features per term"""
+    """Return the names of features and terms, and the position (p,) of each feature's term."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
         raise DataError(
@@ -227,7 +203,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a list with a tuple for each feature of a term: one column number per factor.
+    """Return a tuple per feature of a term: one column number per factor.
 
     A feature is the product of one column of each factor. The first number changes fastest."""
     widths = [range(factors.width(part)) for part in term]

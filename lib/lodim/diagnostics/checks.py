@@ -31,10 +31,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Find infinite coefficients in the fit of a subject (fit and rows); return a list of Finding.
-
-    A coefficient is infinite if it separates the classes. For fits other than glm of classes, the
-    result is a text: why the check was skipped."""
+    """Find infinite coefficients, which separate classes, in a fit: Findings, or why skipped."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -74,10 +71,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Find penalties in a Subject's fit that are the smallest tried; return a list of Finding.
-
-    The lowest held-out loss is at the end of the grid, so smaller penalties may be better. Without
-    cross-validation the result is a text: why the check was skipped."""
+    """Find penalties that are the smallest tried by cross-validation: Findings, or why skipped."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
@@ -149,9 +143,7 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Check a fit; return the findings, and which checks were made or skipped, as Checks.
-
-    data : rows to check, or None; ignore : codes of checks to skip"""
+    """Check a fit on rows of data (or None); return findings, checks made and checks skipped."""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)
@@ -211,9 +203,7 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with new weights; rows without a weight are dropped.
-
-    weights : (N,) for all rows of the data, or None to return the batch unchanged"""
+    """Return a batch with weights (N,) of all rows of the data, without rows of missing weight."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -230,9 +220,7 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether a batch seems to hold the training rows of a fit.
-
-    It then has as many rows, and its standardized features have mean zero."""
+    """Return whether a batch has as many rows as the training data, and features of mean zero."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

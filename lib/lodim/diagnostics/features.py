@@ -26,9 +26,7 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Find features that alone nearly determine the response; return a list of Finding.
-
-    subject : a fit and rows. The result is a text if the check is not possible"""
+    """Find features that alone nearly determine the response: Findings, or why this is skipped."""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -52,9 +50,7 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of categorical terms whose levels nearly determine the class.
-
-    X (n, p) : features; code (n,) : class of each row"""
+    """Return the names of categorical terms whose levels nearly determine the class."""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -239,9 +235,7 @@ def rare_level(subject):
 
 
 def _level_counts(design, data, rows):
-    """Yield (column, training levels, dict level -> number of rows) per column with levels.
-
-    rows : positions of the rows to count in the data"""
+    """Yield (column, training levels, dict level -> number of rows) per column with levels."""
     frame = read_frame(data)
     for name, levels in _columns_of_levels(design).items():
         column = columns.as_levels(read_column(frame, name))
@@ -302,10 +296,9 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return a dict feature -> shift of its mean since training, in standard deviations.
+    """Return a dict feature -> significant shift of its mean since training, or why there is none.
 
-    Only significant shifts of at least 0.25 are included, the largest first. The result is a text
-    if shifts cannot be computed. batch : new rows, with the features that the fit reads"""
+    Shifts are in standard deviations, at least 0.25, and sorted, the largest first."""
     if batch.n < LEAST_NEW:
         return f"fewer than {LEAST_NEW} rows"
     if fit.arguments.get("weights") is not None:
@@ -355,9 +348,8 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    By chance, n^2 / 2 times P pairs of equal rows are expected. P is the product of three
-    probabilities, for the three columns of X in which two rows agree least often.
-    rows : (n, q) features and response; X : (n, p) features alone"""
+    By chance, n^2 / 2 times P pairs are expected, where P is the product of three probabilities, for
+    the three columns of X in which two rows agree least often. `rows` (n, q) also has the response."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -379,10 +371,9 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns of X (n, p) with correlation 0.995 or more: (i, j, correlation).
+    """Return pairs of columns of X with correlation 0.995 or more: (i, j, correlation).
 
-    Columns with a common source, such as powers, are not compared.
-    sources : for each column, the set of data columns in it, or None to skip it"""
+    Columns with a common entry in their sets `sources` (None: skip) are not compared."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -401,11 +392,10 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well x (n,) separates the classes: the smallest AUC over all pairs of classes.
+    """Return how well x (n,) separates classes: the smallest AUC over all pairs; 0 by chance.
 
-    It is 0 if a pair of classes has so few rows that chance may separate them: with 1,000 random
-    columns, the probability that some column does is above 0.001.
-    code : (n,) class of each row"""
+    Chance is possible if, with 1,000 random columns, the probability that some column separates a
+    pair of classes is above 0.001."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -420,9 +410,7 @@ def tells_classes(x, code, n_classes):
 
 
 def purity(level, code):
-    """Return the share of rows that have the most frequent class of their level.
-
-    level, code : (n,) level and class of each row, as numbers"""
+    """Return the share of rows that have the most frequent class of their level."""
     counts = np.zeros((level.max() + 1, code.max() + 1))
     np.add.at(counts, (level, code), 1.0)
     return counts.max(axis=1).sum() / len(level)
@@ -435,11 +423,10 @@ def _correlation(x, y):
 
 
 def moved(X, n_training):
-    """Return the means (p,) of the columns of new rows X (m, p), and which differ from zero.
+    """Return the means (p,) of standardized columns of new rows, and which differ from zero.
 
-    X is standardized by `n_training` training rows. A mean differs if it is at least 0.25 and
-    significant by a t test. The test uses the larger standard deviation of both sets of rows,
-    because few rows of a skewed feature underestimate it."""
+    A mean differs if it is at least 0.25 and significant by a t test, which uses the larger standard
+    deviation of both sets of rows, because few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)
@@ -447,8 +434,7 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return which values of new rows X (m, p) must be outside the range of the training rows.
+    """Return which standardized values of new rows must be outside the range of training rows.
 
-    X is standardized by `n_training` training rows. None of n numbers is more than sqrt(n - 1)
-    standard deviations from their mean (Samuelson 1968)."""
+    None of n numbers is over sqrt(n - 1) standard deviations from their mean (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

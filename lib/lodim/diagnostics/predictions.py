@@ -12,9 +12,7 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Find out whether other rows are explained much worse than training rows; return findings.
-
-    subject : a fit and rows to check. The result is a text if the check is not possible"""
+    """Check whether other rows are explained much worse than training rows: Findings, or why not."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -41,9 +39,7 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance that a fit explains in held-out rows, and its SE; or None.
-
-    row : the row of the fit's glance()"""
+    """Return the share of null deviance explained in held-out rows and its SE, from glance(); or None."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -95,9 +91,7 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Find counts that vary more or less than Poisson counts would; return a list of Finding.
-
-    subject : a fit and its training rows. The result is a text if the check is not possible"""
+    """Find counts that vary more or less than Poisson counts: Findings, or why this is skipped."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -122,9 +116,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Find more zero counts than a Poisson response would have; return a list of Finding.
-
-    subject : a fit and its training rows. The result is a text if the check is not possible"""
+    """Find more zero counts than a Poisson response would have: Findings, or why this is skipped."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -147,9 +139,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Find predictions that are wrong on average in some range; return a list of Finding.
-
-    subject : a fit and new rows. The result is a text if the check is not possible"""
+    """Find predictions that are wrong on average in some range: Findings, or why this is skipped."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -166,9 +156,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text on the `worst_fifth` of the predictions; empty if calibrated.
-
-    y, score : responses and linear predictors"""
+    """Return a list with a text on the `worst_fifth` of the predictions; empty if calibrated."""
     mean = fit.family.mean(score)
     residual = y - mean
     gain, chance = recalibration(residual, mean, fit.n)
@@ -180,9 +168,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Describe where probabilities are most wrong: a list of texts, for the classes affected.
-
-    y, score : class codes and linear predictors"""
+    """Return a text per class whose probabilities are wrong, about its `worst_fifth` of the rows."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))

@@ -6,9 +6,7 @@ BINS, PAIR_BINS = 40, 12  # number of intervals of a single feature, and of each
 
 
 def edges_of(x, weight, bins):
-    """Return the edges (E,) that cut x (n,) into up to `bins` intervals of equal total weight.
-
-    A constant x has a single edge."""
+    """Return edges that cut x (n,) into up to `bins` intervals of equal weight; one if constant."""
     part = np.arange(1, bins + 1) / bins * (1.0 - 1e-12)
     if np.ptp(weight) == 0.0:
         ordered, at = np.sort(x), np.ceil(part * len(x)).astype(int) - 1
@@ -20,17 +18,15 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval number (n,), from 0 on, of each value x (n,), given the edges (E,).
-
-    A value on an edge belongs to the interval below."""
+    """Return the number (n,), from 0, of each value's interval; an edge belongs to the one below."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
-    """Return the centred accumulated local effect at the n_bins + 1 edges, (n_bins + 1, K).
+    """Return the centred accumulated local effect at the interval edges, (n_bins + 1, K).
 
-    difference (n, K) : change of each row's prediction (K numbers) over its interval, or NaN
-    bin_of (n,) : interval of each row. See Eqs. 15 and 16 of Apley and Zhu (2020)."""
+    `difference` (n, K) is the change of each row's prediction over its interval, or NaN. See Eqs. 15
+    and 16 of Apley and Zhu (2020)."""
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
     middle = 0.5 * (effect[1:] + effect[:-1])
@@ -40,8 +36,8 @@ def accumulate(difference, bin_of, weight, n_bins):
 def by_levels(up, down, code, weight, n_levels):
     """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    up : (n, K) change of a row's prediction from its level to the next; NaN if there is none
-    down : (n, K) change from the previous level; code : (n,) position of each row's level"""
+    `up` and `down` (n, K) are changes of a row's prediction from its level to the next, and from the
+    previous to its level; NaN if there is none."""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -55,10 +51,8 @@ def by_levels(up, down, code, weight, n_levels):
 def second_order(difference, cell, weight, shape):
     """Return the centred interaction effect of two features at grid points, (E1, E2, K).
 
-    difference : (n, K) second difference of each row's prediction over its cell of the grid
-    cell : (n, 2) interval of each row for both features; shape : number of intervals of both
-
-    See Eqs. 17 to 20 of Apley and Zhu (2020). A cell without rows takes the mean of the nearest."""
+    `difference` (n, K) is each row's second difference over its cell (n, 2) of the grid. A cell
+    without rows takes the mean of the nearest. See Eqs. 17 to 20 of Apley and Zhu (2020)."""
     bins, K = shape[0] * shape[1], difference.shape[1]
     flat = cell[:, 0] * shape[1] + cell[:, 1]
     total, mean = _means(difference, flat, weight, bins)
@@ -84,12 +78,8 @@ def second_order(difference, cell, weight, shape):
 def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    The distance between two levels is a sum over the other features: for each, how much its
-    distributions differ. Levels are sorted by the first coordinate of classical scaling (Apley and
-    Zhu 2020, Sect. 5).
-
-    code : (n,) position of each row's level
-    others : list of (values (n,), number of levels or 0 for numbers), one per other feature"""
+    Levels are sorted by the first coordinate of classical scaling of distances in the other features
+    (Apley and Zhu 2020, Sect. 5), given as pairs (values (n,), number of levels or 0 for numbers)."""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)

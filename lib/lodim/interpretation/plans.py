@@ -25,9 +25,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect: rows, and how to combine them.
-
-    others : other features, by whose values unordered levels are put in an order"""
+    """Return the Plan of a feature's accumulated local effect; `others` give levels an order."""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -103,7 +101,7 @@ def interaction(rows, features):
 
 
 def dependence(rows, feature, drawn):
-    """Return the Plan (rows to predict, and how to average them) of a feature's partial dependence.
+    """Return the Plan of a feature's partial dependence.
 
     At each value of the feature, it is the mean prediction if all rows at the positions `drawn`
     had this value."""
@@ -125,10 +123,7 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan of a feature's mean slope: rows to predict, and how to combine predictions.
-
-    For a feature with levels, the effects are mean differences of predictions between each level
-    and the most frequent one."""
+    """Return the Plan of a feature's mean slope, or mean differences from its most frequent level."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

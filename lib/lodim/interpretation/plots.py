@@ -93,9 +93,7 @@ def _part(effects, term):
 
 
 def _draw(effects, ax, term, *, explain, label):
-    """Draw the effect of one term.
-
-    explain : whether to add a legend; label : whether to label the y axis"""
+    """Draw the effect of one term: `explain` adds a legend, and `label` labels the y axis."""
     part = _part(effects, term)
     if _is_pair(effects, term):
         _surface(effects, ax, part, term)
@@ -120,10 +118,7 @@ def _draw(effects, ax, term, *, explain, label):
 
 
 def _lines(ax, parts, rug, labels):
-    """Draw a numeric feature's effect as a curve per group and class, with confidence bands.
-
-    parts : frames with the points of each curve; labels : names of the curves
-    rug : quantiles of the feature"""
+    """Draw a numeric feature's effect as curves (`parts`) with bands; `rug` are its quantiles."""
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         x = part["value"].to_numpy(float)
         ax.plot(x, part["estimate"], color=colour(k), lw=1.5, label=label)
@@ -135,10 +130,7 @@ def _lines(ax, parts, rug, labels):
 
 
 def _levels(ax, parts, shares, labels):
-    """Draw the effect of each level of a feature as a point, which is larger for frequent levels.
-
-    parts : frames with the estimates per level, one per group and class, named by `labels`
-    shares : dict level -> share of rows"""
+    """Draw the effect of each level of a feature as a point, larger if the level is frequent."""
     names = list(dict.fromkeys(value for part in parts for value in part["value"]))
     for k, (part, label) in enumerate(zip(parts, labels, strict=True)):
         place = np.array([names.index(value) for value in part["value"]])

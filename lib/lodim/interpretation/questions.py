@@ -29,8 +29,8 @@ class TermEffect:
 class Along:
     """Intervals of a numeric feature, from which its accumulated local effect is computed.
 
-    Over an interval, the effect changes by the interval's width times the mean derivative of the
-    predictions in it. In the wide outer intervals, differences of predictions are used instead."""
+    The effect changes by width times mean derivative over an interval. In the wide outer intervals,
+    differences of predictions are used instead."""
 
     at: np.ndarray  # (n,) positions of rows in which the feature is known
     weight: np.ndarray
@@ -41,9 +41,7 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Cut the range of a feature into intervals of equal total weight, and assign the rows.
-
-        Rows without weight, or without a value of the feature, are left out."""
+        """Cut a feature's range into intervals of equal weight; leave out rows without its value."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -56,12 +54,7 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect at the E edges of the intervals, (E, K).
-
-        gradient : (N, K) derivatives of the predictions of all N rows in the feature
-        fit : model that predicts rows at the ends of the first and the last interval
-        type : scale of predictions, "response" or "link"
-        """
+        """Return the accumulated local effect (E, K) at E edges, given derivatives (N, K) of all rows."""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
@@ -70,9 +63,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Question:
-    """Requested kind of effect, such as "ale", for a fit and its bootstrap replicates.
-
-    type : "response" or "link", the scale of predictions"""
+    """Requested kind of effect, such as "ale", of a fit and its replicates; `type` is the scale."""
 
     fits: list  # the fit first, then the replicates
     kind: str
@@ -80,10 +71,7 @@ class Question:
     seed: int
 
     def of(self, rows, features, terms):
-        """Return the requested kind of effect for each term, as a list of TermEffect.
-
-        rows : Rows over which effects are averaged; terms : columns, or pairs of columns
-        features : dict name -> Feature, a column as numbers"""
+        """Return the requested effect of each term, averaged over rows, as a list of TermEffect."""
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
@@ -94,9 +82,7 @@ class Question:
         ]
 
     def _planned(self, rows, features, term, drawn):
-        """Return the TermEffect of one term, by predicting rows with changed feature values.
-
-        drawn : positions of the rows for partial dependence, or None"""
+        """Return the TermEffect of one term, by predicting rows with changed feature values."""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":
@@ -171,9 +157,7 @@ class Question:
 
 
 def _alone(design):
-    """Return a dict name -> feature position, of numeric columns that only occur as their own term.
-
-    Derivatives of predictions in such a feature are derivatives in the column."""
+    """Return a dict: numeric column that only occurs as its own term -> position of its feature."""
     parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
     used = [name for part in parts for name in needs(part)]
     place = {}
@@ -196,9 +180,9 @@ def losses(fit, rows):
 
 
 def increases(fit, rows, feature, orders, base):
-    """Return the increase of each row's loss, (repeats, n), if values of a feature are permuted.
+    """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
-    orders : (repeats, n) permutations of the rows; base : (n,) losses of the original rows"""
+    `base` (n,) has the losses of the original rows."""
     return np.array(
         [losses(fit, rows.with_values(feature, feature.values[at])) - base for at in orders]
     )

@@ -29,9 +29,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to predict: a dict of columns, weights (n,) and offset.
-
-    `_read` keeps the last Batch (rows as numbers), which several predictions use."""
+    """Rows to predict: a dict of columns, weights (n,) and offset; the last Batch is cached."""
 
     columns: dict
     weight: np.ndarray
@@ -72,9 +70,7 @@ class Rows:
 
 
 def read_rows(fit, data, offset, response=False, replicates=()):
-    """Return the data as Rows, and a dict name -> Feature of the columns that the formula uses.
-
-    replicates : other fits, which may use columns that `fit` did not select"""
+    """Return the data as Rows, and a dict of Features that the fit or its replicates use."""
     design, frame = fit._reader, read_frame(data)
     needed = list(design.features)
     beside = [name for one in replicates for name in one._reader.features]

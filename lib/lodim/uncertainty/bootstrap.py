@@ -194,9 +194,7 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return the terms, estimates (q,) and replicates (n, q) of several Series of estimates.
-
-    Series may lack some of the q terms; a missing term gets the value `absent`, such as 0."""
+    """Return terms, estimates (q,) and replicates (n, q) of several Series; `absent` fills gaps."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):

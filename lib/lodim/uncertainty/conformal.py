@@ -205,8 +205,7 @@ def _fits(problem, fold, method, score, choose):
     """Return the fit for predictions, the fits that each leave out a fold, and these folds' rows.
 
     With method "split" there is one fit, which leaves out a fold and is also used for predictions.
-    score : name of a conformity score
-    choose : whether each fit chooses settings that the user did not give"""
+    `choose` lets each fit choose settings that the user did not give."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -234,8 +233,7 @@ def _known_score(fit, score):
 def _held_out(problem, fold, says, full, fits, parts, by):
     """Return the conformity scores of the held-out rows, and the table for tidy().
 
-    fold (n,) : fold of each row; says : ConformityScore; full : fit to all rows
-    fits, parts : fits without one fold each, and the rows of these folds; by : "class" or None"""
+    `fits` and `parts` are the fits without one fold each, and the rows of these folds."""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)
@@ -254,11 +252,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return the table of tidy(): a row with score and mean size for each level (and class).
-
-    The score is the quantile at this level, the size that of intervals or sets of classes.
-    held : scores of held-out rows; says : ConformityScore, the kind of score
-    answers : predictions of the held-out rows; classes : names of the classes"""
+    """Return tidy()'s table: score quantile and mean size of intervals or sets per level and class."""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

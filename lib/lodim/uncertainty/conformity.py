@@ -1,8 +1,4 @@
-"""Conformity scores: distances of responses from predictions, and limits for new rows.
-
-For a numeric response, a fit predicts a band from low to high, and a unit `step` by which the band
-is widened. The score of a response y is the smallest t so that low - t step <= y <= high + t step.
-"""
+"""Conformity scores: distances of responses from predictions, and limits for new rows."""
 
 from zlib import crc32
 
@@ -21,8 +17,7 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 class ConformityScore:
     """Kind of conformity score: how the distance of a response from its prediction is measured.
 
-    level : coverage of the quantiles that the score "quantile" uses
-    seed : seed of the random numbers that the score "aps" uses"""
+    `level` is the coverage of the quantiles of the score "quantile"; `seed` is for "aps"."""
 
     score: str = forms.choice(*NUMERIC_SCORES, *CLASS_SCORES)
     level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
@@ -41,10 +36,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return a fit's predictions for n rows, from which conformity scores are computed.
 
-        For classes these are scores of each of C classes, (C, n). For a numeric response they are
-        low, high and step, (3, n): the band for the score t is from low - t step to high + t step.
-        Rows without a prediction have NaN.
-        u : (n,) random numbers for the score "aps", else None"""
+        For C classes these are their scores (C, n), with random numbers u (n,) for "aps". Else they
+        are low, high and step, (3, n): the band for score t is from low - t step to high + t step.
+        Rows without a prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -66,9 +60,7 @@ class ConformityScore:
         return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
 
     def scores(self, answers, y):
-        """Return the conformity scores (n,) of responses y; infinite without a prediction.
-
-        `answers` are the predictions that `of_rows` returns."""
+        """Return scores (n,) of responses, given predictions of `of_rows`; infinite without one."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
@@ -80,8 +72,7 @@ class ConformityScore:
     def sizes(self, answers, held, level):
         """Return each held-out row's interval width or, for classes, the size of its set.
 
-        `answers` are predictions from `of_rows`, by the fit without the row's fold. `held`
-        (HeldOut) has the scores of these rows."""
+        `answers` are predictions from `of_rows`, by the fit without the row's fold."""
         if not self.of_classes:
             low, high, step = answers
             width = high - low + 2.0 * held.quantile(level) * step
@@ -103,8 +94,7 @@ CHUNK = 2**21  # number of values that are sorted at a time
 class HeldOut:
     """Conformity scores of n held-out rows: distances of their responses from predictions.
 
-    fold : number of the fit without the row
-    score : conformity score, infinite without a prediction
+    fold, score : number of the fit without the row; conformity score, infinite without prediction
     weight : weight of the row, relative to one for a new row
     of_class : class of each row if each class is calibrated by itself, else None"""
 
@@ -128,15 +118,13 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted `level` quantile of the held-out scores and the new row's.
-
-        The new row has weight one, and its score counts as infinite."""
+        """Return the weighted quantile of the held-out scores and infinity, the score of a new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return the upper limits of intervals for m new rows (Barber et al. 2021, Sect. 3).
+        """Return upper limits for m new rows; each of K fits has the limit base + score * step.
 
-        base, step : (K, m) by K fits; the limit of a fit at the score t is base + t step"""
+        `base` and `step` are (K, m). See Barber et al. (2021, Sect. 3)."""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -148,10 +136,9 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the total weight of held-out rows whose score is below a class's score, (m, C).
+        """Return the weight (m, C) of held-out rows with scores below those of m new rows' C classes.
 
-        scores : (K, m, C) of C classes for m new rows by K fits. A row is compared with scores by
-            the fit without it"""
+        scores : (K, m, C) by K fits. A held-out row is compared with scores by the fit without it"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -161,21 +148,17 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C) bool.
-
-        A class is in the set if few held-out rows have lower scores.
-        scores (K, m, C) : by K fits"""
+        """Return which of C classes are in the sets of m new rows, (m, C), given scores by K fits."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of m new rows that are in fact held-out training rows.
+        """Return the share of m new rows that are in fact held-out rows, which have equal scores.
 
-        They are recognized by equal scores; scores (K, m) are by each of K fits. For these rows the
-        measured coverage would be too optimistic. The share is zero if scores cannot identify rows,
-        because of ties or few rows per fold."""
+        For these rows the measured coverage would be too optimistic. The share is zero if scores
+        cannot identify rows, because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -194,9 +177,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted `level` quantile of each column of values (n, m).
-
-        Each column also gets the value infinity with weight one, for the new row."""
+        """Return the weighted quantile of each column of values (n, m), with infinity for a new row."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -209,10 +190,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return the weights of held-out rows, (n,); a new row has the weight one.
+    """Return the weights of held-out rows, (n,), of mean one; with groups, of sum one per group.
 
-    They are the `given` weights, scaled to the mean one. With groups (codes `units`), the weights
-    of each group's rows are scaled to the sum one (Lee, Barber and Willett 2023)."""
+    A new row has the weight one (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
@@ -222,16 +202,13 @@ def held_out_weights(given, units):
 def adaptive(p, u):
     """Return scores (n, C) of classes: total probability of all more probable classes, plus u p.
 
-    p (n, C) : probabilities; u (n,) : random numbers from 0 to 1, so that coverage is exact
-    (Romano, Sesia and Candes 2020, Sect. 2)"""
+    The random numbers u (n,) make coverage exact (Romano, Sesia and Candes 2020, Sect. 2)."""
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
 
 
 def row_uniforms(X, seeds):
-    """Return a pseudo-random number in (0, 1) for each row, (n,), computed from features X (n, q).
-
-    Equal rows get equal numbers. seeds (q + 1,) : one per feature, and one more"""
+    """Return a pseudo-random number in (0, 1) per row of X (n, q); equal rows get equal numbers."""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

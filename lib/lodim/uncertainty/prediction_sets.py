@@ -462,17 +462,13 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut): scores with which new scores of this class are compared.
-
-        There is one pair, with class None, unless each class is calibrated by itself."""
+        """Return pairs (class, HeldOut) of scores to compare with; one pair (None, all) if not by class."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
 
     def _warn_of_training_rows(self, answers, y):
-        """Warn if many rows whose coverage is measured were held out for calibration themselves.
-
-        answers : predictions of the rows by all fits; y (m,) : their responses"""
+        """Warn if many rows whose coverage is measured were held out for calibration themselves."""
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
@@ -496,11 +492,10 @@ class Conformal(Generic[FitT_co]):
             )
 
     def _answers(self, data, offset, new_levels, response=False):
-        """Return predictions of m rows by all K fits, (K, q, m), and the batch of these rows.
+        """Return predictions (K, q, m) by K fits, and the batch of the m rows that all can read.
 
-        The rows are those that all fits can read. For numbers, q is 3: low, high and step of a
-        band. For classes, q is the number of classes, each with a score. If a prediction is
-        missing, its band is infinite, and all classes are in its set."""
+        For numbers, q is 3: low, high and step of a band. For classes, q is the number of classes,
+        each with a score. Without a prediction, the band is infinite and the set has all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]
@@ -558,9 +553,7 @@ FEW_VALUES = 10  # numbers with at most this many distinct values: each value is
 
 
 def groups_of(data, by, batch):
-    """Return a dict: label of a group -> positions of its rows in the batch.
-
-    by : column name or array that defines groups; a number with many values is cut into quarters"""
+    """Return a dict: label of a group -> positions of its rows; numbers are cut into quarters."""
     frame = read_frame(data)
     if isinstance(by, str):
         column = read_column(frame, by)
@@ -584,10 +577,7 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return the coverage with standard error and limits, and weighted means, as a dict.
-
-    covered (n,) : whether rows are covered; weight (n,) : of the rows
-    means : dict name -> values (n,), such as sizes, of which means are returned"""
+    """Return a dict of the coverage with standard error and limits, and of weighted means."""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

@@ -32,12 +32,10 @@ def on_one_thread(problem):
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Fit the model several times without some rows; return the results use(fit, left-out rows).
+    """Fit the model without each set of held-out rows; return the results use(fit, left-out rows).
 
-    held_out : list of (n,) bool, the rows that each fit leaves out
-    choose : whether each fit chooses settings that the user did not give
-    light : whether to leave out slow results, as argument `for_path` of `Model.run`
-    jobs : number of parallel fits; what : label of the progress display"""
+    held_out : list of (n,) bool; choose : whether fits choose settings that the user did not give
+    light : whether to leave out slow results, as argument `for_path` of `Model.run`"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):
@@ -74,10 +72,9 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Random weights of bootstrap replicates: exponential with mean one, times the rows' weights.
+    """Exponential random weights of bootstrap replicates, one per group, times the rows' weights.
 
-    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020). Rows of a
-    group share their random weight."""
+    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero
@@ -109,10 +106,9 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the data and settings of a fit (a Problem), to refit it with the same settings.
+    """Return the Problem to refit a fit to its training rows; raise DataError for other data.
 
-    Raise DataError if `data` are not its training rows.
-    arguments : arrays of the fit's call, such as weights, which fits do not keep"""
+    `arguments` are arrays of the fit's call, such as weights, which fits do not keep."""
     if not isinstance(fit, Fit):
         raise ArgumentError(
             f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
@@ -160,11 +156,7 @@ def reweighted(problem, fit, weights):
 
 
 def refit_from_scratch(fit, data, batch: Batch, weights, groups, arguments):
-    """Return a new fit with other weights (n,) of the rows.
-
-    Settings that the user did not give are chosen again.
-
-    batch : the complete rows; arguments : arguments of the call that were arrays"""
+    """Return a new fit with other row weights; settings not given by the user are chosen again."""
     formula, arguments = fit.design.formula, fit._call_arguments(arguments)
     own = inspect.signature(fit.model).parameters
     # The dot of the formula must not include columns of weights or groups.

@@ -342,9 +342,7 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Return a frame of predictions `center`, (N,) or (N, K), with limits from n replicates.
-
-    each : (n, N) or (n, N, K), predictions of the replicates"""
+    """Return a frame of predictions `center`, with limits from n replicates `each`, (n, N[, K])."""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

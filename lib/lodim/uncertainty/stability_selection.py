@@ -23,7 +23,7 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Return a bound on the expected number of terms that are stable by chance.
+    """Bound the expected number of terms that are stable by chance, without assumptions.
 
     It is q^2 / (p (2 cutoff - 1)), if a half selects q of p terms on average (Shah and Samworth
     2013, Theorem 1)."""
@@ -31,12 +31,10 @@ def worst_case(q, p, cutoff):
 
 
 def unimodal(q, p, cutoff, n_pairs):
-    """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
+    """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
-    The bound is sharper than `worst_case`. It assumes that the share of pairs in which both halves
-    select a term has a unimodal distribution (Shah and Samworth 2013, Theorem 2).
-    q : mean number of terms, of p, that a half selects; n_pairs : number of pairs of halves
-    cutoff : smallest share of halves that select a stable term"""
+    A half selects q of p terms on average. The share of pairs in which both halves select a term
+    must have a unimodal distribution (Shah and Samworth 2013, Theorem 2)."""
     theta, B = q / p, n_pairs
     least = min(0.5 + theta**2, 0.5 + 0.5 / B + 0.75 * theta**2)
     if theta > 3.0**-0.5 or cutoff <= least:
@@ -47,13 +45,11 @@ def unimodal(q, p, cutoff, n_pairs):
 
 
 def r_concave(q, p, cutoff, n_pairs):
-    """Return a bound on the expected number of terms that are stable by chance; NaN if not valid.
+    """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
-    The bound assumes that the share of pairs in which both halves select a term has a
-    (-1/2)-concave distribution: probabilities to this power are convex. The share of halves that
-    select the term must have a (-1/4)-concave one (Shah and Samworth 2013, Eq. 8).
-    q : mean number of terms, of p, that a half selects; n_pairs : number of pairs of halves
-    cutoff : smallest share of halves that select a stable term"""
+    A half selects q of p terms on average. The share of pairs in which both halves select a term
+    must have a (-1/2)-concave distribution, and the share of halves that select it a
+    (-1/4)-concave one (Shah and Samworth 2013, Eq. 8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -61,11 +57,10 @@ def r_concave(q, p, cutoff, n_pairs):
 
 
 def largest_tail(mean, t, B, r):
-    """Return the largest P(X >= t / B) over all (-r)-concave distributions of X with a given mean.
+    """Return the largest P(X >= t / B) over (-r)-concave X on 0, 1 / B, ..., 1 with this mean.
 
-    X has the values 0, 1 / B, ..., 1. Let D(k) be the distribution of j = 0, ..., k with
-    probabilities proportional to (a + j)^(-1 / r). The tail is largest if B X has a mixture of D(k)
-    and D(k + 1). The search is over a and k (Shah and Samworth 2013, App. A.4)."""
+    B X is then a mixture of D(k) and D(k + 1), where D(k) has probabilities proportional to
+    (a + j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4). a and k are searched."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -223,11 +218,7 @@ def _views(fit):
 
 
 def _frame(design, selected, full, cutoff):
-    """Return a frame with the share of half-samples that select each term, the largest first.
-
-    design : Design with the names of terms; full : terms of the fit to all rows
-    selected : per half-sample the selected terms and views; a view is a set of terms
-    cutoff : smallest share that makes a term stable"""
+    """Return a frame with the share of half-samples that select each term, the largest first."""
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
@@ -239,7 +230,7 @@ def _frame(design, selected, full, cutoff):
 def _views_frame(design, selected, full):
     """Return a frame with the share of half-samples that select each view; None without views.
 
-    selected, design : as in `_frame`; full : fit to all rows, for the column in_fit"""
+    A view is a set of terms."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -301,11 +292,9 @@ class Stability(Generic[FitT_co]):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Bounds on the expected number of terms that are stable by chance.
+        """Bounds on the expected number of terms that are stable by chance, by assumption.
 
-        Keys are the assumptions: "worst case" (none), "unimodal", "r-concave". A bound is NaN if
-        its theorem does not apply to the cutoff or the number of selected terms.
-        """
+        A bound is NaN if its theorem does not apply to the cutoff or the number of selected terms."""
         q, p = self.n_selected, len(self.frame)
         return {
             "worst case": worst_case(q, p, self.cutoff),
