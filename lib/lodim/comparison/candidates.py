@@ -32,7 +32,7 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the Candidates of compare(): models, then baselines; `has_gaps`: missing features."""
+    """Return the Candidates of compare(), models first; `has_gaps`: features miss values."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
@@ -115,7 +115,7 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise ArgumentError for an argument that the function lacks, or an array such as weights."""
+    """Raise ArgumentError for an argument that the function lacks, or an array of row weights."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

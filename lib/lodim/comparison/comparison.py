@@ -305,7 +305,7 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The best model of lodim (not scikit-learn, not null), fitted to all rows on first access."""
+        """The best model of lodim, fitted to all rows on first access; never the null model."""
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
         if label is None:
@@ -445,7 +445,9 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return each model's features, parts, price and seconds (means over folds), and part's name."""
+        """Return a dict of lists, with an entry per model: features, parts, price, part, seconds.
+
+        All are means over folds, except the name `part` of the parts, such as "learner"."""
         records = [self._records[label] for label in self._known]
         found = {
             name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS

@@ -51,7 +51,7 @@ def means(losses, rows):
 
 
 def explained(losses, null, rows):
-    """Return the shares (q,) of the null model's loss that q models explain, and standard errors."""
+    """Return the shares (q,) of the null model's loss that q models explain, and their SEs."""
     total = rows.weight @ null
     if total <= 0:
         return np.full(losses.shape[1], np.nan), np.full(losses.shape[1], np.nan)
@@ -78,8 +78,8 @@ def auc_of_folds(positive, score, rows):
 def confidence_set(mean, covariance, degrees, seed=0):
     """Return p-values (q,) of the hypotheses that each model is as good as the best.
 
-    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes the model that is
-    farthest behind another, again and again. Its p-value comes from simulated mean losses of equally
+    The model confidence set (Hansen, Lunde and Nason 2011, Sect. 3.1) removes in each step the
+    model that is farthest behind another. Its p-value comes from simulated mean losses of equally
     good models, and is not below earlier p-values."""
     spread = pair_errors(covariance, mean)
     draws = joint_draws(covariance, degrees, seed)
@@ -121,7 +121,7 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most 1e-6 of their size, as by early stopping."""
+    """Return whether two mean losses differ by at most 1e-6 of their size, as optimizers may."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 
@@ -132,7 +132,7 @@ def _t(mean, other, error):
 
 
 def joint_draws(covariance, degrees, seed):
-    """Return 20,000 draws (20000, q) from a t distribution with mean 0 and a scale matrix (q, q)."""
+    """Return 20,000 draws (20000, q) from a t distribution of mean 0, given its scale matrix."""
     # From correlations: with covariances, one model with large errors would cost the others digits.
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)

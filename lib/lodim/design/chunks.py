@@ -347,7 +347,7 @@ class SourceChunks(Chunks):
         return found
 
     def gather(self, rows, names):
-        """Return a Table with named columns of the complete rows at positions `rows` (None: all)."""
+        """Return a Table with named columns of complete rows at positions `rows` (None: all)."""
         picked = self.map(partial(_pick, rows=rows), names)
         table = self.table
         held = {k: columns.concat([part[k] for part in picked]) for k in names}

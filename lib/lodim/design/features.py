@@ -222,7 +222,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the moments (p, 5) as in `learn_moments`; plain columns have them in `summaries`."""
+        """Return the features' moments (p, 5), as in `learn_moments`, or from `summaries` if there."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -260,7 +260,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Call work(terms, table, cache of factors' values or None) per chunk; return a list."""
+        """Call work(terms, table, cache of factors' values or None) per chunk; return the list."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)

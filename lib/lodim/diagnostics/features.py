@@ -348,8 +348,8 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    By chance, n^2 / 2 times P pairs are expected, where P is the product of three probabilities, for
-    the three columns of X in which two rows agree least often. `rows` (n, q) also has the response."""
+    By chance, n^2 / 2 times P pairs are expected, where P is the product of three probabilities,
+    for the columns of X in which two rows agree least often. `rows` (n, q) has the response too."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -392,10 +392,10 @@ def tells_number(x, y):
 
 
 def tells_classes(x, code, n_classes):
-    """Return how well x (n,) separates classes: the smallest AUC over all pairs; 0 by chance.
+    """Return how well x (n,) separates classes: the smallest AUC over all pairs of classes.
 
-    Chance is possible if, with 1,000 random columns, the probability that some column separates a
-    pair of classes is above 0.001."""
+    It is 0 if a pair of classes has so few rows that chance may separate them: with 1,000 random
+    columns, the probability that some column does is above 0.001."""
     least = 1.0
     for a in range(n_classes):
         for b in range(a):
@@ -425,8 +425,8 @@ def _correlation(x, y):
 def moved(X, n_training):
     """Return the means (p,) of standardized columns of new rows, and which differ from zero.
 
-    A mean differs if it is at least 0.25 and significant by a t test, which uses the larger standard
-    deviation of both sets of rows, because few rows of a skewed feature underestimate it."""
+    A mean differs if it is at least 0.25 and significant by a t test. The test uses the larger
+    standard deviation of both sets of rows, as few rows of a skewed feature underestimate it."""
     shift = X.mean(axis=0)
     error = np.sqrt(np.maximum(1.0, X.var(axis=0)) * (1.0 / len(X) + 1.0 / n_training))
     p = 2.0 * stdtr(max(min(len(X), n_training) - 1, 1), -np.abs(shift) / error)

@@ -12,7 +12,7 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Check whether other rows are explained much worse than training rows: Findings, or why not."""
+    """Check whether other rows are explained much worse than training rows: Findings, or a text."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -39,7 +39,7 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance explained in held-out rows and its SE, from glance(); or None."""
+    """Return the share of null deviance explained in held-out rows and its SE, or None."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -116,7 +116,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Find more zero counts than a Poisson response would have: Findings, or why this is skipped."""
+    """Find more zero counts than a Poisson response would have: Findings, or why it is skipped."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -139,7 +139,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Find predictions that are wrong on average in some range: Findings, or why this is skipped."""
+    """Find predictions that are wrong on average in some range: Findings, or why it is skipped."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -168,7 +168,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text per class whose probabilities are wrong, about its `worst_fifth` of the rows."""
+    """Return a text for each class with wrong probabilities, about its `worst_fifth` of rows."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -196,14 +196,11 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Return the score test of whether an intercept and a slope would improve predictions.
+    """Test if an intercept and a slope would improve predictions; return statistic and p-value.
 
-    The results are a chi-square statistic with two degrees of freedom and its p-value. The
-    statistic estimates by how much the deviance would decrease. It is the smaller of two: one uses
-    `variance`, one squared residuals, robustly (Davidson and MacKinnon 1993, Sect. 13.7).
-    residual : (n,) response minus predicted mean; predictor : (n,) mean, or logit of the
-        probability
-    variance : (n,) of the responses, or None; n_training : number of training rows"""
+    The statistic, chi-square with two degrees of freedom, estimates the decrease of the deviance.
+    It is the smaller of one from `variance` and a robust one (Davidson and MacKinnon 1993, Sect.
+    13.7). `residual` is response minus mean; `predictor` is the mean, or a probability's logit."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -216,10 +213,10 @@ def recalibration(residual, predictor, n_training, variance=None):
 
 
 def worst_fifth(y, predicted, variance):
-    """Return the mean prediction, mean response and name of the worst predicted fifth of the rows.
+    """Return mean prediction, mean response and name of the fifth of rows predicted worst.
 
     Rows are cut into fifths by prediction. In the worst fifth, the difference of the two means is
-    largest relative to its standard error. variance : (n,) of the responses"""
+    largest relative to its standard error, from the responses' variance (n,)."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
     off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
@@ -234,11 +231,10 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether less than half of the explained share of deviance remains in other rows.
+    """Return whether under half of the explained share of deviance remains in other rows.
 
-    The difference must also be significant, and the share in the training rows not near zero.
-    explained_before, explained_now : shares in training rows and in other rows
-    error : standard error of `explained_now`, or of the difference"""
+    The difference must also be significant, given its standard error, and the share in the training
+    rows not near zero."""
     gap = explained_before - explained_now
     return bool(
         explained_before >= LEAST_EXPLAINED

@@ -26,9 +26,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return linear predictors, and the conditions under which they are NaN, as expressions.
-
-        features, offset : expressions of the scaled features and of the offset"""
+        """Return linear predictors, and conditions for NaN, as expressions of scaled features."""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
@@ -40,9 +38,7 @@ class Delegates(ABC):
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Return a dict kind of plot -> function (fit, ax, ...), except for "calibration".
-
-        `plot` adds "calibration", which is the same for all models."""
+        """Return a dict: kind of plot -> function (fit, ax, ...), without "calibration"."""
         return {}
 
     def _linear(self):

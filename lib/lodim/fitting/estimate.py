@@ -267,10 +267,7 @@ class _Looked:
         return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
 
     def _prepare(self, data, at):
-        """Return the Problem (data as numbers, settings) of sampled rows.
-
-        data : the sampled rows
-        at : their positions among all rows, to sample arguments that are arrays, such as weights"""
+        """Return the Problem of sampled rows, at the positions `at` among all rows."""
         given = {
             k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
             for k, v in self.arguments.items()
@@ -279,9 +276,7 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return frames with the first rows of up to eight pieces, such as files, of a source.
-
-    only_first : whether to read one piece only"""
+    """Return frames with the first rows of one, or up to eight, pieces (files) of a source."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -298,9 +293,7 @@ def _first_rows(source, names, only_first):
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
     """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
-    batch : rows of a sample; rows, n : numbers of complete and of all rows of the data
-    needs : Needs (memory) of the model, or None
-    source : Source of data that are not in memory, or None; n_names : number of columns to read"""
+    `rows` and `n` count complete and all rows; `batch` is a sample; `source` is None for frames."""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0
@@ -324,10 +317,7 @@ def _source_passes(problem, rows):
 
 
 def _of_worker(workers, rows, tiles, needs, names):
-    """Return the bytes that each Dask worker needs: features, arrays of the model, and data.
-
-    workers, rows : number of workers and of rows; tiles : bytes of all features
-    needs : Needs (memory) of the model, or None; names : columns to read"""
+    """Return the bytes that each Dask worker needs: features, arrays of the model, and data."""
     share = (
         -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
         if rows > ROWS_PER_CHUNK

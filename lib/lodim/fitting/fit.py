@@ -37,9 +37,8 @@ ROUNDING = 1e-12  # explained shares below this are rounding errors
 class Fit(Delegates):
     """Result of a model function: a fitted model.
 
-    predict(), augment() and evaluate() return frames of the same package as their data (pandas,
-    polars or pyarrow); tidy() and glance() use the package of the training data. Other methods
-    return pandas frames."""
+    predict(), augment() and evaluate() return frames of their data's package (pandas, polars or
+    pyarrow); tidy() and glance() use the training data's. Other methods return pandas frames."""
 
     name: str
     _estimate_name: str  # axis label of tidy()'s estimates
@@ -106,9 +105,7 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return the frame of glance(), one row with the columns that all models share.
-
-        sizes, ends : dicts of further columns, before and after the deviances"""
+        """Return glance()'s row of common columns, with more before and after the deviances."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}

@@ -76,8 +76,7 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem (data as numbers, and settings) for a call of a model function.
 
-    options : keyword arguments of the call; which : index of the response, if there are several
-    groups : argument of cv(): rows with equal values are in the same fold"""
+    `which` is the index of the response if there are several; rows of equal `groups` share a fold."""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:
@@ -175,9 +174,7 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with its features in memory; raise ArgumentError if they do not fit.
-
-    what : the model or step that needs them, for the message"""
+    """Return a Batch with its features in memory; raise ArgumentError if they do not fit."""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]

@@ -44,9 +44,7 @@ def main_figures(fit):
 
 
 def _references(design):
-    """Return a dict feature -> name in other packages, as origin[USA] -> origin[T.USA].
-
-    It has the features of factors with a reference level."""
+    """Return a dict: feature -> name in other packages, as origin[USA] -> origin[T.USA]."""
     names = {}
     for part in itertools.chain.from_iterable(design.terms):
         if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):

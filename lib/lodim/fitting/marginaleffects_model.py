@@ -35,9 +35,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (text -> level), to restore levels that are not text, such as 1.
-
-    read : dict column -> Column"""
+    """Return a dict column -> (text -> level), to restore levels that are not text, such as 1."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()
@@ -46,9 +44,7 @@ def _texts(read):
 
 
 class LodimModel(ModelAbstract):
-    """A fit and its data with the interface that the package marginaleffects expects.
-
-    It also predicts at slightly changed coefficients, to compute derivatives."""
+    """A fit and its data with the interface that the package marginaleffects expects."""
 
     _n_offsets = 0  # columns in addition to the design matrix
 
@@ -127,9 +123,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return columns as a polars frame, without rows in which a column in `needed` is missing.
-
-    read : dict name -> Column"""
+    """Return columns as a polars frame, without rows in which a `needed` column is missing."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

@@ -27,8 +27,7 @@ LONG = 60  # largest number of characters of a dict in a printed call
 class Penalty:
     """Declaration of a setting that shrinks a model.
 
-    largest : callable(batch, family, settings) -> value that shrinks the model to (nearly) the
-        intercept
+    largest : callable(batch, family, settings) -> value that shrinks the model to the intercept
     ratio : smallest value to try, divided by the largest
     needed : whether a fit needs a value; if not, None is allowed"""
 
@@ -41,7 +40,7 @@ class Penalty:
 class Option:
     """Option of the command line, passed to the model function as the keyword argument `name`.
 
-    file : whether the option names a CSV file that holds the argument's value"""
+    If `file`, the option names a CSV file that holds the argument's value."""
 
     flag: str
     name: str
@@ -53,10 +52,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Needs:
-    """Memory that a fit needs without X, and its number of passes over X.
-
-    row : bytes per row, without response, weights etc.; fixed : bytes for any number of rows
-    passes : usual range of the number of passes; None if unknown"""
+    """Memory that a fit needs without X (bytes per row, fixed bytes), and usual range of passes."""
 
     row: int
     fixed: int
@@ -67,9 +63,8 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    standardize : whether features are scaled
-    arguments : arguments of the call, as stored in the fit
-    chosen : dict setting -> values that cross-validation chose, one per set of random folds"""
+    `standardize` scales features; `arguments` are stored in the fit. `chosen` maps a setting to the
+    values that cross-validation chose, one per set of random folds."""
 
     model: "Model"
     design: Design
@@ -111,11 +106,10 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings.
+        """Return the problem with other settings; `chosen` has the values from cross-validation.
 
-        given : names of settings to store as arguments of the call; the call of a fit from path()
-            or cv() then reproduces that fit
-        chosen : dict setting -> values that cross-validation chose"""
+        The `given` settings are stored as arguments, so that the call of a fit from path() or cv()
+        reproduces it."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -141,9 +135,7 @@ def _same(value, default):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Return n decreasing values of a penalty, evenly spaced in log, from the largest down.
-
-    ratio : smallest value divided by the largest; default: the `ratio` of the Penalty"""
+    """Return n penalties, evenly spaced in log, from the largest down to `ratio` times it."""
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -168,8 +160,7 @@ class Model:
     patience : number of stages without a lower held-out loss after which a run stops
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
     compiled_stages : whether several fits to few rows run faster in parallel threads
-    streams : whether X may be larger than memory
-    on_workers : whether a fit may run on the workers of a Dask cluster
+    streams, on_workers : whether X may be larger than memory; may be on Dask workers
     several_responses : whether a formula may have several responses, which `fit_together` fits
     many_rows : number of rows above which a default call takes minutes
     options, plots : options, and kinds of plots, of the command line"""
@@ -218,10 +209,10 @@ class Model:
         raise NotImplementedError
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Return the fit of a problem with all settings fixed.
+        """Return the fit of a problem with all settings fixed; `for_path` is as in `assemble`.
 
         selection : table of tried settings; warm_start : estimates to start from
-        for_path : see `assemble`; found : (estimates, log of the optimizer) if already computed"""
+        found : (estimates, log of the optimizer) if already computed"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -243,8 +234,7 @@ class Model:
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
         """Yield (part of the estimates, log, linear predictors of `eval_batch`) after each stage.
 
-        A stage is a step of the fit, such as one learner added; the log tells how it converged.
-        eval_batch : held-out rows, or None"""
+        A stage is a step such as one learner added; the log tells how it converged."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:
@@ -254,23 +244,18 @@ class Model:
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
-        selection : table of tried settings, or None
-        for_path : whether to leave out results that are slow to compute; "spread" keeps those for
-            the standard deviation of each response"""
+        `for_path` leaves out results that are slow to compute; "spread" keeps those for the standard
+        deviations of responses. `selection` is a table of tried settings, or None."""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) for changed row weights, updated from the old `fit`.
-
-        The problem has the new weights. None if the model must be fitted from scratch."""
+        """Return (estimates, log) of `fit` for changed weights; None if it must be fitted from scratch."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return the default grid of cv(), and estimates from all rows if they are already known.
+        """Return cv()'s default grid, and estimates with log from all rows if known, else None.
 
-        The grid is a dict: name of the first penalty -> values to compare. They are n values, or
-        the only value if the call gives one. The second result is (estimates, log of the
-        optimizer), or None."""
+        The grid maps the first penalty to n values, or the only value if the call gives one."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

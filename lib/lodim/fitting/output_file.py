@@ -14,12 +14,10 @@ from lodim.sources.schemas import arrow
 
 @contextlib.contextmanager
 def writing(path, other=None):
-    """Open a file of rows as a context manager, which returns a function that appends a frame.
+    """Open a file of rows as a context manager; it returns a function that appends a frame.
 
     The file replaces an existing one at the end of the with block, unless an error occurs. Row
-    labels of pandas are written, except a RangeIndex.
-
-    other : writer for suffixes other than .parquet, .csv, .arrow and .feather"""
+    labels of pandas are written, except a RangeIndex. `other` writes further suffixes."""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:
@@ -92,8 +90,7 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 def _tables(open_writer):
     """Yield a function that appends a frame to a file, as a pyarrow table of a common schema.
 
-    open_writer : callable(schema) -> writer of the file. The first tables are kept in memory
-        until each column has a value, since its type is unknown before"""
+    The first tables are kept in memory until each column has a value, and thus a type."""
     pa = arrow()
     waiting, opened, schema = [], None, None
 

@@ -84,10 +84,7 @@ def load(path: FilePath) -> Any:
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Return the object (such as a fit) that the contents of a file describe.
-
-    kind : such as "gbmap"; state : contents; where : name of the part that is read, for messages
-    sizes : dict of the lengths known so far, as in `Form`"""
+    """Return the object of a kind, such as a fit "gbmap", that the contents of a file describe."""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
@@ -95,12 +92,10 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 def _read_design(value, where, sizes):
     """Return the Design of a fit from a file, and add lengths that it determines to `sizes`.
 
-    where : name of the part that is read, for messages
-    sizes : dict of lengths, which gets new entries:
-        K, S : number of linear predictors per row, and how many of them have coefficients
-        C : number of classes; 0 for a numeric response
-        functions : K, but 1 if the linear predictors differ only by their intercepts
-        boundaries : number of boundaries between ordered classes; 0 for other responses"""
+    K, S : number of linear predictors per row, and how many of them have coefficients
+    C : number of classes; 0 for a numeric response
+    functions : K, but 1 if the linear predictors differ only by their intercepts
+    boundaries : number of boundaries between ordered classes; 0 for other responses"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}
@@ -130,9 +125,7 @@ FRAME: Any = forms.Form(_read_frame, lambda frame: frame.to_dict("list"))
 
 
 def _read_any_fit(value, where, sizes):
-    """Return a fit from a file, given a dict of its contents, whose entry "model" names the model.
-
-    where : name of the part that is read, for messages; sizes : dict of the lengths known so far"""
+    """Return a fit from a file's dict of contents, whose entry "model" names the model."""
     kind = forms.choice(*MODELS).read(value.get("model"), f"{where}.model", sizes)
     return read_state(kind, {k: v for k, v in value.items() if k != "model"}, where, {})
 
@@ -141,9 +134,7 @@ ANY_FIT: Any = forms.Form(_read_any_fit, lambda fit: {"model": fit.name} | forms
 
 
 def settings(kind: type, **others: forms.Form) -> Any:
-    """Return the Form (rules for reading) of a class of settings.
-
-    others : Forms of fields that need special rules"""
+    """Return the Form (rules for reading) of a class of settings; `others` are special Forms."""
     of_fields = {field.name: forms.modest() for field in fields(kind)} | others
 
     def read(value, where, sizes):
@@ -155,9 +146,7 @@ def settings(kind: type, **others: forms.Form) -> Any:
 
 
 def check_call(fit: Any) -> None:
-    """Raise ValueError unless a fit's arguments suit its model and its table of tried settings.
-
-    The table must have the settings that cross-validation chose."""
+    """Raise ValueError unless a fit's arguments suit its model and its table of tried settings."""
     parameters = signature(model_function(fit.name)).parameters.values()
     named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"progress", "client"}
     if set(fit.arguments) != named:
@@ -173,9 +162,7 @@ def check_call(fit: Any) -> None:
 
 
 def _check_selection(selection, chosen, settings):
-    """Raise ValueError unless a table of tried settings, from a file, has the required columns.
-
-    chosen : settings that must be columns; settings : dict of the fit's settings"""
+    """Raise ValueError unless a file's table of tried settings has a valid column per choice."""
     missing = {"mean", "se", *chosen} - {*selection}
     if missing or not len(selection):
         raise ValueError(f"selection has {len(selection)} rows, and lacks {missing}")
@@ -188,9 +175,7 @@ def _check_selection(selection, chosen, settings):
 
 
 def nearest_loss(selection: pd.DataFrame, settings: Any) -> float | None:
-    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None.
-
-    selection : table of tried settings. Positive numbers are compared by their logarithms."""
+    """Return the mean held-out deviance of the tried settings nearest to `settings`, or None."""
     if MEASURE in selection:
         return None
     distance = np.zeros(len(selection))

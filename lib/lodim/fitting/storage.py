@@ -1,7 +1,6 @@
 """Saving and loading without pickle: a zip file of JSON and plain arrays. Loading runs no code.
 
-SHA256SUMS has the checksums of the zip file's members, so damaged files raise an error. This is no
-signature: anyone can recompute checksums, so load only files from sources that you trust."""
+Checksums detect damage; they are no signature, so load only files from trusted sources."""
 
 import functools
 import hashlib
@@ -46,10 +45,9 @@ def plain_label(label):
 
 
 def write(path: str | os.PathLike, kind: str, state: dict[str, Any]) -> None:
-    """Save a state (nested dicts of values and arrays) in one step; an error changes no file.
+    """Save nested dicts of values and arrays in one step; an error changes no file.
 
-    kind : kind of content, such as "gbmap". Floats keep every bit; tuples are read back as lists,
-        and NumPy scalars as Python values."""
+    Floats keep every bit; tuples are read back as lists, and NumPy scalars as Python values."""
     if not isinstance(kind, str) or not isinstance(state, dict):
         raise StoreError("write() takes kind as text and state as a dict")
     arrays: list[np.ndarray] = []
@@ -149,10 +147,10 @@ def _sums(members):
 
 
 def _check_members(members, path):
-    """Raise StoreError if the members of a zip file would not fit into memory when unpacked.
+    """Raise StoreError if a zip file's members would not fit into memory when unpacked.
 
-    members : list of ZipInfo. Only plain and deflated members are allowed: from these, zipfile
-    never unpacks more bytes than they declare."""
+    Only plain and deflated members are allowed: from these, zipfile never unpacks more bytes than
+    they declare."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]

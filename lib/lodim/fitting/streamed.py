@@ -42,9 +42,7 @@ OUTPUT = """output : path, optional
 
 
 def streaming(method: F) -> F:
-    """Decorate a method of a fit, such as predict, to accept data larger than memory, and `output`.
-
-    The data are predicted in chunks, which are written to the file `output` if it is given."""
+    """Decorate a method of a fit to accept data larger than memory, in chunks, and `output`."""
 
     @functools.wraps(method)
     def streamed(self, data, *arguments, output=None, **keywords):
@@ -94,17 +92,13 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair (rows, result) for a frame in memory.
-
-        rows : the frame, if its columns must still be joined with the result; otherwise None"""
+        """Yield one pair (rows, result) for a frame; rows is None unless they must be joined."""
         answers = self(data)
         joins = self.includes_data and not isinstance(data, pd.DataFrame)
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield (rows, result) for each chunk of a source (files or lazy frames).
-
-        rows : the chunk's rows if the result must be joined with them (`augment`), or None"""
+        """Yield (rows to join with the result or None, result) for each chunk of a source."""
         names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -191,9 +185,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return a method's result for a chunk of a source; errors name the chunk and the row.
-
-    answer : callable(Frame) -> result, such as predict; offset : {"offset": values}, or {}"""
+    """Return a method's result for a chunk of a source; errors name the chunk and the row."""
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -206,7 +198,7 @@ def _placed(answer, chunk, source, offset):
 def _first_refused(answer, chunk, source, offset):
     """Return the position of the first row of a chunk for which `answer` raises DataError.
 
-    The result is None if it does so even without rows. `_placed` describes the arguments."""
+    The result is None if it does so even without rows."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -225,9 +217,7 @@ def _first_refused(answer, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write the results of all chunks of rows to a file, and return its path.
-
-    parts : pairs of (rows to join with the result or None, result), one per chunk"""
+    """Write the pairs (rows to join or None, result) of all chunks to a file; return its path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_joined(data, answers))
@@ -272,11 +262,7 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return the result of a fit's method for a Dask partition.
-
-    name : name of the method; given, keywords : its arguments
-    like : its result for no rows, whose dtypes the result gets
-    partition_info : dict with the number of the partition, for messages"""
+    """Return a fit's method's result for a Dask partition, in the dtypes of `like`."""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -290,9 +276,9 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return the rows of a source (data not in memory) that have a response and a prediction.
+    """Return a source's rows with response and prediction: Batch without X, scores and losses.
 
-    The result is (Batch without features, linear predictors (n, K), dict of losses (n,))."""
+    Scores (n, K) are linear predictors; losses are a dict of arrays (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -320,9 +306,7 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return (Batch, linear predictors (n, K), dict of losses (n,)) for a Frame.
-
-    It has the rows with a response, a prediction and a weight (which may be zero)."""
+    """Return a Frame's rows with response, prediction and weight, in the form of `scored_rows`."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -18,15 +18,15 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the number (n,), from 0, of each value's interval; an edge belongs to the one below."""
+    """Return the interval's number (n,), from 0, of each value; edges belong to the one below."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 
 def accumulate(difference, bin_of, weight, n_bins):
     """Return the centred accumulated local effect at the interval edges, (n_bins + 1, K).
 
-    `difference` (n, K) is the change of each row's prediction over its interval, or NaN. See Eqs. 15
-    and 16 of Apley and Zhu (2020)."""
+    `difference` (n, K) is the change of each row's prediction over its interval, or NaN. See
+    Eqs. 15 and 16 of Apley and Zhu (2020)."""
     total, mean = _means(difference, bin_of, weight, n_bins)
     effect = np.concatenate([np.zeros((1, difference.shape[1])), np.cumsum(mean, axis=0)])
     middle = 0.5 * (effect[1:] + effect[:-1])
@@ -36,8 +36,8 @@ def accumulate(difference, bin_of, weight, n_bins):
 def by_levels(up, down, code, weight, n_levels):
     """Return the centred accumulated local effect of ordered levels, (n_levels, K).
 
-    `up` and `down` (n, K) are changes of a row's prediction from its level to the next, and from the
-    previous to its level; NaN if there is none."""
+    `up` and `down` (n, K) are changes of a row's prediction from its level to the next, and from
+    the previous to its level; NaN if there is none."""
     total = np.bincount(code, weight, n_levels)
     step = np.zeros((n_levels, up.shape[1]))
     for k in range(n_levels - 1):
@@ -78,8 +78,8 @@ def second_order(difference, cell, weight, shape):
 def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
-    Levels are sorted by the first coordinate of classical scaling of distances in the other features
-    (Apley and Zhu 2020, Sect. 5), given as pairs (values (n,), number of levels or 0 for numbers)."""
+    Levels are sorted by classical scaling of their distances in the other features (Apley and Zhu
+    2020, Sect. 5): pairs (values (n,), number of levels or 0 for numbers)."""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)

@@ -123,7 +123,7 @@ def dependence(rows, feature, drawn):
 
 
 def slopes(rows, feature):
-    """Return the Plan of a feature's mean slope, or mean differences from its most frequent level."""
+    """Return the Plan of a feature's mean slope; levels are compared with the most frequent."""
     rows, x = known_rows(rows, feature)
     if feature.levels is not None:
         count = np.bincount(x.astype(int), rows.weight, len(feature.levels))

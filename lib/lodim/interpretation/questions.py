@@ -41,7 +41,7 @@ class Along:
 
     @classmethod
     def from_rows(cls, rows, feature):
-        """Cut a feature's range into intervals of equal weight; leave out rows without its value."""
+        """Cut a feature's range into intervals of equal weight, by rows with a value and weight."""
         at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
         x, weight = feature.values[at], rows.weight[at]
         edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
@@ -54,7 +54,7 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect (E, K) at E edges, given derivatives (N, K) of all rows."""
+        """Return the accumulated local effect (E, K) at E edges, from derivatives (N, K) of N rows."""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low

@@ -252,7 +252,7 @@ def _held_out(problem, fold, says, full, fits, parts, by):
 
 
 def _table(held, says, answers, classes):
-    """Return tidy()'s table: score quantile and mean size of intervals or sets per level and class."""
+    """Return tidy()'s table: score quantile and mean size of sets per level (and class)."""
     rows = []
     for level in sorted({*LEVELS, says.level}):
         size = says.sizes(answers, held, level)

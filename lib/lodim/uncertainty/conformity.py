@@ -118,7 +118,7 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted quantile of the held-out scores and infinity, the score of a new row."""
+        """Return the weighted quantile of the held-out scores and infinity, for a new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
@@ -136,9 +136,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight (m, C) of held-out rows with scores below those of m new rows' C classes.
+        """Return the total weight (m, C) of held-out rows whose score is below a class's score.
 
-        scores : (K, m, C) by K fits. A held-out row is compared with scores by the fit without it"""
+        scores : (K, m, C) of C classes for m new rows by K fits. A held-out row is compared with
+            scores by the fit without it"""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -148,7 +149,7 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C), given scores by K fits."""
+        """Return which of C classes are in the sets of m new rows, (m, C); scores are (K, m, C)."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -177,7 +178,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted quantile of each column of values (n, m), with infinity for a new row."""
+        """Return the weighted quantile per column of values (n, m) and infinity, for a new row."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)
@@ -190,9 +191,9 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return the weights of held-out rows, (n,), of mean one; with groups, of sum one per group.
+    """Return weights (n,) of held-out rows relative to a new row; with groups, a group has one.
 
-    A new row has the weight one (Lee, Barber and Willett 2023)."""
+    They have the mean one, or with groups the sum one per group (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -462,7 +462,7 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut) of scores to compare with; one pair (None, all) if not by class."""
+        """Return pairs (class, HeldOut) of scores to compare with; the class is None for all."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
@@ -495,7 +495,7 @@ class Conformal(Generic[FitT_co]):
         """Return predictions (K, q, m) by K fits, and the batch of the m rows that all can read.
 
         For numbers, q is 3: low, high and step of a band. For classes, q is the number of classes,
-        each with a score. Without a prediction, the band is infinite and the set has all classes."""
+        each with a score. Without a prediction, bands are infinite and sets have all classes."""
         how = {"offset": offset, "new_levels": new_levels}
         full = self.fit._reader.apply(data, response=response, **how)
         rows = full.rows if not response else full.rows[~np.isnan(full.y)]

@@ -74,7 +74,7 @@ def as_read(fit, batch):
 class RandomWeights:
     """Exponential random weights of bootstrap replicates, one per group, times the rows' weights.
 
-    No weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
+    No random weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero

@@ -294,7 +294,7 @@ class Stability(Generic[FitT_co]):
     def bounds(self) -> dict[str, float]:
         """Bounds on the expected number of terms that are stable by chance, by assumption.
 
-        A bound is NaN if its theorem does not apply to the cutoff or the number of selected terms."""
+        A bound is NaN if its theorem does not apply to the cutoff or number of selected terms."""
         q, p = self.n_selected, len(self.frame)
         return {
             "worst case": worst_case(q, p, self.cutoff),
