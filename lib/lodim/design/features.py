@@ -222,7 +222,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the features' moments (p, 5), as in `learn_moments`, or from `summaries` if there."""
+        """Return the features' moments (p, 5), as `learn_moments` does, using known `summaries`."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):

@@ -76,7 +76,7 @@ def with_own(model, options, **others):
 def prepare(model, formula, data, options, which=None, groups=None):
     """Return the Problem (data as numbers, and settings) for a call of a model function.
 
-    `which` is the index of the response if there are several; rows of equal `groups` share a fold."""
+    `which` is the index of the response if there are several. Equal `groups` share a fold."""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:

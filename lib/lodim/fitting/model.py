@@ -244,12 +244,12 @@ class Model:
     def assemble(self, problem, estimates, log, selection, for_path, /) -> Any:
         """Return the Fit of a problem, given its estimates and the optimizer's log.
 
-        `for_path` leaves out results that are slow to compute; "spread" keeps those for the standard
+        `for_path` leaves out results that are slow to compute; "spread" keeps those for standard
         deviations of responses. `selection` is a table of tried settings, or None."""
         raise NotImplementedError
 
     def reweigh(self, problem: Problem, fit: Any) -> tuple | None:
-        """Return (estimates, log) of `fit` for changed weights; None if it must be fitted from scratch."""
+        """Return (estimates, log) of `fit` for new row weights; None if it must be refitted."""
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:

@@ -54,7 +54,7 @@ class Along:
         return cls(at, weight, edges, bin_of, outer, ends)
 
     def curve(self, gradient, fit, type):
-        """Return the accumulated local effect (E, K) at E edges, from derivatives (N, K) of N rows."""
+        """Return the accumulated local effect at the edges, from derivatives (N, K) of all rows."""
         change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
         low, high = (rows.answers(fit, type) for rows in self.ends)
         change[self.outer] = high - low
