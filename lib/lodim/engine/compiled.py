@@ -77,7 +77,7 @@ def njit(*signatures, **options):
 
 
 def inlined(**options):
-    """Compile a function for use in kernels only; if Python called it, it would crash."""
+    """Compile a function for kernels only; a call of it from Python would crash the process."""
     return njit(**options, forceinline=True, no_cpython_wrapper=True)
 
 
