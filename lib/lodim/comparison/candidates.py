@@ -32,7 +32,7 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the Candidates of compare(), models first; `has_gaps`: features miss values."""
+    """Return the Candidates of compare(), models first; with `has_gaps`, glm imputes features."""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}

@@ -57,17 +57,15 @@ def compare(
 ) -> "Comparison":
     """Compare models and baselines on the same held-out rows.
 
-    For each fold, each model is called once with the rows outside the fold. Settings, features and
-    inner folds that a default call chooses are chosen within these rows. So a comparison takes as
-    long as `folds` calls of every model.
+    For each fold, each model is called once with the rows outside the fold, within which it chooses
+    settings and features. So a comparison takes as long as `folds` calls of every model.
 
     Parameters
     ----------
     formula, data
-        Formula and data of the models; the data must be in memory (no files or lazy frames). Rows
-        without a response, weight or group are left out. Rows with missing features stay, and each
-        model treats them as in a default call (glm and the models of scikit-learn use
-        missing="indicator").
+        Formula and data, in memory (no files or lazy frames). Rows without a response, weight or
+        group are left out. Each model treats missing features as in a default call (glm and the
+        models of scikit-learn use missing="indicator").
     models : list or dict, optional
         A list of model functions or their names. Or a dict by label; its values are model
         functions, names, pairs (function, dict of arguments), or functions (formula, data) that
@@ -87,8 +85,8 @@ def compare(
         boosting with defaults) and "forest" (500 trees; for classes also a tree without splits, so
         that no probability is 0). Both use lodim's features, in which categories are columns.
     groups : column name or array (n,), optional
-        Rows with equal values form a group, such as all rows of one patient. A group is held out
-        together, also in inner folds of a model. Standard errors treat groups as sampling units.
+        Rows with equal values, such as all rows of one patient, are held out together, also in
+        inner folds of a model. Standard errors treat groups as sampling units.
     weights : column name or array (n,), optional
         Row weights, used in the fits and in all mean losses.
     seed : int, default=0
@@ -122,8 +120,7 @@ def compare(
     the classes of the response come from all rows.
 
     A model that refuses the data, or fails in a fold, is listed with the reason. A row that a model
-    predicts as NaN (such as one with a level that the training rows lack) gets the prediction of
-    the null model; the printed table counts these rows.
+    predicts as NaN gets the prediction of the null model; the printed table counts these rows.
 
     The training rows of folds overlap, so the usual standard errors are too small. Variances over
     rows (or groups) are multiplied by 1 + sum_k W_k / (1 - W_k), with W_k the share of fold k: with
@@ -135,9 +132,8 @@ def compare(
 
     Intervals and p-values are conservative: with equally good models, a difference was significant
     in at most 1.8% of simulated samples (nominal 5%; up to 15% with the usual variances). The price
-    is power. With 200 rows, least squares on three equally important features was significantly
-    better than on two in 76% of the samples. With five models compared, it was so in 21%
-    (`benchmarks/results/comparison.csv`).
+    is power: with 200 rows and five models, least squares on three equally important features was
+    significantly better than on two in 21% of the samples (`benchmarks/results/comparison.csv`).
 
     References
     ----------

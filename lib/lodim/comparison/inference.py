@@ -121,7 +121,7 @@ def pair_errors(covariance, mean):
 
 
 def tied(mean, other):
-    """Return whether two mean losses differ by at most 1e-6 of their size, as optimizers may."""
+    """Return whether two mean losses differ by at most 1e-6 of the larger one."""
     return np.abs(mean - other) <= TIE * np.maximum(np.abs(mean), np.abs(other))
 
 

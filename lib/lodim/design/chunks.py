@@ -50,7 +50,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k; its first complete row has number `first` among `rows`."""
+    """Return the Span of chunk k, given its rows' positions; `first` rows are in earlier chunks."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -208,7 +208,7 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict of columns) per range of rows, from the piece with row start."""
+        """Yield (start, stop, dict of columns) per range of rows, from row `start`'s piece on."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -414,7 +414,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return SourceChunks for a Dask client's workers; unchanged if there is only one chunk."""
+        """Return SourceChunks for a Dask client's workers; unchanged for no client or one chunk."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

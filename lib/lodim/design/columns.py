@@ -421,7 +421,7 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: no row of positive weight has all named columns, or no row the first."""
+    """Raise DataError: a column is missing everywhere, or no row of positive weight has all."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     raise DataError(

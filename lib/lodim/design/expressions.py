@@ -36,9 +36,9 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State while one expression is evaluated: its splines, centres and scales, in their order.
+    """State while one expression is evaluated: what its splines, centres and scales learned.
 
-    `states` has what they learned, or learn now; `position` counts those that were evaluated."""
+    `learning` tells whether they learn now; `position` counts those evaluated so far."""
 
     table: Table
     code: str  # for messages

@@ -343,7 +343,7 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Replace outliers in x[rows] by the middle; return these values and no positions (all rows).
+    """Return x[rows] with outliers replaced by the middle, and an empty array (use all its rows).
 
     `limits` is (lower, upper, middle). If it is None, return (x, rows) unchanged."""
     if limits is None:

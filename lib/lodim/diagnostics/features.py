@@ -296,7 +296,7 @@ def drift(subject):
 
 
 def moved_means(fit, batch):
-    """Return a dict feature -> significant shift of its mean since training, or why there is none.
+    """Return a dict feature -> significant shift of its mean since training; a text if skipped.
 
     Shifts are in standard deviations, at least 0.25, and sorted, the largest first."""
     if batch.n < LEAST_NEW:

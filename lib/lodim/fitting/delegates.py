@@ -265,9 +265,8 @@ class Delegates(ABC):
         onnx.ModelProto
             Model of opset 17, with an input (n, 1) per column: doubles (missing: NaN) or strings
             (missing: empty). The output is `prediction` (n, 1), or `probabilities` (n, K) for K
-            classes; the metadata list the classes as JSON. The output is NaN if `predict` returns
-            NaN, or if the module of `to_python` raises an error. Some functions, such as arctan,
-            have single precision.
+            classes (a JSON list in the metadata). It is NaN if `predict` returns NaN or the module
+            of `to_python` raises an error. Some functions, such as arctan, have single precision.
 
         Raises
         ------
@@ -312,8 +311,7 @@ class Delegates(ABC):
         Returns
         -------
         ModelAbstract
-            Model of the package marginaleffects. Only `glm` has standard errors, from its
-            covariance.
+            Model of the package marginaleffects. Only `glm` has standard errors.
 
         Raises
         ------
@@ -346,9 +344,8 @@ class Delegates(ABC):
     def report(self, path: FilePath, data: Data | None = None) -> None:
         """Write an HTML page about the fit to one file, which needs no network.
 
-        It describes the model, shows its pictures, the effect of each column and the summary, and
-        predicts for values that the reader sets. With `data` the file holds up to 1,000 of its rows
-        and the ranges of its columns; each row counts once, whatever its weight.
+        It shows the model, its pictures, effects and summary, and predicts for values that the
+        reader sets. With `data` the file holds up to 1,000 of its rows, unweighted, and ranges.
 
         Parameters
         ----------

@@ -157,10 +157,9 @@ def estimate(
 
     Notes
     -----
-    The estimate uses 16,384 rows and the number of rows stated in files. All rows are read once if
-    they must be counted (lazy and Dask frames), or if the sample does not suffice. Memory is the
-    peak of arrays, without 0.3 GB for Python; it was within 20% of measurements for gbmap, costnet
-    and glm from 200,000 rows on.
+    The estimate uses 16,384 rows. All rows are read once if they must be counted (lazy and Dask
+    frames), or if the sample does not suffice. Memory is the peak of arrays, without 0.3 GB for
+    Python; it was within 20% of measurements for gbmap, costnet and glm from 200,000 rows on.
 
     Examples
     --------

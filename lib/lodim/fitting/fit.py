@@ -183,8 +183,7 @@ class Fit(Delegates):
             probable class. "prob": probability per class. The attribute `types` lists all types.
         offset : array (n,) or column name, optional
         new_levels : {"error", "missing"}, default="error"
-            Treatment of new levels. Declared categories without training rows always count as
-            missing.
+            Treatment of new levels; declared categories without training rows are missing.
         threshold : float, optional
             With type="class" and two classes, smallest probability for which the second class is
             predicted. If a missed case costs c times a false alarm, 1 / (1 + c) minimizes the
@@ -540,9 +539,8 @@ class Fit(Delegates):
         ----------
         data : frame
         changes
-            Arguments of the model function. As in R, the dots in `formula=". ~ . - x"` stand for
-            the left and the right side of this fit's formula. A formula whose left side is no dot,
-            such as "y ~ .", is used as it is: its dot stands for all columns.
+            Arguments of the model function. As in R, dots in `formula=". ~ . - x"` stand for the
+            sides of this fit's formula; in "y ~ .", without a left dot, for all columns.
 
         Returns
         -------
@@ -592,11 +590,10 @@ class Fit(Delegates):
     def save(self, path: FilePath) -> None:
         """Write the fit to one file, which `lodim.load` reads. No code is stored.
 
-        Every file holds names of columns, levels of categories, means, standard deviations, and
-        boundary values of splines. Files of some models also hold single training rows: `gbmap` the
-        reference rows for neighbours (none with control={"reference_rows": 0}), `proset` the
-        prototypes, `melm` the coordinates, and `ripr` all rows; `costnet` none. Row labels come
-        from the data's index; reset_index() removes them.
+        Every file holds column names, levels, means, standard deviations and spline boundaries.
+        Some also hold training rows: `gbmap` the reference rows for neighbours (none with
+        control={"reference_rows": 0}), `proset` the prototypes, `melm` the coordinates, `ripr` all
+        rows. Row labels come from the data's index; reset_index() removes them.
 
         Parameters
         ----------

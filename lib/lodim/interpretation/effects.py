@@ -109,10 +109,9 @@ def effects(
     Notes
     -----
     "ale" uses 40 intervals between quantiles (12 per feature of a pair). Each row is predicted at
-    both ends of its interval. From 10,000 rows on, gradients are used if the model has them. For a
-    pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows,
-    "importance" five permutations. On training rows importance shows which columns the fit uses,
-    not how much accuracy is lost for new rows.
+    both ends of its interval; from 10,000 rows on, gradients are used if the model has them. For a
+    pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows.
+    Importance on training rows shows which columns the fit uses, not the accuracy lost on new rows.
 
     Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only
     if the model is a causal model.
@@ -328,10 +327,9 @@ class Effects:
         DataFrame
             Columns: group (value of `by`, if given), term, value (of the feature; for slopes the
             comparison), value_2 (for pairs), class (if there are more than two), estimate,
-            std_error, conf_low, conf_high. Errors and limits come from the replicates of
-            `interval`. Without it they are NaN, except for "importance": its limits come from the
-            standard error, by the normal distribution. Outside pandas, values are text if there are
-            both numbers and levels.
+            std_error, conf_low, conf_high. Errors and limits come from `interval`; without it they
+            are NaN, except for "importance", whose limits are normal. Outside pandas, values are
+            text if there are both numbers and levels.
 
         See Also
         --------

@@ -53,16 +53,15 @@ def bootstrap(
         for higher levels.
     statistic : callable, optional
         Function of a fit that returns a number, an array (k,), a dict or a Series of numbers.
-        Default: the estimates of `tidy()`, where a term that is absent from a replicate counts as
-        zero; for `melm` the loadings after a Procrustes rotation to the fit's loadings.
+        Default: the estimates of `tidy()`, zero for a term that is absent from a replicate; for
+        `melm` the loadings after a Procrustes rotation to the fit's loadings.
     groups : column name or array (N,), optional
         Rows with equal values share a weight. By default the groups (for glm, clusters) of the fit.
     seed : int, default=0
         Seed of the weights. Results do not depend on `threads` or the order of rows.
     reselect : bool, default=False
-        Choose settings that you did not give again in each replicate, so that intervals account for
-        this choice. By default the settings, and the knots, levels and means that the formula
-        learned, are fixed.
+        Choose settings that you did not give again in each replicate. By default settings, and the
+        knots, levels and means that the formula learned, are fixed.
     threads : int, optional
         Number of replicates fitted in parallel. Default: all threads, or one up to 2,000 rows.
     progress : bool, optional
@@ -87,11 +86,10 @@ def bootstrap(
 
     Notes
     -----
-    The intervals do not account for the bias of a penalty, for the choice of settings unless
-    `reselect`, or for a wrong model. After a selection of features no bootstrap has guaranteed
-    coverage. In small samples intervals are too short; a note warns below 50 rows or groups. If
-    classes are separated, `glm` has no finite estimate, and estimates are NaN. Measured coverages:
-    benchmarks/results/coverage_bootstrap.csv.
+    The intervals do not account for the bias of a penalty, for a wrong model, or (without
+    `reselect`) for the choice of settings. After a selection of features no bootstrap guarantees
+    coverage. In small samples intervals are too short. If classes are separated, estimates of `glm`
+    are NaN. Measured coverages: benchmarks/results/coverage_bootstrap.csv.
 
     References
     ----------

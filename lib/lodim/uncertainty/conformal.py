@@ -63,9 +63,8 @@ def conformal(
         Coverage; `predict` accepts other levels too.
     method : {"cv+", "split", "jackknife+"}, default="cv+"
         "cv+" makes one fit without each fold. Coverage is about `level`; 1 - 2 (1 - level), minus a
-        small term, is guaranteed. "jackknife+" leaves out single rows and guarantees
-        1 - 2 (1 - level). "split" makes one fit and calibrates it on the other rows; it guarantees
-        `level`, with wider intervals.
+        small term, is guaranteed. "jackknife+" leaves out single rows and has no such term.
+        "split" calibrates one fit on the other rows: it guarantees `level`, with wider intervals.
     score : str, optional
         For numbers: "absolute", residuals, gives intervals of about equal width. "normalized",
         residuals over the model's standard deviation, is the default for proset, and for counts and
@@ -84,9 +83,8 @@ def conformal(
         exchangeable; the coverage is for a random row of a new group. 90% needs 9 groups.
     reselect : bool, default=False
         For "cv+" and "jackknife+", let each fit choose the settings that you did not give. By
-        default they are chosen once on all rows: this is faster but not covered by the theorem, and
-        residuals are slightly too small if many settings are chosen from few rows. "split" never
-        chooses settings with held-out rows.
+        default they are chosen once on all rows, which is faster but not covered by the theorem;
+        residuals may be slightly too small. "split" never uses held-out rows for this choice.
     seed : int, default=0
         Seed of the folds, and of the model if it takes a seed.
     progress : bool, optional
@@ -112,11 +110,11 @@ def conformal(
     The fit without the fold of row i gives its absolute residual R_i, and the prediction p_i for a
     new row. The upper limit of the interval is the ceil(level (n + 1))-th smallest of the n values
     p_i + R_i, the lower limit the floor((1 - level)(n + 1))-th smallest of p_i - R_i. A class is in
-    the set if fewer than level (n + 1) held-out scores are below its score. An empty set means that
-    no class is as probable as usual, and counts as not covered.
+    the set if fewer than level (n + 1) held-out scores are below its score. An empty set counts as
+    not covered. For a level above n / (n + 1) intervals are infinite.
 
     Features are scaled without held-out rows. Knots, levels and means that the formula learned come
-    from all rows, which the theorems ignore. For a level above n / (n + 1) intervals are infinite.
+    from all rows, which the theorems ignore.
 
     References
     ----------

@@ -191,9 +191,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return weights (n,) of held-out rows relative to a new row; with groups, a group has one.
+    """Return the weights of held-out rows, (n,), relative to the weight one of a new row.
 
-    They have the mean one, or with groups the sum one per group (Lee, Barber and Willett 2023)."""
+    They have the mean one; with groups (codes `units`), each group has the sum one (Lee, Barber and
+    Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]
@@ -203,13 +204,14 @@ def held_out_weights(given, units):
 def adaptive(p, u):
     """Return scores (n, C) of classes: total probability of all more probable classes, plus u p.
 
-    The random numbers u (n,) make coverage exact (Romano, Sesia and Candes 2020, Sect. 2)."""
+    p (n, C) are probabilities, and u (n,) random numbers from 0 to 1, so that coverage is exact
+    (Romano, Sesia and Candes 2020, Sect. 2)."""
     above = p[:, None, :] > p[:, :, None] + TIE
     return (above * p[:, None, :]).sum(axis=2) + u[:, None] * p
 
 
 def row_uniforms(X, seeds):
-    """Return a pseudo-random number in (0, 1) per row of X (n, q); equal rows get equal numbers."""
+    """Return a uniform random number per row of X (n, q), from q + 1 seeds; equal rows agree."""
     *of_features, last = seeds
     direction = np.array([np.random.default_rng(s).normal() for s in of_features])
     along = np.nan_to_num(X) @ direction if len(direction) else np.zeros(len(X))

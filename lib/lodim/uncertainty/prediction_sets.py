@@ -195,9 +195,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If too few rows were held out for the level. Or if at least 20 new rows differ from the
-            training rows, so that coverage is not guaranteed: a feature's mean has moved by over
-            a quarter of a standard deviation, and significantly. Not tested with groups.
+            If too few rows were held out for the level, or (not tested with groups) the mean of a
+            feature in at least 20 new rows differs much from training.
 
         See Also
         --------
@@ -254,9 +253,8 @@ class Conformal(Generic[FitT_co]):
         -------
         DataFrame
             Columns: n; coverage, the share of covered rows (weighted if weights are a column);
-            std_error, conf_low and conf_high (Wilson's 95% interval for n independent rows); width,
-            mean width of intervals; for classes size, mean size of sets, and empty, the share of
-            empty sets.
+            std_error, conf_low and conf_high (Wilson's 95% interval for n independent rows); width
+            of intervals; for classes mean size of sets, and empty, the share of empty sets.
 
         Raises
         ------
@@ -266,9 +264,8 @@ class Conformal(Generic[FitT_co]):
         Warns
         -----
         DataWarning
-            If over a quarter of the rows seem to be rows that were held out for calibration: they
-            have the same scores. There is no warning with "jackknife+", with over 1% ties, or for
-            rows that the fit of "split" used.
+            If over a quarter of the rows seem to have been held out for calibration. There is no
+            warning with "jackknife+", with over 1% ties, or for rows that the fit of "split" used.
 
         See Also
         --------
@@ -343,9 +340,8 @@ class Conformal(Generic[FitT_co]):
         Parameters
         ----------
         kind : {"intervals", "coverage"}, default="intervals"
-            "intervals": responses and intervals against the prediction, with uncovered responses in
-            red; for classes the share of rows per class by size of their set. "coverage": coverage
-            of groups with its error.
+            "intervals": responses (red if uncovered) and intervals against the prediction; for
+            classes the share of rows by size of their set. "coverage": coverage of groups.
         ax : Axes, optional
         **arguments
             `data`, new rows with known responses (required); `level`; `by`, column or array for

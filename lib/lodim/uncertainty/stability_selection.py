@@ -150,11 +150,10 @@ def stability(
 
     Notes
     -----
-    Let q be the mean number of terms that a half selects out of p terms, and tau the cutoff. Then
-    the expected number of stable terms with selection probability at most q / p is at most
-    q^2 / (p (2 tau - 1)), for any model (Theorem 1). Theorem 2 and Section 3.3 are sharper if the
-    shares are unimodal or r-concave, as they nearly are in practice. The bound is of little use if
-    most terms have an effect.
+    If a half selects q of p terms on average, the expected number of stable terms with selection
+    probability at most q / p is at most q^2 / (p (2 cutoff - 1)), for any model (Theorem 1).
+    Theorem 2 and Section 3.3 are sharper if the shares are unimodal or r-concave, as they nearly
+    are in practice. The bound is of little use if most terms have an effect.
 
     References
     ----------
