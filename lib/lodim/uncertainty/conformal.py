@@ -66,12 +66,11 @@ def conformal(
         small term, is guaranteed. "jackknife+" leaves out single rows and has no such term.
         "split" calibrates one fit on the other rows: it guarantees `level`, with wider intervals.
     score : str, optional
-        For numbers: "absolute", residuals, gives intervals of about equal width. "normalized",
-        residuals over the model's standard deviation, is the default for proset, and for counts and
-        gamma with glm. "quantile", distance from the model's quantiles, is the default for proset
-        with loss="density". Otherwise "absolute" is the default. For classes: "lac" (default), one
-        minus the probability, gives the smallest sets; "aps", the cumulative probability
-        (randomized), gives more even coverage.
+        For numbers: "absolute" (default), residuals, gives intervals of about equal width;
+        "normalized", residuals over the model's standard deviation, is the default for proset, and
+        for counts and gamma with glm; "quantile", distance from the model's quantiles, for proset
+        with loss="density". For classes: "lac" (default), one minus the probability, gives the
+        smallest sets; "aps", the cumulative probability (randomized), more even coverage.
     by : {None, "class"}, default=None
         "class" calibrates each class separately, so that each has coverage `level`. Sets may be
         larger; a class with fewer than level / (1 - level) held-out rows is in every set.

@@ -184,9 +184,8 @@ class Conformal(Generic[FitT_co]):
         Returns
         -------
         DataFrame
-            One row per row of `data`, with its index. Columns fit, lower and upper; or one column
-            per class, True if the class is in the set, and .set, the set as text. NaN (None for
-            sets) if an input is missing.
+            Columns fit, lower and upper; or one column per class, True if it is in the set, and
+            .set, the set as text. NaN (None for sets) if an input is missing.
 
         Raises
         ------
@@ -241,8 +240,7 @@ class Conformal(Generic[FitT_co]):
             Rows that were not used for any fit; training rows would be covered too often.
             Incomplete rows are dropped.
         by : column name or array (n,), optional
-            Groups: one result per value, or per quarter of a number with more than 10 values. For
-            the coverage of each class, give the response.
+            Groups, such as the classes of the response; over 10 numbers form quarters.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional

@@ -35,10 +35,8 @@ class Bootstrap(Generic[FitT_co]):
         Estimates of the replicates; `replicates` returns them as a frame.
     seed, reselect
         Arguments of `bootstrap`.
-    n_units : int
-        Number of rows, or of groups if rows of a group share a weight.
-    units : str
-        Text with this number, such as "398 rows".
+    n_units, units : int, str
+        Number of rows (or groups that share a weight), and a text such as "398 rows".
     n_failed : int
         Number of replicates that did not converge; they are included.
     fits : tuple of Fit
