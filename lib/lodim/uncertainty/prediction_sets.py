@@ -240,7 +240,8 @@ class Conformal(Generic[FitT_co]):
             Rows that were not used for any fit; training rows would be covered too often.
             Incomplete rows are dropped.
         by : column name or array (n,), optional
-            Groups, such as the classes of the response; over 10 numbers form quarters.
+            Groups of rows, such as the classes of the response. A number with more than 10 values
+            is cut into quarters.
         level : float, optional
             Coverage; default: the level of the call.
         offset : array (n,) or column name, optional
