@@ -1,7 +1,4 @@
-"""Symbolic expressions of one row of data, from which a fit is written in other languages.
-
-An expression is a graph of nodes. The value of a node is a number, a truth value or a text. A node
-that is used twice gets a name in the written code and is computed once."""
+"""Symbolic expressions of one row of data, from which a fit is written in other languages."""
 
 import math
 from dataclasses import dataclass, field, replace

@@ -113,10 +113,7 @@ class _SQL(Infix):
         self.step = self._steps()
 
     def _steps(self):
-        """Return a dict id(expression) -> number of the last query step that it needs; 0 if none.
-
-        Each step adds named expressions as columns; a named expression needs the step that adds it.
-        """
+        """Return a dict id(expression) -> last query step that the expression needs; 0 if none."""
         depth = {}
         for node in self.order:
             depth[id(node)] = max((depth[id(part)] for part in node.parts), default=0)

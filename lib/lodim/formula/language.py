@@ -1,7 +1,4 @@
-"""The formula language: a fixed list of functions and operators.
-
-All other Python code raises an error when the syntax tree is checked, before data are read. So a
-formula from a saved fit or a web form is safe to evaluate."""
+"""The formula language: a fixed list of safe functions and operators; other code is refused."""
 
 import ast
 import datetime

@@ -1,7 +1,4 @@
-"""Parser of formulas into trees of columns, dots, numbers and calls.
-
-As in R, ** has the highest precedence, then :, then * and /, then + and -. Arguments of calls are
-Python expressions, parsed by `language`."""
+"""Parser of formulas into trees of columns, dots, numbers and calls."""
 
 import ast
 import keyword

@@ -56,10 +56,7 @@ def side_by_side(views, value, key, axes=None, *, star=None):
 
 
 def _flatten(view):
-    """Return a view of two features instead of three, if two of them have few values.
-
-    In three dimensions such categories would hide each other. Each value of one feature becomes a
-    block of the horizontal axis; the values of another one are positions within each block."""
+    """Return a view of two features instead of three, if two of them have few values."""
     discrete = {j: names for j in range(view.x.shape[1]) if (names := _level_names(view, j))}
     if view.x.shape[1] < 3 or len(discrete) < 2:
         return view

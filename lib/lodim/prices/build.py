@@ -42,10 +42,7 @@ class Graph:
 
 
 def make_network(design, settings):
-    """Return the Network of a formula: its terms, the purchases they need, and the prices.
-
-    `design` is what the formula learned from the data. `settings` has the user's costs,
-    dependencies and alternatives."""
+    """Return the Network of a design's terms, the purchases they need, and the user's prices."""
     graph = Graph()
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)

@@ -108,10 +108,7 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Group consecutive batches of rows in a file so that each group has about 65,536 rows.
-
-    Yields (first batch, last batch, number of rows) per group; counts : rows per batch.
-    """
+    """Yield (first batch, last batch, number of rows) of groups of about 65,536 rows of a file."""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count
@@ -166,10 +163,7 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return the `schema` of a Parquet file with its original categorical types.
-
-    Parquet stores only the values of categories; pyarrow's metadata `notes` have the types.
-    """
+    """Return a Parquet schema with the categorical types that the metadata `notes` have."""
     pa = arrow()
     if b"ARROW:schema" not in notes:
         return schema

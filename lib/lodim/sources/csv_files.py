@@ -1,8 +1,4 @@
-"""CSV files as data that are read in chunks.
-
-A first pass finds the kinds of the columns, which depend on all rows. Files are split at line ends
-into pieces of 65,536 rows, except compressed files, and files with quotes.
-"""
+"""CSV files as data that are read in chunks."""
 
 import csv
 from collections.abc import Iterator, Sequence

@@ -156,10 +156,7 @@ def _choose(problem, frontier, selection):
 
 
 def _position(estimates, settings):
-    """Return the position of the model that the settings' budget or lambda_ selects.
-
-    It is (True, index) for a model of the frontier, (False, index) for one of the penalized path.
-    """
+    """Return (whether on the frontier, index) of the model that budget or lambda_ selects."""
     if settings.lambda_ is not None:
         return False, 0
     budget = np.inf if settings.budget is None else settings.budget
@@ -167,10 +164,7 @@ def _position(estimates, settings):
 
 
 def _total_price(network):
-    """Return the price of everything a model can need.
-
-    In each set of alternatives the most expensive source counts.
-    network : graph of prices and dependencies"""
+    """Return the price of all that a model can need, with the most expensive alternatives."""
     on = np.ones(len(network), bool)
     for series in np.unique(network.series[network.series >= 0]):
         serving = np.flatnonzero(network.series == series)

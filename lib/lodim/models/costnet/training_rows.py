@@ -114,10 +114,7 @@ def hold_absent(slopes, absent):
 
 
 def rows_beside(batch, n_scores):
-    """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch.
-
-    If the features are on workers of a cluster, the workers compute these arrays from their data.
-    """
+    """Return the response (n,), weights (n,) with sum one, and the offset (n, K) of a batch."""
     if on_host(batch.X):
         return _rows(batch, n_scores)
     return batch.once(rows_beside, lambda: _known_rows(batch, n_scores))

@@ -207,10 +207,7 @@ def _newton(refits, on, cold=False):
 
 
 def _start(refits, on, cold):
-    """Return starting values of Newton's method, (1 + r, K); the null model if `cold`.
-
-    They are the coefficients from a sample of the rows, or without a sample the minimum of the
-    quadratic approximation at the null model."""
+    """Return starting values of Newton's method, (1 + r, K); those of the null model if `cold`."""
     null, at = refits.null.intercept, refits.at_null
     theta = np.vstack([null, np.zeros((len(on), len(null)))])
     if cold:
