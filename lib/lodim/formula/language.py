@@ -265,10 +265,7 @@ def check_call(node, outermost=False):
 
 
 def _check_dates(node, name, values):
-    """Raise Refused unless the arguments of a date function, such as days(date), are allowed.
-
-    The first must be a column. If days() has an `origin`, it must be a date in quotes.
-    node : syntax tree of the call; values : syntax trees of its arguments"""
+    """Raise Refused unless a date function gets a column and at most one origin, a quoted date."""
     if column_name(values[0]) is None:
         raise Refused(values[0], f"{name}() takes a column of dates, such as {name}(date)")
     if len(values) > 2:

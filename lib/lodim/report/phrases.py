@@ -10,10 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a phrase for the line "Family" of a print, such as ", 3 classes".
-
-    For two classes it says whose probability is modelled. numeric : phrase for a numeric response
-    """
+    """Return a phrase about the classes for the line "Family"; `numeric` if there are none."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:
