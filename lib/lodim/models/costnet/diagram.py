@@ -35,7 +35,10 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw at most `most` items of the frontier as boxes coloured by price, with their needs."""
+    """Draw the items of the frontier (best models by price) as boxes, with lines to what they need.
+
+    The colour of a box shows the price of the cheapest model with the item. At most `most` boxes
+    are drawn."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
