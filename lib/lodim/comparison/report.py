@@ -29,9 +29,10 @@ def listing_of(comparison):
     if any(c.arguments.get("costs") is not None for c in comparison._candidates):
         table["Price"] = frame["price"]
     table.index = pd.Index(frame["model"])
-    return listing(
-        comparison.call, _lines(comparison), Table("", table.rename_axis(None), _formats(table))
-    )
+    means = join_words([name for name in ("Feat.", "Parts", "Price") if name in table])
+    notes = "SE: standard error; Diff.: loss minus the lowest loss", f"{means}: means over folds"
+    table = Table("", table.rename_axis(None), _formats(table), ["; ".join(notes) + "."])
+    return listing(comparison.call, _lines(comparison), table)
 
 
 def _formats(table):

@@ -434,10 +434,9 @@ class Conformal(Generic[FitT_co]):
         return self.summary().as_html()
 
     def _shown(self):
-        frame = self.table.rename(columns=LABELS).set_index("Level")
+        frame = self.table.rename(columns=LABELS)
         formats = dict.fromkeys(frame, significant) | {"Class": str, "Empty sets": ".1%"}
-        formats = {name: formats[name] for name in frame}
-        return Table("", frame.rename_axis(None), formats)
+        return Table("", frame, {name: formats[name] for name in frame}, index=False)
 
     def _checked(self, level):
         """Return the coverage level to use; warn if too few rows were held out for it."""
