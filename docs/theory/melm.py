@@ -63,12 +63,12 @@ ax = fit.plot("view")
 #
 # ### Choice of `gamma`
 #
-# If you omit `gamma`, `melm` compares five values by the deviance on held-out rows.
+# If you omit `gamma`, `melm` compares three values, 16, 4 and 1, by the deviance on held-out rows.
 #
-# - *Folds.* Up to 250 rows, the rows are split into five random folds 12 times, up to 3,000 rows
-#   3,000 / n times, and up to 4,000 rows once. With more rows, a fifth of at most 20,000 random rows
+# - *Folds.* Up to 250 rows, the rows are split into five random folds 6 times, up to 1,500 rows
+#   1,500 / n times, and up to 4,000 rows once. With more rows, a fifth of at most 20,000 random rows
 #   is held out once.
-# - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of the five values. The
+# - *Average.* The chosen log(gamma) is a weighted mean of the logarithms of the three values. The
 #   weight of a value is exp(−(loss − lowest loss) / s). Here s is two standard errors of the loss,
 #   but at least 10 / n.
 # - *Final search.* With a small gamma, the divergence has many local maxima. So the search begins

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_softmax
 
 from lodim import forms
 from lodim.models.melm.kernels.cpu import LOG_TAU
@@ -180,7 +179,7 @@ def select_width(rows, background, options, threads):
     known = fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     for width in widths:
         score = leave_one_out_scores(rows, background, width, options, threads, known)
-        loss.append(-(share @ log_softmax(score, axis=1)[of_class]))
+        loss.append(share @ (np.logaddexp.reduce(score, axis=1) - score[of_class]))
     return lowest_between(widths, loss)
 
 

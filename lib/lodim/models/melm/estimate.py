@@ -28,8 +28,8 @@ ROUNDING = 1e-20  # share of the variance; less within classes is rounding
 ROUNDED = 1e-12  # relative rounding error of a sum of weights
 N_CALIBRATION_PARTS = 5  # parts of a single held-out fold, each calibrated by the others
 MOST_OPEN = 2  # most dimensions if k is not given
-MOST_DRAWS = 12  # most random divisions into folds
-HELD_ROWS = 3000  # rows held out by all divisions together
+MOST_DRAWS = 6  # most random divisions into folds
+HELD_ROWS = 1500  # rows held out by all divisions together
 ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which rows are held out singly
 FEW_STARTS = 3  # most starts of a search in cross-validation
 QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # tolerances of searches in folds
@@ -53,24 +53,19 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
     gamma is the kernel width. The first search has width `first_gamma`, from many starts or from
     the projection warm_start (p, k). If no fit is possible, the null model predicts."""
     try:
-        views = _quick_views(train, family, settings, gammas, first_gamma, warm_start)
+        rows = ClassRows.from_batch(train, settings, count_classes(family))
+        plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
+        starts = first_gamma, warm_start, rows.within
+        found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
+        scores = []
+        for gamma in gammas:
+            of_gamma = replace(settings, gamma=gamma)
+            V, _, rule = _classifier(found[gamma].V, train, rows, of_gamma, family)
+            scores.append(rule.scores(project(V, test.X, test.n), settings.threads or 1))
+        return scores
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
-    threads = settings.threads or 1
-    return [view.rule.scores(project(view.V, test.X, test.n), threads) for view in views]
-
-
-def _quick_views(batch, family, settings, gammas, first_gamma, warm_start):
-    """Return Views quickly fitted to the rows, one per gamma; arguments are as in `fold_scores`."""
-    rows = ClassRows.from_batch(batch, settings, count_classes(family))
-    plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
-    starts = first_gamma, warm_start, rows.within
-    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
-    return [
-        _view_of_rows(found[gamma], batch, rows, replace(settings, gamma=gamma), family)[0]
-        for gamma in gammas
-    ]
 
 
 def reweigh(problem, fit):
@@ -149,7 +144,9 @@ def fit_view(batch, settings, family, first_gamma=None):
     starts = first_gamma, None, rows.within
     found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
     manifold = found[plan.gamma]
-    view, Z = _view_of_rows(manifold, batch, rows, settings, family)
+    V, Z, rule = _classifier(manifold.V, batch, rows, settings, family)
+    size = np.bincount(rows.code, rows.weight)
+    view = replace(_view(V, rows.X, Z, rows.weight, size, manifold), rule=rule)
     if n_classes > 1:
         sample = Sample.from_rows(rows.X, rows.code, rows.weight, rows.within, settings.covariance)
         width = kernel_widths(sample, rows.within.of_directions(view.V), settings.gamma)
@@ -161,16 +158,15 @@ def fit_view(batch, settings, family, first_gamma=None):
     return view, log
 
 
-def _view_of_rows(manifold, batch, rows, settings, family):
-    """Return the View (projection, classifier) of a search result, and the rows' coordinates."""
+def _classifier(V, batch, rows, settings, family):
+    """Return the printed axes of a projection V (p, k), the rows' coordinates, and the Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
-        _check_spread(rows.X @ manifold.V, code, weight)
-    V = manifold.V if n_classes == 1 else orient(manifold.V, rows.X, code, weight)
+        _check_spread(rows.X @ V, code, weight)
+        V = orient(V, rows.X, code, weight)
     Z = project(V, batch.X, batch.n)[rows.position]
-    view = _view(V, rows.X, Z, weight, np.bincount(code, weight), manifold)
     rule = fit_rule(settings, Z, code, weight, rows.present, n_classes, family.n_scores)
-    return replace(view, rule=rule), Z
+    return V, Z, rule
 
 
 def _check_spread(Z, code, weight):

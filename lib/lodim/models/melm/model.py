@@ -15,7 +15,7 @@ from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
-GAMMAS = (16.0, 8.0, 4.0, 2.0, 1.0)  # values of gamma tried by default
+GAMMAS = (16.0, 4.0, 1.0)  # values of gamma tried by default
 SPREAD = 2.0  # standard errors within which losses get similar weights
 FINE = 32  # interpolated values per step, for stable results over random folds
 TIE = 10.0  # total deviance within which two gammas count as equal

@@ -10,7 +10,7 @@ from lodim.models.melm.search.whitening import bandwidths
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
 MIN_SUM = 1e-200  # smallest accurate sum over pairs
-ALONE = 2**15  # pairs of rows below which threads do not pay
+ALONE = 2**18  # pairs of rows below which threads do not pay
 MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box
 MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides are farther out
@@ -45,7 +45,7 @@ class Divergence:
     def __init__(self, sample, share, h2, k, threads=1, engine="cpu"):
         self.r, self.k, self.l1 = len(sample.Z), k, np.zeros(len(sample.Z) * k)
         self._sample, self._share, self._h2, self._threads = sample, share, h2, threads
-        self._degree = share.sum()
+        self._degree, self._upper = share.sum(), np.triu(np.ones(share.shape, bool))
         pairs = len(sample.weight) ** 2 // 2
         blocks = max(1, int(np.diff(sample.start).max()) // BLOCK)
         self._stripes = int(min(blocks, STRIPES, max(1, pairs // PAIRS)))
@@ -103,7 +103,7 @@ class Divergence:
         for_blocks(prepare, q, active, V, self._Z, s.cov, self._h2, *out, threads=threads)
         rows = P if self._tiles is None else V[active]
         self._sum_pairs(rows, root, shift, totals, forces, threads)
-        if np.any(_vanished(totals, self._stripes)):
+        if self._vanished(totals):
             # Classes so far apart that all kernels vanish: factor out the closest pair.
             self._shift_to_closest(rows, root, shift, threads)
             self._sum_pairs(rows, root, shift, totals, forces, threads)
@@ -124,6 +124,11 @@ class Divergence:
         args = self._stripes, rows, self._sample.weight, self._sample.start, root, shift
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
+    def _vanished(self, totals):
+        """Return whether a sum of kernels in `totals` (units, C, C) is too small to be accurate."""
+        sums = totals.reshape(-1, self._stripes, *self._share.shape).sum(axis=1)
+        return (sums[:, self._upper] < MIN_SUM).any()
+
     def _shift_to_closest(self, rows, root, shift, threads):
         """Fill shift (q, C, C) with half the smallest squared distance between two classes' rows.
 
@@ -133,12 +138,6 @@ class Divergence:
         else:
             start = self._sample.start
             for_blocks(closest, len(rows), rows, start, root, shift, threads=threads)
-
-
-def _vanished(totals, stripes):
-    """Return which sums of kernels, (q, C, C), are too small to be accurate."""
-    total = totals.reshape(-1, stripes, *totals.shape[1:]).sum(axis=1)
-    return (total < MIN_SUM) & np.triu(np.ones(total.shape[1:], bool))
 
 
 def normal_entropy(cov, V):

@@ -121,13 +121,17 @@ def _search(sample, basis, plan, theta, names):
     """Return the best Manifold of a search from starts theta (q, r, k) of the kinds `names`."""
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
-    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, plan.rough)
+    once = few is sample and len(theta) == 1
+    ends = _minimize(
+        objective, theta.reshape(len(theta), -1), plan, plan.ftol if once else plan.rough
+    )
     if few is not sample:
         sample = sample.thinned(FINE, plan.seed + 1)
         objective = make_objective(sample, plan)
         value, _ = objective(ends.theta, np.arange(len(ends.theta)))
         ends = replace(ends, value=value)
-    ends = _continue(objective, ends, plan)
+    if not once:
+        ends = _continue(objective, ends, plan)
     return _manifold(sample, objective, ends, names, basis, plan)
 
 
