@@ -122,9 +122,8 @@ def _search(sample, basis, plan, theta, names):
     few = sample.thinned(COARSE, plan.seed)
     objective = make_objective(few, plan)
     once = few is sample and len(theta) == 1
-    ends = _minimize(
-        objective, theta.reshape(len(theta), -1), plan, plan.ftol if once else plan.rough
-    )
+    ftol = plan.ftol if once else plan.rough
+    ends = _minimize(objective, theta.reshape(len(theta), -1), plan, ftol)
     if few is not sample:
         sample = sample.thinned(FINE, plan.seed + 1)
         objective = make_objective(sample, plan)
