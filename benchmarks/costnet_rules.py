@@ -30,8 +30,8 @@ from lodim.design.design import Design
 from lodim.models.costnet.estimate import make_search
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.solvers import penalty_path
-from lodim.models.costnet.search import criterion, rules
-from lodim.models.costnet.search.candidates import affordable
+from lodim.models.costnet.search import rules
+from lodim.models.costnet.search.candidates import SEARCH, affordable
 from lodim.models.costnet.search.frontier import select_frontier
 from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.rows import SearchData
@@ -91,12 +91,12 @@ def curves(seed, graph, response, criteria):
     penalty = rules.lasso_groups(network, train.X.shape[1])
     lasso = rules.path_supports(search, path(train, family, penalty), "lasso")
     sold["lasso"] = search, select_frontier(search, lasso)
-    for name in dict.fromkeys([criterion.SEARCH, *criteria]):
+    for name in dict.fromkeys([SEARCH, *criteria]):
         search = make_search(train, family, network, np.inf, name)
         found = candidates(search, train, family, network, path)
         everything = [c for some in found.values() for c in some]
         sold[f"all ({name})"] = search, select_frontier(search, everything)
-        if name == criterion.SEARCH:
+        if name == SEARCH:
             sold["all"] = sold[f"all ({name})"]
             sold |= {
                 "lasso (criterion)" if rule == "lasso" else rule: (
@@ -175,7 +175,7 @@ def main():
     )
     arguments = parser.parse_args()
     if arguments.quality:
-        for name in ("deviance", criterion.SEARCH):
+        for name in ("deviance", SEARCH):
             found = quality(arguments.seeds, name)
             print(f"R2 to the best of all subsets ({name}): mean {found.ratios.mean():.4f}, "
                   f"worst {found.ratios.min():.4f}, all within budget: {found.within}")  # fmt: skip

@@ -2,7 +2,7 @@
 
 from lodim.acquisition.acquire import acquire as acquire
 from lodim.acquisition.policy import Policy as Policy
-from lodim.acquisition.step import Step as Step
+from lodim.acquisition.tree import Step as Step
 from lodim.acquisition.tree import Tree as Tree
 from lodim.active_learning.learner import Learner as Learner
 from lodim.active_learning.learner import active as active
@@ -10,7 +10,7 @@ from lodim.active_learning.learning_curves import LearningCurves as LearningCurv
 from lodim.active_learning.learning_curves import learning_curves as learning_curves
 from lodim.comparison.comparison import Comparison as Comparison
 from lodim.comparison.comparison import compare as compare
-from lodim.datasets.files import data as data
+from lodim.datasets import data as data
 from lodim.datasets.monitoring import monitoring as monitoring
 from lodim.datasets.synthetic import checkerboard as checkerboard
 from lodim.datasets.synthetic import friedman1 as friedman1
@@ -32,9 +32,9 @@ from lodim.errors import FormulaError as FormulaError
 from lodim.errors import LodimError as LodimError
 from lodim.errors import MissingExtraError as MissingExtraError
 from lodim.errors import StoreError as StoreError
-from lodim.fitting.citation import cite as cite
 from lodim.fitting.estimate import Estimate as Estimate
 from lodim.fitting.estimate import estimate as estimate
+from lodim.fitting.registry import cite as cite
 from lodim.fitting.saved import load as load
 from lodim.interpretation.effects import Effects as Effects
 from lodim.interpretation.effects import effects as effects

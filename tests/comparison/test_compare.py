@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.comparison import peers
-from lodim.comparison.candidates import candidates
+from lodim.comparison.candidates import candidates, peer_scores
 from lodim.design.frame import take_rows
 from lodim.family import make
 
@@ -29,7 +28,7 @@ GLMS = {
 
 @pytest.fixture(autouse=True)
 def small_forests(monkeypatch):
-    monkeypatch.setattr(peers, "TREES", 10)
+    monkeypatch.setattr("lodim.comparison.candidates.TREES", 10)
 
 
 def compared(formula="y ~ a + b + c", data=FRAME, models=("glm",), **arguments):
@@ -96,7 +95,7 @@ def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     y = np.arange(N) % n_classes * 1.0
     X = y[:, None] + np.zeros((N, 2))
     family = make("multinomial", n_classes)
-    score = peers.scores("forest", X, y, None, X, n_classes, family, 0, 1)
+    score = peer_scores("forest", X, y, None, X, n_classes, family, 0, 1)
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
 
 
@@ -299,14 +298,16 @@ def test_a_difference_that_rounding_leaves_is_a_tie():
 
 
 def test_without_scikit_learn(monkeypatch):
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    monkeypatch.setattr("lodim.comparison.candidates.find_spec", lambda name: None)
     table = compared()
     assert table.tidy()["model"].tolist() == ["glm", "null"]
     assert "without boosting and forest: scikit-learn is not installed" in repr(table)
 
 
 def test_plots(monkeypatch):
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)  # without boosting and forest
+    monkeypatch.setattr("lodim.comparison.candidates.find_spec", lambda name: None)  # no peers
+        "lodim.comparison.candidates.find_spec", lambda name: None
+    )  # without boosting and forest
     clear = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"] + FRAME["b"])
     models = {"all": GLMS["all"], "two": lambda _, data: ld.glm("y ~ a + b", data),
               "one": GLMS["one"]}  # fmt: skip

@@ -201,8 +201,8 @@ def test_the_scan_sees():
         ("duckdb", []),
         ("onnxruntime", []),
         ("pickle", []),
-        ("sklearn", ["sklearn.py", "comparison/peers.py"]),
-        ("statsmodels", ["models/glm/solvers.py"]),
+        ("sklearn", ["sklearn.py", "comparison/candidates.py"]),
+        ("statsmodels", ["models/glm/estimate.py"]),
     ],
 )
 def test_single_importers(package, allowed):

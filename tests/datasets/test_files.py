@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from pandas.api.types import is_numeric_dtype
 
-from lodim.datasets import files as datasets
+from lodim import datasets
 from lodim.errors import ArgumentError, LodimError
 
 FOLDER = Path(__file__).parents[2] / "data"

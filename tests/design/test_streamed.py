@@ -22,7 +22,7 @@ from lodim.design.features import apply_to_chunk
 from lodim.design.reading import Reading, read_source_rows
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
-from lodim.sources.source import Chunk, Source
+from lodim.sources import Chunk, Source
 
 PART = 1024
 

@@ -12,7 +12,7 @@ from numba import njit
 
 from lodim.engine import blocks as engine
 from lodim.engine import tiles
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK
 
 SIZES = [1, 63, 64, 65, 4095, 4096, 4097, 3 * 4096 + 17]
 

@@ -11,7 +11,7 @@ import pytest
 import lodim as ld
 from lodim.engine import tiles
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 
 N = 120_000
 CALLS = {"gbmap": {"m": 1, "lambda_": 0.01}, "glm": {}, "costnet": {}}

@@ -14,7 +14,7 @@ from pyarrow.dataset import dataset
 
 import lodim as ld
 from lodim.fitting import streamed
-from lodim.sources.source import Source
+from lodim.sources import Source
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ import pytest
 
 import lodim as ld
 from lodim.cli import main
-from lodim.page import charts, page, sections
+from lodim.page import Picture, charts, page, sections
 from lodim.page.inputs import columns_of, from_data, from_design
 from lodim.page.page import html
-from lodim.page.picture import Picture
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

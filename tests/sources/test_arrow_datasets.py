@@ -8,8 +8,7 @@ import pytest
 
 import lodim as ld
 from lodim.errors import DataError
-from lodim.sources.read import read_source
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK, read_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

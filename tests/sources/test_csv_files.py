@@ -10,8 +10,7 @@ import pytest
 import lodim as ld
 from lodim.cli import commands
 from lodim.errors import DataError
-from lodim.sources import csv_files
-from lodim.sources.read import read_source
+from lodim.sources import csv_files, read_source
 from whole_sources import read_all
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from lodim.errors import DataError
-from lodim.sources import dask_frames
-from lodim.sources.read import read_source
+from lodim.sources import dask_frames, read_source
 from whole_sources import read_all
 
 dd = pytest.importorskip("dask.dataframe")

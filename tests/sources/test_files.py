@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lodim.errors import DataError, MissingExtraError
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 
 pytest.importorskip("pyarrow")
 

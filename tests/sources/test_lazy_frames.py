@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lodim.errors import DataError
-from lodim.sources.read import read_source
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK, read_source
 
 pl = pytest.importorskip("polars")
 

@@ -10,8 +10,7 @@ import pytest
 import lodim as ld
 from lodim.design.frame import read_column, read_frame
 from lodim.errors import DataError
-from lodim.sources.read import read_source
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK, read_source
 from whole_sources import read_all
 
 pa = pytest.importorskip("pyarrow")

@@ -16,8 +16,7 @@ from lodim.acquisition.items import Items, column_items
 from lodim.acquisition.mixture import Mixture
 from lodim.acquisition.oracle import Oracle, State
 from lodim.acquisition.play import Player, play_within
-from lodim.acquisition.step import Step
-from lodim.acquisition.tree import Tree, grow
+from lodim.acquisition.tree import Step, Tree, grow
 from lodim.checks import number, one_of, whole
 from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas
@@ -447,9 +446,7 @@ class Policy:
         >>> with TemporaryDirectory() as folder:
         ...     policy.report(folder + "/wine.html")
         """
-        from lodim.acquisition import page
-
-        page.write(self, self.tree(data, depth=depth), path)
+        report.write(self, self.tree(data, depth=depth), path)
 
     def update(
         self,

@@ -1,8 +1,14 @@
-"""Printed reports of a policy."""
+"""Reports of a policy: printed, and as an HTML file that asks for one measurement at a time."""
 
+from pathlib import Path
+
+from lodim.acquisition.tree import Tree, words_of
 from lodim.design.frame import in_pandas
+from lodim.page.page import filled, save, script
 from lodim.report.tables import Report, Table, listing
 from lodim.text import join_words
+
+TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def summary(policy) -> Report:
@@ -49,3 +55,27 @@ def _features(policy, heads):
 
 def _held_out(policy):
     return policy.settings["loss"] * policy._loss_unit
+
+
+def write(policy, tree: Tree, path) -> None:
+    """Write an HTML file that asks for one measurement after the other, as in a Tree."""
+    text = filled(
+        TEMPLATE,
+        title=f"What to measure next: {policy.design.formula}",
+        agreement=f"{tree.agreement:.0%}",
+        rows=tree.root.rows,
+        summary=policy.summary().as_html(),
+        tree=script(_plain(tree, tree.root)),
+    )
+    save(text, path)
+
+
+def _plain(tree, node):
+    return {
+        "kind": node.kind,
+        "items": list(node.items),
+        "price": float(f"{node.price:.4g}"),
+        "rows": node.rows,
+        "answer": words_of(tree.heads, node.answer),
+        "branches": [[text, _plain(tree, branch)] for text, branch in node.branches],
+    }

@@ -24,8 +24,8 @@ from lodim.fitting.registry import MODELS, model_module
 from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
+from lodim.sources import read_source
 from lodim.sources.files import CSV, kind_by_name
-from lodim.sources.read import read_source
 from lodim.text import unused_name
 
 MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values

@@ -1,17 +1,21 @@
-"""Candidates of a comparison: lodim's models, functions of the user, and baselines."""
+"""Candidates of a comparison: models of lodim, functions of the user, and scikit-learn models."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+from threadpoolctl import threadpool_limits
+
 from lodim.checks import one_of
-from lodim.comparison import peers
 from lodim.design.rows import INPUTS
 from lodim.errors import ArgumentError
 from lodim.fitting.fit import Fit
 from lodim.fitting.fit_model import model_of
 from lodim.fitting.registry import MODELS, model_function
+from lodim.selection.tuning import FEW_ROWS
 
 LINEAR = "glm"  # the model of lodim that is a baseline
 NULL = "null"
@@ -19,6 +23,16 @@ ALLOWED = (
     "a list of model functions or their names, or a dict of these by label, of pairs (function, "
     "dict of arguments), or of functions (formula, data) that return a fit"
 )
+TREES = 500  # number of trees of a forest, as in R's randomForest
+MIN_PROBABILITY = 1e-15  # smaller probabilities are raised to this before taking logarithms
+COUNTS = {"loss": "poisson"}
+LOSSES = {  # arguments of boosting by family; None is the quantile
+    **dict.fromkeys(("poisson", "negative_binomial", "tweedie"), COUNTS),
+    "gamma": {"loss": "gamma"},
+    "quantile": {"loss": "quantile", "quantile": None},
+    "huber": {"loss": "absolute_error"},
+}
+PEERS = ("boosting", "forest")
 
 
 @dataclass(frozen=True)
@@ -38,8 +52,8 @@ def candidates(models, baselines, family, has_gaps=False):
         named = {c.label for c in chosen}
         more, linear = [Candidate(NULL, "null")], model_function(LINEAR)
         more += [Candidate(LINEAR, "model", linear)] * (family in model_of(linear).families)
-        if peers.available():
-            names = [name for name in peers.PEERS if (name, family) != ("forest", "quantile")]
+        if has_peers():
+            names = [name for name in PEERS if (name, family) != ("forest", "quantile")]
             more += [Candidate(name, "peer") for name in names]
         chosen += [c for c in more if c.label not in named]
     if len(chosen) < 2:
@@ -125,3 +139,41 @@ def _check_arguments(function, arguments):
                 f"{name} must be the name of a column, not an array, as the rows are split; "
                 "weights and groups may be arguments of compare() itself"
             )
+
+
+def has_peers():
+    """Return whether scikit-learn is installed."""
+    return find_spec("sklearn") is not None
+
+
+def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
+    """Return linear predictors (m, K) of new rows by a scikit-learn model fitted to X (n, p), y.
+
+    `name` is "boosting" or "forest"; `n_classes` is 0 if y are numbers."""
+    estimator = _estimator(name, len(X), n_classes, family, seed, threads)
+    with threadpool_limits(threads):
+        estimator.fit(X, y, sample_weight=weights)
+        p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
+    if not n_classes:
+        return p
+    if name == "forest":
+        share = np.bincount(y.astype(int), weights, n_classes)
+        p = (TREES * p + share / share.sum()) / (TREES + 1)
+    p = np.maximum(p, MIN_PROBABILITY)
+    if family.name == "ordinal":
+        return family.score(p)
+    logs = np.log(p)
+    return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
+
+
+def _estimator(name, n_rows, n_classes, family, seed, threads):
+    from sklearn import ensemble
+
+    kind = "Classifier" if n_classes else "Regressor"
+    if name == "boosting":
+        loss = {} if n_classes else LOSSES.get(family.name, {})
+        loss = {k: family.quantile if v is None else v for k, v in loss.items()}
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed, **loss)
+    forest = getattr(ensemble, f"RandomForest{kind}")
+    jobs = 1 if n_rows <= FEW_ROWS else threads or -1
+    return forest(TREES, random_state=seed, n_jobs=jobs)

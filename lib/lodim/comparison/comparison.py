@@ -30,7 +30,7 @@ from lodim.errors import ArgumentError, DataError
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 from lodim.text import as_literal
 from lodim.typing import Data, Family, NumberFamily, RowValues, Values
 

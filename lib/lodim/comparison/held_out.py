@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lodim import progress
-from lodim.comparison import peers
+from lodim.comparison.candidates import peer_scores
 from lodim.design.batch import Batch
 from lodim.design.design import Design
 from lodim.design.frame import in_pandas, take_rows
@@ -221,7 +221,7 @@ def _peer(name, task, train, test):
         warnings.simplefilter("ignore")
         new = design.apply(take_rows(task.data, task.batch.rows[test]), new_levels="missing")
         rows, X_new = (X, batch.y[order], weights), tiles.unpack(new.X, new.n)
-        found = peers.scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
+        found = peer_scores(name, *rows, X_new, n_classes, task.family, task.seed, task.threads)
         out[new.rows] = found if n_classes else task.family.score(found[:, 0])
     return out, {}, True, design.apply
 

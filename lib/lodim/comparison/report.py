@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lodim.comparison import peers
+from lodim.comparison.candidates import PEERS, has_peers
 from lodim.comparison.inference import LEVEL, TIE, tied
 from lodim.report import phrases
 from lodim.report.numbers import significant
@@ -143,8 +143,8 @@ def _failures(comparison):
 def _remarks(comparison):
     """Return sentences on a Comparison's NaN predictions, failed convergence, missing packages."""
     found = []
-    if any(c.kind == "null" for c in comparison._candidates) and not peers.available():
-        found.append(f"without {join_words(peers.PEERS)}: scikit-learn is not installed")
+    if any(c.kind == "null" for c in comparison._candidates) and not has_peers():
+        found.append(f"without {join_words(PEERS)}: scikit-learn is not installed")
     for label, record in comparison._records.items():
         if record.unanswered:
             rows, why = counted(record.unanswered, "row"), first_names(record.why, SHOWN_REASONS)

@@ -1,0 +1,79 @@
+"""Data sets: `data()` lists those that come with lodim, and `data("name")` reads one."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import pandas as pd
+
+from lodim.errors import ArgumentError
+
+# An installed package has the files in the folder csv; a source checkout in data.
+_HERE = Path(__file__).resolve().parent
+_FOLDERS = (_HERE / "csv", _HERE.parents[2] / "data")
+
+
+def data(name: str | None = None) -> pd.DataFrame:
+    """Read one of the data sets that come with lodim, or list them all.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of a data set, or of a price list such as "heart_costs".
+
+    Returns
+    -------
+    DataFrame
+        The data set: the response first, categories as text, missing values as NaN, in the original
+        units. Without `name`, one row per data set: name, n, p, response, task ("regression",
+        "binary" or "multiclass") and title. A price list has name, cost and needs of each item.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no data set of that name.
+
+    See Also
+    --------
+    monitoring, friedman1
+
+    Notes
+    -----
+    Sources, licences and units: data/README.md.
+
+    Examples
+    --------
+    >>> import lodim as ld
+    >>> ld.data("autompg").shape
+    (398, 8)
+    >>> list(ld.data("heart_costs"))
+    ['name', 'cost', 'needs']
+    """
+    index = _read("index")
+    if name is None:
+        return index
+    names = index["name"].tolist()
+    if not isinstance(name, str) or name not in names + _price_lists():
+        raise ArgumentError(_unknown(name, names + _price_lists()))
+    return _read(name)
+
+
+def _read(stem: str) -> pd.DataFrame:
+    # Only an empty cell is missing: "none" and "NA" are levels like any other.
+    return pd.read_csv(_folder() / f"{stem}.csv", keep_default_na=False, na_values=[""])
+
+
+def _price_lists() -> list[str]:
+    return sorted(path.stem for path in _folder().glob("*_costs.csv"))
+
+
+def _folder() -> Path:
+    for folder in _FOLDERS:
+        if (folder / "index.csv").is_file():
+            return folder
+    raise FileNotFoundError(f"the data sets of lodim are not installed: no index.csv in {_FOLDERS}")
+
+
+def _unknown(name: object, names: list[str]) -> str:
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"no data set is called {name!r:.80}.{hint} There are: {', '.join(names)}."

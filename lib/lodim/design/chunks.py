@@ -20,7 +20,7 @@ from lodim.engine import dask_cluster, workers
 from lodim.engine.blocks import THREADED, each
 from lodim.engine.tiles import TILE
 from lodim.errors import DataError
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from lodim.design.summaries import Limits, limits_by_position, most_wild
 from lodim.errors import ArgumentError, DataError, ExtrapolationWarning, FormulaError, warn
 from lodim.family import FAMILIES, is_parameter, parameter_of
 from lodim.formula.formula import answers, expand, is_compressed, parse, quote, written
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 from lodim.text import counted
 
 REAL = (float, np.float64, np.float32)

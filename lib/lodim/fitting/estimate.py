@@ -22,8 +22,7 @@ from lodim.fitting.model import Model as DeclaredModel
 from lodim.fitting.model import Needs
 from lodim.formula.formula import parse, written
 from lodim.report.tables import Report
-from lodim.sources.read import read_source
-from lodim.sources.source import ROWS_PER_CHUNK
+from lodim.sources import ROWS_PER_CHUNK, read_source
 from lodim.text import size_in_bytes
 from lodim.typing import Data, Model, P
 

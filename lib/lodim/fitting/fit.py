@@ -25,7 +25,7 @@ from lodim.fitting.streamed import scored_rows, streaming
 from lodim.formula import formula
 from lodim.report import phrases
 from lodim.report import tables as report
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 from lodim.typing import Data, FilePath, NewLevels, Offset
 
 FRAME_METHODS = {"predict", "augment", "evaluate", "tidy", "glance"}  # return frames

@@ -24,7 +24,7 @@ from lodim.design.frame import (
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError, warn
 from lodim.fitting import output_file
-from lodim.sources.read import read_source
+from lodim.sources import read_source
 from lodim.typing import F
 
 DASK = "dask"

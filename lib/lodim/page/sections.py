@@ -6,8 +6,8 @@ import pandas as pd
 from lodim.classification import Z, reliability
 from lodim.design.frame import in_pandas
 from lodim.errors import no_row_warnings
+from lodim.page import Picture
 from lodim.page.inputs import grid, rows_at
-from lodim.page.picture import Picture
 from lodim.report import phrases
 from lodim.report.numbers import significant
 from lodim.text import counted, join_words

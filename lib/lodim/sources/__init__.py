@@ -1,0 +1,122 @@
+"""Data that are not in memory, such as files: ordered pieces that are read in chunks."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lodim.sources.files import ARROW, PARQUET, FileState, find_files, is_path, kind_of_files
+
+ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096 rows
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """At most 65,536 consecutive rows of the data, with the same column types in all chunks.
+
+    first : position of the chunk's first row in its piece (such as a file)
+    place : name of the piece, for messages
+    """
+
+    frame: Any
+    first: int
+    place: str
+
+
+class Piece:
+    """A run of rows that any process can read, such as a file or a part of it; can be pickled.
+
+    place : name in messages, such as "part-3.parquet, row group 2"; n : number of rows if known
+    """
+
+    place: str
+    n: int | None
+
+    def read(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """Yield the rows in order, in chunks with the given columns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled.
+
+    pieces : runs of rows, such as files, in order
+    kind : package of the frames of predictions: "pandas" for files, else the package of the data
+    files : states of the files when the source was created
+    """
+
+    names: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    kind: str
+    files: tuple[FileState, ...] = ()
+
+    @property
+    def n(self) -> int | None:
+        """Number of rows of the data if known without reading, else None."""
+        counts = [piece.n for piece in self.pieces]
+        return None if None in counts else sum(n for n in counts if n is not None)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the data files that are on local disks."""
+        return [file.path for file in self.files if file.filesystem is None]
+
+    def select(self, names: Sequence[str]) -> "Source":
+        """Return the source restricted to some columns; the other columns are not read."""
+        return replace(self, names=tuple(names))
+
+    def chunks(self, names: Sequence[str]) -> Iterator[Chunk]:
+        """Yield all rows in order, in chunks with the given columns."""
+        for piece in self.select(names).pieces:
+            yield from piece.read(names)
+
+    def check_unchanged(self) -> None:
+        """Raise DataError, which names the file, if a file has changed since it was opened."""
+        for file in self.files:
+            file.check_unchanged()
+
+
+def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
+    """Return a Source of data that are not in memory, to read in chunks; None for other data.
+
+    data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
+    sep, decimal : separator and decimal sign of CSV files
+    """
+    if is_path(data):
+        return _read_files(data, sep, decimal)
+    if _is(data, "pyarrow.dataset", "Dataset"):
+        from lodim.sources.arrow_tables import read_dataset
+
+        return read_dataset(data)
+    if _is(data, "polars", "LazyFrame"):
+        from lodim.sources.lazy_frames import read_lazy
+
+        return read_lazy(data)
+    if _is(data, "dask.dataframe", "DataFrame"):
+        from lodim.sources.dask_frames import read_dask
+
+        return read_dask(data)
+    return None
+
+
+def _is(data: object, module: str, name: str) -> bool:
+    found = getattr(sys.modules.get(module), name, None)
+    return isinstance(found, type) and isinstance(data, found)
+
+
+def _read_files(data: Any, sep: str, decimal: str) -> Source:
+    """Return a Source of a path, pattern, folder, or list of these; sep and decimal are for CSV."""
+    files = find_files(data)
+    kind = kind_of_files(files)
+    if kind == PARQUET:
+        from lodim.sources.arrow_tables import read_parquet
+
+        return read_parquet(files)
+    if kind == ARROW:
+        from lodim.sources.arrow_tables import read_arrow
+
+        return read_arrow(files)
+    from lodim.sources.csv_files import read_csv
+
+    return read_csv(files, sep, decimal)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lodim.errors import DataError, DataWarning, warn
+from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 from lodim.sources.files import ARROW, PARQUET, FileState, no_rows, reading, short_name
 from lodim.sources.schemas import arrow, cast_table, check_names, select_fields, unify_schemas
-from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import pandas as pd
 from pandas.io.common import get_handle
 
 from lodim.errors import DataError
+from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 from lodim.sources.files import CSV, PACKED, FileState, no_rows, reading, short_name
 from lodim.sources.schemas import check_columns, check_names
-from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 MISSING = ("", "NA", "NaN", "nan")  # cells read as missing values
 ENCODING = "utf-8-sig"

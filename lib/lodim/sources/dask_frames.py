@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from lodim.errors import DataError
+from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 from lodim.sources.lazy_frames import Fingerprint
-from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ def _expand(name: str) -> list[str]:
 
 
 def _is_shipped(name: str) -> bool:
-    from lodim.datasets.files import data
+    from lodim.datasets import data
 
     return name in data()["name"].tolist()
 

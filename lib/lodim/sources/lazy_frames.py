@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import DataError
-from lodim.sources.source import ROWS_PER_CHUNK, Chunk, Piece, Source
+from lodim.sources import ROWS_PER_CHUNK, Chunk, Piece, Source
 
 
 class Fingerprint:

@@ -16,14 +16,14 @@ from lodim.engine import tiles
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.penalty.problem import PenaltyPath
-from lodim.models.costnet.search import (
-    criterion,
-    greedy,
-    rows,
-    rules,
-    sweep,
+from lodim.models.costnet.search import greedy, rows, rules, sweep
+from lodim.models.costnet.search.candidates import (
+    CRITERIA,
+    Criterion,
+    SearchSpace,
+    affordable,
+    with_free_columns,
 )
-from lodim.models.costnet.search.candidates import SearchSpace, affordable, with_free_columns
 from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, CostFrontier, select_frontier
 from lodim.models.costnet.search.moves import local_search
 from lodim.models.costnet.search.refit import Quadratic, Refits
@@ -358,12 +358,10 @@ def test_a_frontier_is_what_it_says(family):
 def test_criteria():
     batch, _ = chains(2)
     data = SearchData.from_batch(batch, Gaussian())
-    charges = [
-        criterion.Criterion.from_data(name, data, 1.0, 40).charge for name in criterion.CRITERIA[1:]
-    ]
+    charges = [Criterion.from_data(name, data, 1.0, 40).charge for name in CRITERIA[1:]]
     hq, bic, ebic = 2.0 * np.log(np.log(300)), np.log(300), 2.0 * np.log(40)
     np.testing.assert_allclose(charges, [0.0, 2.0, hq, bic, ebic])
-    narrow = criterion.Criterion.from_data("ebic", data, 1.0, 12)
+    narrow = Criterion.from_data("ebic", data, 1.0, 12)
     assert narrow.charge == np.log(300)
 
 

@@ -13,8 +13,7 @@ from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import batch_beyond_null
 from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
-from lodim.models.costnet.search.candidates import SearchSpace, with_free_columns
-from lodim.models.costnet.search.criterion import Criterion
+from lodim.models.costnet.search.candidates import Criterion, SearchSpace, with_free_columns
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
 from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.held_out import (

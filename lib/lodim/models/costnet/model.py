@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from lodim.design.monotone import directions
+from lodim.design.terms import directions
 from lodim.errors import warn_not_converged
-from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
+from lodim.fitting.registry import FITERAU
 from lodim.models.costnet.estimate import fit_stages
 from lodim.models.costnet.fit import CostnetFit
 from lodim.models.costnet.frontier_models import Purchases, rounded

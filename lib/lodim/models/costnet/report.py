@@ -7,7 +7,7 @@ from lodim.design.frame import in_pandas
 from lodim.fitting.fit import ARRAY
 from lodim.models.costnet import frontier_models
 from lodim.models.costnet.frontier_models import PENALIZED
-from lodim.page.picture import MOST_NAMES, Picture
+from lodim.page import MOST_NAMES, Picture
 from lodim.prices.build import unused_prices
 from lodim.report import phrases
 from lodim.report.numbers import aligned

@@ -19,10 +19,10 @@ from lodim.checks import (
     listed,
     sizes,
 )
-from lodim.design.monotone import check_ways
+from lodim.design.terms import check_ways
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
-from lodim.models.costnet.search.criterion import CRITERIA, DEFAULT
+from lodim.models.costnet.search.candidates import CRITERIA, DEFAULT
 from lodim.prices import parse
 from lodim.prices.network import Network
 

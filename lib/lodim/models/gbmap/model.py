@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lodim.design.monotone import directions
+from lodim.design.terms import directions
 from lodim.engine.workers import WorkerTiles
 from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import fitted_by

@@ -5,7 +5,7 @@ import pandas as pd
 
 from lodim.design.frame import in_pandas
 from lodim.family.ordinal import threshold_names
-from lodim.page.picture import MOST_NAMES, Picture, not_drawn
+from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant

@@ -15,7 +15,7 @@ from lodim.checks import (
     check_size,
     check_threads,
 )
-from lodim.design.monotone import check_ways
+from lodim.design.terms import check_ways
 from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError

@@ -1,21 +1,26 @@
 """Fit a generalized linear model: aliased columns, coefficients, covariance, diagnostics."""
 
+import warnings
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, kron, vstack
 
 from lodim.engine.blocks import SPAN_ROWS, single_blas
 from lodim.family.negative_binomial import NegativeBinomial, fitted_theta
-from lodim.models.glm import inference, solvers
+from lodim.models.glm import inference
 from lodim.models.glm.estimates import Estimates, design_matrix
 from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
-from lodim.models.glm.separation import is_separated
 
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 ALIASED = 1e-7  # smallest share of a column not explained by others, as in R's glm
 ROUNDING = 1e-12  # coefficients below this share of the largest are rounding errors
 CLOSE = 1e-9  # relative change of theta at which its iterations stop
+LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
+TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -41,7 +46,7 @@ def _fit(rows, settings):
     X, n_before = None, 0
     if rows.batch.n <= MAX_MEMORY_ROWS:
         X, y, weight, offset = _in_memory(rows, kept)
-        coef, n_before = solvers.maximize(family, X, y, weight, offset, settings.max_iter)
+        coef, n_before = maximize_in_memory(family, X, y, weight, offset, settings.max_iter)
         if np.isfinite(coef).all():
             start = Sums.of_rows(rows, basis, (basis.R @ coef).T, True)
     found, converged, n_iter = maximize(rows, basis, start, at_null, settings.max_iter)
@@ -142,3 +147,97 @@ def theta_error(problem, estimates):
 def _theta(batch, estimates, family):
     mean = family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
     return fitted_theta(batch.y, mean, batch.row_weights)
+
+
+def is_separated(family, X, y, H, zero_limit, free=None):
+    """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
+
+    It has one if all eigenvalues of the information H exceed `zero_limit`. Coefficients move only
+    in the directions free (S q, r), None for all; H is in coordinates along these."""
+    if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
+        return False
+    if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
+        return False
+    rising, level = _rows(family, X, y)
+    if free is not None:
+        rising, level = (csr_array(part @ free) for part in (rising, level))
+    if rising.shape[0] * rising.shape[1] > LARGEST:
+        return True
+    none = level.shape[0] == 0
+    found = linprog(
+        -rising.sum(axis=0),
+        A_ub=-rising,
+        b_ub=np.zeros(rising.shape[0]),
+        A_eq=None if none else level,
+        b_eq=None if none else np.zeros(level.shape[0]),
+        bounds=(-1.0, 1.0),
+        method="highs",
+    )
+    return found.x is not None and -found.fun > 1e-6
+
+
+def _rows(family, X, y):
+    """Return sparse matrices A and B; separation means that A d >= 0, A d != 0 and B d = 0.
+
+    d is some direction of the S q coefficients."""
+    if family.name == "binomial":
+        mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
+        return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
+    if family.link == "log":  # a mean of zero fits a response of zero
+        return csr_array(-X[y == 0]), csr_array(X[y > 0])
+    S, part = family.n_linear, [csr_array(X[y == k]) for k in range(family.n_linear + 1)]
+    blocks = [kron(csr_array(rise[None]), part[k], "csr") for k, rise in _rises(family)]
+    return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))
+
+
+def _rises(family):
+    """Return pairs: a class, and a direction (S,) of linear predictors that makes it likelier."""
+    S = family.n_linear
+    if family.shared_slopes:
+        unit = np.eye(S)
+        return [(s + 1, unit[s]) for s in range(S)] + [(s, -unit[s]) for s in range(S)]
+    unit = np.eye(S + 1)[:, 1:]
+    return [(k, unit[k] - unit[m]) for k in range(S + 1) for m in range(S + 1) if m != k]
+
+
+def maximize_in_memory(family, X, y, weight, offset, max_iter):
+    """Return maximum likelihood coefficients (q, S) by statsmodels, and the number of iterations.
+
+    Coefficients are NaN if the iterations failed or there are more than two classes."""
+    unknown = np.full((X.shape[1], family.n_linear), np.nan)
+    if family.several_classes:
+        return unknown, 0
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
+        warnings.simplefilter("ignore")  # glm has its own warnings
+        if family.name == "gaussian":
+            return _least_squares(X, y - offset[:, 0], weight)
+        try:
+            return _irls(family, X, y, weight, offset[:, 0], max_iter)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+            return unknown, 0
+
+
+def _least_squares(X, y, weight):
+    from statsmodels.regression.linear_model import WLS
+
+    return WLS(y, X, weights=weight).fit(method="qr").params[:, None], 1
+
+
+def _irls(family, X, y, weight, offset, max_iter):
+    from statsmodels.genmod import families
+    from statsmodels.genmod.generalized_linear_model import GLM
+
+    log = families.links.Log()
+    known = {
+        "binomial": families.Binomial,
+        "poisson": families.Poisson,
+        "gamma": lambda: families.Gamma(log),
+        "negative_binomial": lambda: families.NegativeBinomial(log, alpha=1.0 / family.theta),
+        "tweedie": lambda: families.Tweedie(log, var_power=family.power),
+    }
+    model = GLM(y, X, family=known[family.name](), offset=offset, var_weights=weight)
+    fit = model.fit(
+        maxiter=max_iter, tol_criterion="params", tol=TOLERANCE, rtol=TOLERANCE, wls_method="qr"
+    )
+    return fit.params[:, None], int(fit.fit_history["iteration"])

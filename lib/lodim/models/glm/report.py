@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.design.frame import in_pandas
 from lodim.engine.blocks import SPAN_ROWS
-from lodim.page.picture import MOST_NAMES, Picture
+from lodim.page import MOST_NAMES, Picture
 from lodim.report import phrases, tables
 from lodim.report.tables import Report, Table
 from lodim.text import first_names

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.design.frame import in_pandas
-from lodim.page.picture import MOST_NAMES, Picture, not_drawn
+from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant

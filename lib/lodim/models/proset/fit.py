@@ -15,7 +15,7 @@ from lodim.fitting.fit import Fit
 from lodim.fitting.registry import model_module
 from lodim.models.proset import distribution, report
 from lodim.models.proset.distribution import Calibration
-from lodim.models.proset.explain import explanation, familiarity, reference, shapley, workbook
+from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
 from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.prototypes import (
     LOG,
@@ -504,7 +504,7 @@ class ProsetFit(Fit):
 
     explain = explanation.explain
     export = explanation.export
-    familiarity = familiarity.familiarity
+    familiarity = query.familiarity
     reference = reference.reference
     shapley = shapley.shapley
     to_excel = workbook.to_excel

@@ -6,7 +6,7 @@ import pandas as pd
 from lodim.design.frame import in_pandas
 from lodim.models.proset.prototypes import LOSS_NAMES
 from lodim.models.proset.settings import PATIENCE
-from lodim.page.picture import MOST_NAMES, Picture, not_drawn
+from lodim.page import MOST_NAMES, Picture, not_drawn
 from lodim.report import phrases
 from lodim.report.tables import Report, Table, significant
 from lodim.text import counted, first_names, join_words

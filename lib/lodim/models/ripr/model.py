@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lodim.errors import ArgumentError, warn_not_converged
-from lodim.fitting.citation import FITERAU
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty
+from lodim.fitting.registry import FITERAU
 from lodim.fitting.storage import plain_label
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.ensemble import record

@@ -7,7 +7,7 @@ from lodim.design.factors import column_with_levels
 from lodim.design.frame import in_pandas
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS
 from lodim.models.ripr.settings import VOTE
-from lodim.page.picture import Picture
+from lodim.page import Picture
 from lodim.page.sections import MOST_HOVER, MOST_POINTS, thinned, with_columns
 from lodim.report import phrases
 from lodim.report.numbers import blank_if_missing

@@ -9,11 +9,11 @@ import pandas as pd
 
 from lodim.errors import ArgumentError, DataError
 from lodim.models.proset.explain import workbook
-from lodim.models.proset.explain.familiarity import familiarity_quantile
 from lodim.models.proset.explain.query import (
     active_names,
     active_values,
     by_importance,
+    familiarity_quantile,
     original_units,
     read_query,
     select_features,
