@@ -31,10 +31,10 @@ from lodim.engine import tiles
 from lodim.engine.cuda import cuda
 from lodim.engine.row_keys import keys
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
-from lodim.models.melm.search.divergence import Divergence, shares
-from lodim.models.melm.search.whitening import Sample, bandwidths
-from lodim.models.proset.kernels.cpu import CLASSES
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, loss_gradient
+from lodim.models.melm.divergence import Divergence, shares
+from lodim.models.melm.whitening import Sample, bandwidths
+from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.settings import Settings
 

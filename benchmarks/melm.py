@@ -37,10 +37,10 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import lodim as ld
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search import search
-from lodim.models.melm.search.divergence import Divergence, shares
-from lodim.models.melm.search.search import Plan, search_gammas
-from lodim.models.melm.search.whitening import Basis, Sample, bandwidths
+from lodim.models.melm import search
+from lodim.models.melm.divergence import Divergence, shares
+from lodim.models.melm.search import Plan, search_gammas
+from lodim.models.melm.whitening import Basis, Sample, bandwidths
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NAMES = (

@@ -33,7 +33,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from lodim.models.melm.rule import fit_rule
-from lodim.models.melm.search.search import Plan, search_gammas
+from lodim.models.melm.search import Plan, search_gammas
 from lodim.models.melm.settings import Settings
 
 PAPER = {  # Table 2: melm and PCA; Table 3: melm and PCA

@@ -50,7 +50,7 @@ from lodim.design import features
 from lodim.design.reading import read_source_rows
 from lodim.engine import blocks, tiles
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, loss_gradient
 
 FEATURES = 99
 GROUP, GROUPS = 65_536, 4  # rows of a row group, row groups of a file

@@ -23,7 +23,7 @@ from prototypes import split
 
 import lodim as ld
 from lodim.engine import tiles
-from lodim.models.proset.kernels.cpu import CLASSES
+from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import merge
 

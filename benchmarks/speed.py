@@ -50,7 +50,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import available_threads, over_rows
 from lodim.family.binomial import LOGISTIC
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, forward
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, forward
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.objective import ElasticNet
 

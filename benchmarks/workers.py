@@ -53,7 +53,7 @@ from lodim.engine import tiles, workers
 from lodim.engine.blocks import sum_blocks
 from lodim.errors import LodimError
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, loss_gradient
 
 P, REPEATS = 20, 15
 SHARED = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}

@@ -306,8 +306,6 @@ def test_without_scikit_learn(monkeypatch):
 
 def test_plots(monkeypatch):
     monkeypatch.setattr("lodim.comparison.candidates.find_spec", lambda name: None)  # no peers
-        "lodim.comparison.candidates.find_spec", lambda name: None
-    )  # without boosting and forest
     clear = FRAME.assign(y=1e-3 * FRAME["y"] + 50.0 * FRAME["a"] + FRAME["b"])
     models = {"all": GLMS["all"], "two": lambda _, data: ld.glm("y ~ a + b", data),
               "one": GLMS["one"]}  # fmt: skip

@@ -215,7 +215,7 @@ def users(names, *packages):
 
 
 def test_kernels_know_numbers_alone():
-    kernels = files("scalar_math.py", "kernels.py", "cpu.py", "kernels/cuda.py", "prox.py",
+    kernels = files("scalar_math.py", "kernels.py", "cpu_kernels.py", "cuda_kernels.py", "prox.py",
                     "column_kernels.py", "tiles.py")  # fmt: skip
     assert len(kernels) > 8
     assert {n: {i.split(".")[0] for i in imports(n)} - NUMERIC for n in kernels} == {

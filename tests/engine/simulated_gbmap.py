@@ -16,8 +16,8 @@ from lodim.engine import blocks, tiles
 from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels import cuda
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, Form, joint_gradient, loss_gradient
+from lodim.models.gbmap import cuda_kernels
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, Form, joint_gradient, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 
 assert config.ENABLE_CUDASIM
@@ -79,9 +79,9 @@ def test_any_learners(active):
 
 @pytest.mark.parametrize("p", [2, 66])
 def test_several_tiles_a_block(p, monkeypatch):
-    monkeypatch.setattr(cuda, "PROCESSORS", 1)
-    monkeypatch.setattr(cuda, "RESIDENT", 2)
-    assert cuda.count_blocks((3, p, 64), 8) == 2
+    monkeypatch.setattr(cuda_kernels, "PROCESSORS", 1)
+    monkeypatch.setattr(cuda_kernels, "RESIDENT", 2)
+    assert cuda_kernels.count_blocks((3, p, 64), 8) == 2
     assert_same(64 * 2 + 3, p)
 
 
@@ -89,9 +89,9 @@ def test_the_grid_follows_the_shape():
     for itemsize in (4, 8):
         for p in (0, 1, 25, 400, 5000):
             for n_tiles in (1, 100, 1563, 156_250):
-                n_blocks = cuda.count_blocks((n_tiles, p, 64), itemsize)
+                n_blocks = cuda_kernels.count_blocks((n_tiles, p, 64), itemsize)
                 each = -(-n_tiles // n_blocks)
-                assert 1 <= n_blocks <= min(n_tiles, 132 * cuda.RESIDENT)
+                assert 1 <= n_blocks <= min(n_tiles, 132 * cuda_kernels.RESIDENT)
                 assert (n_blocks - 1) * each < n_tiles or each == 1  # no block without a tile
 
 
@@ -143,12 +143,12 @@ def test_margin_and_take():
     score, code = 30 * rng.normal(size=(100, 4)), rng.integers(0, 4, 100).astype(float)
     there, codes = upload(tiles.pack(score)), upload(tiles.pad(code, 2))
     y, base = zeros((2, 64)), zeros((2, 64))
-    cuda.margin(codes, there, 2, y, base)
+    cuda_kernels.margin(codes, there, 2, y, base)
     others = logsumexp(np.delete(score, 2, axis=1), axis=1)
     np.testing.assert_array_equal(y.copy_to_host().ravel()[:100], code == 2)
     np.testing.assert_allclose(base.copy_to_host().ravel()[:100], score[:, 2] - others, rtol=1e-13)
     i = np.array([0, 5, 63, 64, 99])
-    np.testing.assert_array_equal(cuda.take(there, upload(i)), score[i])
+    np.testing.assert_array_equal(cuda_kernels.take(there, upload(i)), score[i])
 
 
 def test_one_copy_for_as_long_as_the_features_live():

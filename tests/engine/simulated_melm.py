@@ -9,10 +9,10 @@ from numba import config
 import lodim as ld
 from lodim.engine import blocks as engine
 from lodim.engine import cuda as device
-from lodim.models.melm.kernels import cuda as cuda_kernels
-from lodim.models.melm.search import divergence
-from lodim.models.melm.search.divergence import Divergence
-from lodim.models.melm.search.whitening import Sample
+from lodim.models.melm import cuda_kernels as cuda_kernels
+from lodim.models.melm import divergence
+from lodim.models.melm.divergence import Divergence
+from lodim.models.melm.whitening import Sample
 from models.melm.test_divergence import ONE, Case
 
 assert config.ENABLE_CUDASIM

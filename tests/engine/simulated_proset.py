@@ -8,9 +8,8 @@ from numba import config
 
 import lodim as ld
 from lodim.engine import blocks, tiles
-from lodim.models.proset import prototypes
-from lodim.models.proset.kernels import cuda
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
+from lodim.models.proset import cuda_kernels, prototypes
+from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective
 from lodim.models.proset.prototypes import Prototypes
 from models.proset.test_objective import Case, losses
@@ -39,9 +38,9 @@ def test_loss_and_gradient(loss, dtype):
 
 def test_several_tiles_chunks_and_blocks(monkeypatch):
     """Tiles of rows and of points, and chunks, of which the last is not full; a single block."""
-    monkeypatch.setattr(cuda, "PROCESSORS", 1)
-    monkeypatch.setattr(cuda, "RESIDENT", 1)
-    assert cuda.count_blocks(2) == 1
+    monkeypatch.setattr(cuda_kernels, "PROCESSORS", 1)
+    monkeypatch.setattr(cuda_kernels, "RESIDENT", 1)
+    assert cuda_kernels.count_blocks(2) == 1
     case = Case(DENSITY, n=64 + 3, p=10, J=70)
     case.theta[10:78] = 0.0  # one tile of points has none with weight
     assert_same(case)
@@ -58,8 +57,8 @@ def test_the_same_bits_twice_and_rows_that_move_once(monkeypatch):
     case = Case(SQUARED, n=5, p=3, J=5)
     objective = on_gpu(case)
     moved = []
-    real = cuda.upload
-    monkeypatch.setattr(cuda, "upload", lambda v: moved.append(v.size) or real(v))
+    real = cuda_kernels.upload
+    monkeypatch.setattr(cuda_kernels, "upload", lambda v: moved.append(v.size) or real(v))
     (f, g), (value, gradient) = objective(case.theta), objective(case.theta)
     assert value == f and np.array_equal(gradient, g)
     # v and w with four constants, and where they belong; one feature has no weight.
@@ -77,7 +76,7 @@ def prototype_set(M, p=3):
 
 def test_the_grid_follows_the_shape():
     for n_tiles in (1, 264, 265, 1563, 15_625):
-        blocks = cuda.count_blocks(n_tiles)
+        blocks = cuda_kernels.count_blocks(n_tiles)
         each = -(-n_tiles // blocks)
         assert blocks <= 264 and (blocks - 1) * each < n_tiles  # no block without a tile
 

@@ -148,7 +148,7 @@ def test_garbage_is_not_collected_while_a_kernel_is_compiled(collects):
 
 @pytest.mark.parametrize(
     "module",
-    ["gbmap.kernels.cpu", "glm.kernels", "costnet.penalty.passes"],
+    ["gbmap.cpu_kernels", "glm.kernels", "costnet.penalty.passes"],
 )
 def test_functions_that_kernels_call_are_inlined_by_force(module):
     """Else a process that compiles a kernel may round otherwise than one that loads it."""

@@ -80,7 +80,7 @@ def test_auto_is_silent(fit, no_gpu, monkeypatch):
     """Large data, a CUDA target at hand, no GPU: the CPU's fit, without a word."""
     small = fit(engine="cpu")
     monkeypatch.setattr(engine, "LARGE", 0)
-    monkeypatch.setattr("lodim.models.melm.search.divergence.MIN_GPU_PAIRS", 0)
+    monkeypatch.setattr("lodim.models.melm.divergence.MIN_GPU_PAIRS", 0)
     monkeypatch.setattr(engine, "find_spec", lambda name: True)
     auto = fit(engine="auto")
     np.testing.assert_array_equal(auto.predict(DATA), small.predict(DATA))

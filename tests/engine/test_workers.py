@@ -23,7 +23,7 @@ from lodim.family.binomial import LOGISTIC
 from lodim.models.costnet.penalty.groups import Groups
 from lodim.models.costnet.penalty.problem import PathProblem
 from lodim.models.costnet.penalty.solvers import penalty_path
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form, loss_gradient
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, loss_gradient
 from lodim.prices.network import unfold
 
 distributed = pytest.importorskip("distributed")

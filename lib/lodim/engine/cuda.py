@@ -87,7 +87,7 @@ class DeviceTiles:
     def run(self, kernel, *args):
         """Run the CUDA version of a compiled CPU kernel on these features."""
         function = kernel.py_func
-        twins = import_module(function.__module__.replace(".kernels.cpu", ".kernels.cuda"))
+        twins = import_module(function.__module__.replace(".cpu_kernels", ".cuda_kernels"))
         with _TURN:
             return getattr(twins, function.__name__)(self, *args)
 

@@ -13,8 +13,8 @@ from lodim.engine import tiles
 from lodim.engine.blocks import sum_blocks
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, Form, loss_gradient
 from lodim.models.gbmap.embedding import path_distances
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, Form, loss_gradient
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import lbfgs

@@ -13,13 +13,13 @@ pytestmark = pytest.mark.long
 KERNELS = {
     "lodim.design.column_kernels": {"moments", "pack", "scan"},
     "lodim.family.losses": {"_rows"},
-    "lodim.models.gbmap.kernels.cpu": {"forward"},
-    "lodim.models.gbmap.kernels.small_data": {"take_margin"},
-    "lodim.models.gbmap.kernels.newton": {"newton"},
-    "lodim.models.gbmap.kernels.hinges": {"find_directions", "place_hinges"},
+    "lodim.models.gbmap.cpu_kernels": {"forward"},
+    "lodim.models.gbmap.small_data": {"take_margin"},
+    "lodim.models.gbmap.newton": {"newton"},
+    "lodim.models.gbmap.hinges": {"find_directions", "place_hinges"},
 }
 JOINT = {  # the default call of these data fits all learners together
-    "lodim.models.gbmap.kernels.cpu": {"forward", "joint_gradient"},
+    "lodim.models.gbmap.cpu_kernels": {"forward", "joint_gradient"},
     "lodim.solve.lbfgs": {"advance", "new_search"},
 }
 PROGRAM = """

@@ -8,11 +8,10 @@ from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap import boost
+from lodim.models.gbmap import boost, small_data
 from lodim.models.gbmap import objective as objectives
-from lodim.models.gbmap.kernels import small_data
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS, Form
-from lodim.models.gbmap.kernels.newton import Problem
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form
+from lodim.models.gbmap.newton import Problem
 from lodim.models.gbmap.objective import BoostObjective
 from lodim.solve.lbfgs import Minimum, lbfgs
 from lodim.solve.objective import ElasticNet, Preconditioned, Rescaled

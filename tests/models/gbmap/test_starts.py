@@ -7,7 +7,7 @@ from numba import njit
 import lodim as ld
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap.kernels import hinges as kernels
+from lodim.models.gbmap import hinges as kernels
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.starts import draw_starts, place_hinges
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm.search import divergence
-from lodim.models.melm.search.divergence import Divergence, bound, normal_entropy, shares
-from lodim.models.melm.search.whitening import Basis, Sample, bandwidths
+from lodim.models.melm import divergence
+from lodim.models.melm.divergence import Divergence, bound, normal_entropy, shares
+from lodim.models.melm.whitening import Basis, Sample, bandwidths
 
 pytestmark = pytest.mark.long
 

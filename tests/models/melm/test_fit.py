@@ -9,10 +9,9 @@ import lodim as ld
 from lodim import forms
 from lodim.family import Binomial
 from lodim.fitting import storage
-from lodim.models.melm import estimate
+from lodim.models.melm import estimate, search
 from lodim.models.melm.model import FINE
 from lodim.models.melm.rule import calibrated_deviance
-from lodim.models.melm.search import search
 from lodim.selection import choice
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}

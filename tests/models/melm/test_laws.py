@@ -8,13 +8,12 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal
 
-from lodim.models.melm import density
+from lodim.models.melm import density, search
 from lodim.models.melm.density import DensityOptions
+from lodim.models.melm.divergence import Divergence, shares
 from lodim.models.melm.rule import Background, Rows
-from lodim.models.melm.search import search
-from lodim.models.melm.search.divergence import Divergence, shares
-from lodim.models.melm.search.search import Plan, distinct, search_gammas
-from lodim.models.melm.search.whitening import (
+from lodim.models.melm.search import Plan, distinct, search_gammas
+from lodim.models.melm.whitening import (
     COVARIANCES,
     FLOOR,
     Basis,

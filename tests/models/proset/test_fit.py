@@ -13,8 +13,8 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.proset import candidates, distribution
+from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.estimate import fit_stages
-from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import join
 from lodim.models.proset.training import BatchState

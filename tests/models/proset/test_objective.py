@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 from lodim.engine import tiles
 from lodim.models.proset import distribution, objective
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
+from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
 from lodim.models.proset.prototypes import SAME, Prototypes, merge
 from lodim.solve.lbfgs import Steps, bounded

@@ -20,17 +20,10 @@ from lodim.engine.blocks import (
 from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.family import losses
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, forward
-from lodim.models.gbmap.kernels.hinges import MIXTURES, HingeArrays, draw_starts
-from lodim.models.gbmap.kernels.newton import LOG, Problem
-from lodim.models.gbmap.kernels.small_data import (
-    LEAST_GAIN,
-    TIED,
-    fit_learner,
-    follower,
-    take_margin,
-)
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
+from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
+from lodim.models.gbmap.newton import LOG, Problem
 from lodim.models.gbmap.objective import (
     OneLearner,
     null_learners,
@@ -39,6 +32,13 @@ from lodim.models.gbmap.objective import (
     stage_objective,
 )
 from lodim.models.gbmap.settings import BLOCK, WIDE
+from lodim.models.gbmap.small_data import (
+    LEAST_GAIN,
+    TIED,
+    fit_learner,
+    follower,
+    take_margin,
+)
 from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_span
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs

@@ -8,7 +8,7 @@ from lodim import forms
 from lodim.design.batch import subset
 from lodim.engine.compiled import njit
 from lodim.engine.scalar_math import exp_negative, log1p_unit
-from lodim.models.gbmap.kernels.cpu import SOFTPLUS
+from lodim.models.gbmap.cpu_kernels import SOFTPLUS
 
 NEIGHBOURS = 5  # k of the paper's drift indicator (Sect. 4.5)
 KINDS = "difference", "distance"  # kinds of drift indicators

@@ -17,7 +17,7 @@ from lodim.engine.blocks import (
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows, pad
 from lodim.engine.workers import WorkerTiles
 from lodim.export.expression import call, weighted
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS, effects, forward
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, effects, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles per chunk; bounds the memory of predictions
 BY_LEARNER = ("theta", "sign", "target", "stage", "shift")  # fields with one entry per learner

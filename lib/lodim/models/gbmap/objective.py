@@ -7,8 +7,8 @@ import numpy as np
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.family import losses
-from lodim.models.gbmap.kernels.cpu import Form, hessian, loss_gradient
-from lodim.models.gbmap.kernels.small_data import Scale, descend
+from lodim.models.gbmap.cpu_kernels import Form, hessian, loss_gradient
+from lodim.models.gbmap.small_data import Scale, descend
 from lodim.solve.objective import ElasticNet, add_ridge
 
 NO_FACTOR = np.empty((0, 0, 0))  # for parameters that are not scaled

@@ -20,7 +20,7 @@ from lodim.engine.blocks import ENGINES, SPAN_ROWS, available_threads
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.errors import ArgumentError
 from lodim.fitting.model import Needs
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS
 
 REFITS = "none", "joint"
 ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}

@@ -8,9 +8,8 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import over_rows, row_spans
 from lodim.engine.workers import WorkerTiles
 from lodim.family.losses import SQUARED
-from lodim.models.gbmap.kernels import hinges as kernels
-from lodim.models.gbmap.kernels.cpu import IDENTITY, Form, forward
-from lodim.models.gbmap.kernels.small_data import SCREENING_FTOL
+from lodim.models.gbmap import hinges as kernels
+from lodim.models.gbmap.cpu_kernels import IDENTITY, Form, forward
 from lodim.models.gbmap.objective import (
     BoostObjective,
     derivatives,
@@ -18,6 +17,7 @@ from lodim.models.gbmap.objective import (
     penalize,
     stage_objective,
 )
+from lodim.models.gbmap.small_data import SCREENING_FTOL
 from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled

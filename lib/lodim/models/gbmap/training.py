@@ -121,7 +121,7 @@ class BoostState:
         if on_host(host) and not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
-            from lodim.models.gbmap.kernels.device_rows import DeviceRows  # loads CUDA
+            from lodim.models.gbmap.device_rows import DeviceRows  # loads CUDA
 
             device = DeviceRows.from_host(X, y, weight, score, sample)
         level = (np.zeros(1), null) if family.shared_slopes else (null / scale, np.zeros(0))

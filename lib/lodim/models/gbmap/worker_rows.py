@@ -9,7 +9,7 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import dot
 from lodim.family import beyond_null, losses
-from lodim.models.gbmap.kernels.cpu import forward
+from lodim.models.gbmap.cpu_kernels import forward
 from lodim.models.gbmap.learners import divided, row_weights
 
 

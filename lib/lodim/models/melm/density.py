@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim import forms
-from lodim.models.melm.kernels.cpu import LOG_TAU
-from lodim.models.melm.kernels.kde import (
+from lodim.models.melm.cpu_kernels import LOG_TAU
+from lodim.models.melm.kde import (
     TILE,
     ClassTiles,
     class_log_sums,
     neighbours_first,
     pack_tiles,
 )
-from lodim.models.melm.search.whitening import (
+from lodim.models.melm.whitening import (
     SHRUNK,
     bandwidths,
     center_by_class,

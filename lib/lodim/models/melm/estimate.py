@@ -8,6 +8,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError, DataError
 from lodim.models.melm.density import evaluation_weights, leave_one_out_scores
+from lodim.models.melm.divergence import kernel_widths, overlaps
 from lodim.models.melm.rule import (
     JUDGED,
     Rows,
@@ -16,11 +17,10 @@ from lodim.models.melm.rule import (
     fit_rule,
     losses_by_temperature,
 )
-from lodim.models.melm.search.divergence import kernel_widths, overlaps
-from lodim.models.melm.search.search import Plan, make_basis, search_gammas, steps
-from lodim.models.melm.search.whitening import CONSTANT, Basis, Sample, center_by_class
+from lodim.models.melm.search import Plan, make_basis, search_gammas, steps
 from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
+from lodim.models.melm.whitening import CONSTANT, Basis, Sample, center_by_class
 from lodim.selection import folds
 from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 

@@ -10,7 +10,7 @@ from lodim.models.melm import estimate
 from lodim.models.melm.estimate import calibrate, training_measures
 from lodim.models.melm.fit import MelmFit
 from lodim.models.melm.rule import calibrated_deviance
-from lodim.models.melm.search.search import MIDDLE
+from lodim.models.melm.search import MIDDLE
 from lodim.models.melm.settings import Settings
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Missing, RowValues

@@ -21,7 +21,7 @@ from lodim.models.melm.density import (
     lowest_between,
     select_width,
 )
-from lodim.models.melm.search.whitening import center_by_class
+from lodim.models.melm.whitening import center_by_class
 
 INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried in calibration
 ABSENT = np.log(1e-12)  # log probability of a class without training rows

@@ -18,7 +18,7 @@ from lodim.checks import (
 )
 from lodim.engine.blocks import ENGINES, available_threads
 from lodim.errors import ArgumentError, DataError, StoreError
-from lodim.models.melm.search.whitening import COVARIANCES, SHRUNK
+from lodim.models.melm.whitening import COVARIANCES, SHRUNK
 
 CHOICES = {
     "covariance": COVARIANCES,

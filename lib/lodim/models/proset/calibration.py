@@ -4,9 +4,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lodim.models.proset import distribution
+from lodim.models.proset.cpu_kernels import CLASSES, DENSITY
 from lodim.models.proset.distribution import Calibration
 from lodim.models.proset.estimate import combine, fit_stages
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY
 from lodim.models.proset.prototypes import response_values, weighted_sums
 from lodim.models.proset.training import BatchState
 from lodim.selection.folds import count_units

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from lodim import forms
 from lodim.engine.tiles import TILE
-from lodim.models.proset.kernels.cpu import DENSITY, ROOT_TAU
+from lodim.models.proset.cpu_kernels import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
 
 HALVINGS = 50  # steps of bisection to invert distribution functions

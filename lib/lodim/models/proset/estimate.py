@@ -9,7 +9,7 @@ from lodim import progress
 from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
+from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.objective import BatchObjective, ElasticNet
 from lodim.models.proset.prototypes import (
     Prototypes,

@@ -14,9 +14,9 @@ from lodim.fitting import saved
 from lodim.fitting.fit import Fit
 from lodim.fitting.registry import model_module
 from lodim.models.proset import distribution, report
+from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.distribution import Calibration
 from lodim.models.proset.explain import explanation, query, reference, shapley, workbook
-from lodim.models.proset.kernels.cpu import CLASSES, DENSITY, SQUARED
 from lodim.models.proset.prototypes import (
     LOG,
     Prototypes,

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.proset.kernels.cpu import DENSITY, Points, loss_gradient, scaled, square_sums
+from lodim.models.proset.cpu_kernels import DENSITY, Points, loss_gradient, scaled, square_sums
 
 MOST_BLOCKS = 64  # most blocks of rows, each with its partial sums
 SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
@@ -77,7 +77,7 @@ class BatchObjective:
         self._threads = 1 if scoring.y.size * len(x) <= SMALL else threads
         self._X, self._on_device = place(scoring.X, engine), None
         if not on_host(self._X):
-            from lodim.models.proset.kernels.cuda import upload_rows  # loads CUDA
+            from lodim.models.proset.cuda_kernels import upload_rows  # loads CUDA
 
             self._on_device = upload_rows(self._X, scoring, self._x, self._target)
 

@@ -13,7 +13,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.export.expression import ZERO, Constant, Kernels, call, weighted
-from lodim.models.proset.kernels.cpu import (
+from lodim.models.proset.cpu_kernels import (
     CLASSES,
     DENSITY,
     FOUR,

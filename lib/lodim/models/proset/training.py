@@ -7,7 +7,7 @@ from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import SPAN_ROWS, available_threads
 from lodim.errors import ArgumentError
 from lodim.models.proset import candidates
-from lodim.models.proset.kernels.cpu import (
+from lodim.models.proset.cpu_kernels import (
     CLASSES,
     DENSITY,
     ROOT_TAU,

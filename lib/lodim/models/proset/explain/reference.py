@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from lodim import forms
 from lodim.engine import tiles
 from lodim.errors import ArgumentError, DataError
+from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.explain.query import (
     active_names,
     active_values,
@@ -17,7 +18,6 @@ from lodim.models.proset.explain.query import (
     read_query,
     zero_offset,
 )
-from lodim.models.proset.kernels.cpu import CLASSES
 from lodim.models.proset.prototypes import estimates_at
 from lodim.typing import Data
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
-from lodim.models.proset.kernels.cpu import CLASSES, ROOT_TAU, SQUARED
+from lodim.models.proset.cpu_kernels import CLASSES, ROOT_TAU, SQUARED
 
 SIDE = 16  # threads along rows, and along points
 ROWS_PER_THREAD = TILE // SIDE  # rows and points per thread: every SIDE-th

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lodim.engine.compiled import inlined, njit
-from lodim.models.gbmap.kernels.cpu import (
+from lodim.models.gbmap.cpu_kernels import (
     SOFTPLUS,
     Form,
     TileRows,

@@ -10,8 +10,8 @@ from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.family.ordinal import ORDERED
-from lodim.models.gbmap.kernels.cpu import Form, add_loss_gradient, tile_rows
-from lodim.models.gbmap.kernels.newton import (
+from lodim.models.gbmap.cpu_kernels import Form, add_loss_gradient, tile_rows
+from lodim.models.gbmap.newton import (
     CONVERGED,
     LOG,
     N_EVAL,

@@ -1,4 +1,4 @@
-"""GPU versions of the functions in `kernels.cpu`: sums over pairs of rows, in tiles of 64 rows."""
+"""GPU versions of the functions in `cpu_kernels`: sums over pairs of rows, in tiles of 64 rows."""
 
 import math
 from itertools import pairwise

@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim.engine.blocks import for_blocks
 from lodim.engine.compiled import njit
-from lodim.models.melm.kernels.cpu import INNER, REASSOCIATE, kernel, whiten
+from lodim.models.melm.cpu_kernels import INNER, REASSOCIATE, kernel, whiten
 
 TILE = 64
 STEP = 256  # rows per block

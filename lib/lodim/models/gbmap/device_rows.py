@@ -5,7 +5,7 @@ from typing import Any
 
 from lodim.engine import tiles
 from lodim.engine.cuda import upload, zeros
-from lodim.models.gbmap.kernels import cuda
+from lodim.models.gbmap import cuda_kernels
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DeviceRows:
         With several classes, they are 1 for class k, else 0, and the logit of class k."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
-        cuda.margin(self.y, self.score, k, *self.problem)
+        cuda_kernels.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
     def to_gpu(self, *columns):
@@ -48,8 +48,8 @@ class DeviceRows:
         """Add the values of new learners to the linear predictors, in place."""
         shape = learners.beta, learners.activation, False
         theta, sign, into = learners.theta, learners.sign, learners.target
-        cuda.add_learners(self.X, theta, sign, *shape, into, self.score)
+        cuda_kernels.add_learners(self.X, theta, sign, *shape, into, self.score)
 
     def sample_score(self):
         """Return the linear predictors (r, K) of the r sampled rows, copied to memory."""
-        return cuda.take(self.score, self.sample)
+        return cuda_kernels.take(self.score, self.sample)

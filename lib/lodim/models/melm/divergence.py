@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.melm.kernels.cpu import BLOCK, closest, finish, pair_sums, prepare
-from lodim.models.melm.search.whitening import bandwidths
+from lodim.models.melm.cpu_kernels import BLOCK, closest, finish, pair_sums, prepare
+from lodim.models.melm.whitening import bandwidths
 
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
@@ -59,13 +59,13 @@ class Divergence:
 
     def _move_to_gpu(self, tiles):
         """Compute sums over the rows on the GPU that holds `tiles` (blocks of 64 rows)."""
-        from lodim.models.melm.kernels import cuda  # only where a GPU is asked for
+        from lodim.models.melm import cuda_kernels
 
         C = self._sample.n_classes
-        self._tiles, self._classes = tiles, cuda.upload_classes(self._sample)
+        self._tiles, self._classes = tiles, cuda_kernels.upload_classes(self._sample)
         # The GPU's sums include the features, by which `finish` would multiply again.
         self._Z, self._start = np.tile(np.eye(self.r), C), self.r * np.arange(C + 1)
-        self._stripes, self._together = 1, cuda.together(len(tiles), C, self.k)
+        self._stripes, self._together = 1, cuda_kernels.together(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
         """Return values (q,) and gradients (q, r k) at q projections theta; zero if not `active`.

@@ -7,9 +7,9 @@ import numpy as np
 from lodim import progress
 from lodim.engine import row_keys
 from lodim.engine.blocks import single_blas
-from lodim.models.melm.search.divergence import Divergence, normal_entropy, shares
-from lodim.models.melm.search.whitening import SHRUNK, Basis, Sample, bandwidths
+from lodim.models.melm.divergence import Divergence, normal_entropy, shares
 from lodim.models.melm.view import upright
+from lodim.models.melm.whitening import SHRUNK, Basis, Sample, bandwidths
 from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample for searches from all starts

@@ -8,7 +8,7 @@ from lodim.engine.cuda import cuda, device, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.family.multinomial import loss_shares
-from lodim.models.gbmap.kernels.cpu import IDENTITY, SOFTPLUS
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS
 
 GROUP = 2  # learners that share a read of X: the two signs of b
 THREADS = GROUP * TILE  # a thread for each row and learner of the group
