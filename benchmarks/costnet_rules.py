@@ -33,8 +33,8 @@ from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import SEARCH, affordable
 from lodim.models.costnet.search.frontier import select_frontier
-from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.rows import SearchData
+from lodim.models.costnet.search.rules import forward_selection
 from lodim.prices.network import unfold
 
 GRAPHS = {"stars": 25, "chains": 30, "pairs": 30, "mixed": 25}  # and their base signals

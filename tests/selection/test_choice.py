@@ -8,7 +8,7 @@ import pytest
 from lodim.family import Gaussian
 from lodim.fitting.model import Model
 from lodim.selection import racing
-from lodim.selection.choice import central_count, weights
+from lodim.selection.tuning import central_count, weights
 
 BATCH = SimpleNamespace(y=np.array([-1e3, 1e3]), positive_weight=slice(None))
 

@@ -11,8 +11,8 @@ import lodim as ld
 from contract.cases import some_long
 from lodim.design.batch import split
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.selection import choice, racing, tuning
 from lodim.selection import folds as folding
+from lodim.selection import racing, tuning
 
 GRID = [0.3, 0.03, 0.003]
 SHARED = {"m": 2, "beta": 3.0, "n_starts": 1}
@@ -358,10 +358,10 @@ def test_weights_are_of_the_standard_error():
     first = [[(mean, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]
     error = np.std([1, 2, 3, 4]) / np.sqrt(3)
     second = [[(mean + error, 1.0, 0.0) for mean in (1.0, 2.0, 3.0, 4.0)]]
-    a, b = choice.weights([first, second], 1, True)
+    a, b = tuning.weights([first, second], 1, True)
     assert b[0] / a[0] == pytest.approx(np.exp(-2)) and a[0] + b[0] == pytest.approx(1)
     # Two draws of two folds have the standard error of two folds.
-    a, b = choice.weights([first, second], 2, True)
+    a, b = tuning.weights([first, second], 2, True)
     assert b[0] / a[0] == pytest.approx(np.exp(-2 / np.sqrt(3)))
 
 
@@ -393,18 +393,18 @@ def test_the_error_of_a_held_out_fold_counts_groups_once(df):
      ([0.1, 0.1, 0.8], 2, {"lambda_": 0.5}), ([0.05, 0.05, 0.9], 2, {}), ([0.4, 0.2, 0.4], 1, {})],
 )  # fmt: skip
 def test_centre_of_a_grid(weight, nearest, value):
-    assert choice.centre({"lambda_": [4.0, 1.0, 0.25]}, np.array(weight), ("lambda_",)) == (
+    assert tuning.centre({"lambda_": [4.0, 1.0, 0.25]}, np.array(weight), ("lambda_",)) == (
         nearest, value,
     )  # fmt: skip
-    assert choice.centre({"k": [1, 2, 3]}, np.array(weight), ()) == (nearest, {})
+    assert tuning.centre({"k": [1, 2, 3]}, np.array(weight), ()) == (nearest, {})
 
 
 def test_centre_in_finer_parts():
     """A weighted mean of position .6 is 5/8, in log; a whole position is the value itself."""
     grid, names = {"lambda_": [4.0, 1.0]}, ("lambda_",)
-    at, between = choice.centre(grid, np.array([0.4, 0.6]), names, 8)
+    at, between = tuning.centre(grid, np.array([0.4, 0.6]), names, 8)
     assert at == 1 and between["lambda_"] == pytest.approx(4.0 ** (3.0 / 8.0))
-    assert choice.centre(grid, np.array([0.03, 0.97]), names, 8) == (1, {})
+    assert tuning.centre(grid, np.array([0.03, 0.97]), names, 8) == (1, {})
 
 
 def test_choose_leaves_what_is_given(df):
@@ -662,8 +662,8 @@ def test_nothing_is_said_where_nothing_is_beyond():
     problem = prepare(
         model_of(ld.melm), "z ~ a + b + x", data.assign(z=data["y"] > 0), {"gamma": 1.0}
     )
-    assert choice.grid_ends(problem, frame, ["k", "classifier"], 2) == ()  # of three features
-    assert choice.grid_ends(problem, frame[:2], ["k"], 1) == (
+    assert tuning.grid_ends(problem, frame, ["k", "classifier"], 2) == ()  # of three features
+    assert tuning.grid_ends(problem, frame[:2], ["k"], 1) == (
         "k = 2 is the largest that was tried: give the grid larger ones",
     )
 

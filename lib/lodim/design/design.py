@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.checks import check_rectangular, flag, one_of
-from lodim.design import factors, heavy_tails
+from lodim.design import factors
 from lodim.design import terms as design_terms
 from lodim.design.batch import Batch
 from lodim.design.chunks import WorkerChunks
@@ -117,7 +117,7 @@ class Design:
             fills = learn_fills(columns_within(summaries, parts))
         keys = read.keys
         if compress_tails:
-            keys = heavy_tails.compress(keys, written(parse(formula)), parts, summaries)
+            keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
         terms, named, n_sampled = design_terms.learn(
             keys, parts, summaries, fills, missing, reference_levels
         )

@@ -1,16 +1,28 @@
 """Methods of all fits that use other packages of lodim: plot, check, report and exports."""
 
+import itertools
 from abc import ABC
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+import pandas as pd
+
 from lodim.checks import one_of
 from lodim.design.batch import with_positive_weight
+from lodim.design.factors import column_with_levels
+from lodim.design.frame import in_pandas
 from lodim.diagnostics.findings import Checks
 from lodim.errors import ArgumentError, MissingExtraError
-from lodim.fitting import maketables
 from lodim.fitting.registry import MODELS
 from lodim.typing import Data, FilePath, NewLevels, Offset, Scale
+
+# Names in maketables -> columns of tidy() and of glance()
+TABLE_COLUMNS = {"b": "estimate", "se": "std_error", "t": "statistic", "p": "p_value"}
+TABLE_COLUMNS |= {"ci95l": "conf_low", "ci95u": "conf_high"}
+TABLE_FIGURES = {"N": "n", "ll": "log_likelihood"}
+TABLE_FIGURES |= {name: name for name in ("aic", "bic", "df_resid", "deviance", "null_deviance")}
+INTERCEPT = "Intercept"  # name in other packages
 
 
 class Delegates(ABC):
@@ -62,9 +74,9 @@ class Delegates(ABC):
         --------
         report
         """
-        from lodim.plot import axes, calibration
+        from lodim.plot import axes, lines
 
-        kinds = self._plots() | {"calibration": calibration.calibration}
+        kinds = self._plots() | {"calibration": lines.calibration}
         return axes.draw(kinds, kind, self, ax, arguments)
 
     def check(
@@ -381,7 +393,7 @@ class Delegates(ABC):
 
     @property
     def __maketables_coef_table__(self):
-        return maketables.coefficients(self)
+        return maketables_coefficients(self)
 
     @property
     def __maketables_depvar__(self):
@@ -389,7 +401,43 @@ class Delegates(ABC):
 
     @property
     def __maketables_default_stat_keys__(self):
-        return maketables.main_figures(self)
+        return maketables_main_figures(self)
 
     def __maketables_stat__(self, key):
-        return maketables.figure(self, key)
+        return maketables_figure(self, key)
+
+
+def maketables_coefficients(fit):
+    """Return the estimates of a fit with the column names of maketables: b, se, t, p."""
+    frame = fit._of_tables()
+    keys = [c for c in ("level", "dimension") if c in frame]
+    known = _references(fit.design) | {"(Intercept)": INTERCEPT}
+    terms = [":".join(known.get(part, part) for part in t.split(":")) for t in frame["term"]]
+    names = pd.Series(terms, index=frame.index)
+    for key in keys:
+        names = frame[key].astype(str) + " | " + names
+    found = {new: frame.get(old, np.nan) for new, old in TABLE_COLUMNS.items()}
+    return pd.DataFrame(found, dtype=float).set_axis(pd.Index(names, name="Coefficient"))
+
+
+def maketables_figure(fit, key):
+    """Return a statistic of the fit by its name in maketables; None if there is none."""
+    if key in ("r2", "pseudo_r2"):
+        return fit.dev_ratio if key == maketables_main_figures(fit)[1] else None
+    row = in_pandas(fit.glance)().iloc[0]
+    value = row.get(TABLE_FIGURES.get(key, ""))
+    return None if value is None or pd.isna(value) else value.item()
+
+
+def maketables_main_figures(fit):
+    """Return the names of the statistics that tables show by default."""
+    return ["N", "r2" if fit.levels is None else "pseudo_r2"]
+
+
+def _references(design):
+    """Return a dict: feature -> name in other packages, as origin[USA] -> origin[T.USA]."""
+    names = {}
+    for part in itertools.chain.from_iterable(design.terms):
+        if column_with_levels(part) and part.matrix is None and len(part.labels) < len(part.levels):
+            names |= {f"{part.name}[{k}]": f"{part.name}[T.{k}]" for k in part.labels}
+    return names

@@ -17,11 +17,10 @@ from lodim.fitting.fit_model import model_of, prepare, with_own
 from lodim.fitting.model import lambda_grid
 from lodim.fitting.saved import MEASURE
 from lodim.report.tables import Table, listing, significant
-from lodim.selection.choice import grid_ends
 from lodim.selection.folds import BLOCK_ROWS, as_folds, assign, assign_in_place
 from lodim.selection.grid import checked_settings, losses_at, points_of, summarize
 from lodim.selection.racing import LOSSES, fold_means
-from lodim.selection.tuning import side_by_side
+from lodim.selection.tuning import grid_ends, side_by_side
 from lodim.typing import Data, FitT, FitT_co, Model, P, RowValues, Values
 
 N_LAMBDA = 25  # number of penalties of a default grid

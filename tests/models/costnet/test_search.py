@@ -16,7 +16,7 @@ from lodim.engine import tiles
 from lodim.family import Binomial, Gaussian, Multinomial
 from lodim.models.costnet.estimate import fit_stages, make_search
 from lodim.models.costnet.penalty.problem import PenaltyPath
-from lodim.models.costnet.search import greedy, rows, rules, sweep
+from lodim.models.costnet.search import rows, rules, sweep
 from lodim.models.costnet.search.candidates import (
     CRITERIA,
     Criterion,
@@ -89,7 +89,7 @@ def every_subset(m):
 
 
 def greedy_frontier(search):
-    return select_frontier(search, greedy.forward_selection(search))
+    return select_frontier(search, rules.forward_selection(search))
 
 
 # Refits ---------------------------------------------------------------------------------------
@@ -668,7 +668,7 @@ def shared(seed, p=10, n=250):
 def test_a_submodular_budget_is_never_passed(seed, budget):
     batch, network = shared(seed)
     search = make_search(batch, Gaussian(), network, budget, "deviance")
-    for c in greedy.forward_selection(search):
+    for c in rules.forward_selection(search):
         names = frozenset(
             network.names[v]
             for v in np.flatnonzero(network.closed(search.space.nodes(c.state.used)))
@@ -683,7 +683,7 @@ def test_a_submodular_budget_is_well_spent():
         batch, network = shared(seed)
         for budget in (8.0, 12.0):
             search = make_search(batch, Gaussian(), network, budget, "deviance")
-            found = greedy.forward_selection(search)
+            found = rules.forward_selection(search)
             null, best = search.refits.null.deviance, exhaustive(search, budget)
             ratios.append((null - select_frontier(search, found)[-1].state.deviance)
                           / (null - best.deviance))  # fmt: skip
@@ -697,7 +697,7 @@ def test_quadratics_and_greedy_have_no_row_left():
     search = make_search(
         batch_of(X, rng.normal(size=20)), Gaussian(), plain(40), np.inf, "deviance"
     )
-    assert 9 <= max(c.state.df for c in greedy.forward_selection(search)) <= 11
+    assert 9 <= max(c.state.df for c in rules.forward_selection(search)) <= 11
     at = Quadratic.from_model(search.refits.data, np.zeros(1), np.arange(0), np.zeros((0, 1)))
     assert at.gram.shape == (40, 40)
 

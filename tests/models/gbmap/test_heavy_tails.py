@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.design import heavy_tails
+from lodim.design import terms
 
 GIVEN = {"m": 3, "lambda_": 0.01}
 START = "np.arcsinh((Q('long tail') - "
@@ -55,22 +55,22 @@ def test_weights_are_repeated_rows(df):
 def test_constants_are_rounded_to_the_spread_and_outliers_alone_are_no_tail():
     rng = np.random.default_rng(1)
     x, ones = 1e9 + rng.standard_t(2, size=1000), np.ones(1000)
-    code = heavy_tails.term_of("x", x, ones)
+    code = terms.compressing_text("x", x, ones)
     center, spread = (
         float(v) for v in code.removeprefix("np.arcsinh((x - ").removesuffix(")").split(") / ")
     )
     assert abs(center - 1e9) < 0.1
     assert 1.0 < spread < 1.5
     normal = rng.normal(size=1000)
-    assert heavy_tails.term_of("x", np.r_[normal, 1e12], np.ones(1001)) is None
-    assert heavy_tails.term_of("x", np.r_[np.exp(2 * normal), 1e12], np.ones(1001)) is not None
+    assert terms.compressing_text("x", np.r_[normal, 1e12], np.ones(1001)) is None
+    assert terms.compressing_text("x", np.r_[np.exp(2 * normal), 1e12], np.ones(1001)) is not None
 
 
 @pytest.mark.parametrize("counts", [(90, 8), (90, 8, 6, 4)])
 def test_values_that_differ_by_rounding_count_as_equal(counts):
     x = np.repeat((1.0, 28.0, 56.0, 365.0)[: len(counts)], counts)
     noisy = x * (1 + 1e-12 * np.random.default_rng(2).normal(size=len(x)))
-    one, two = (heavy_tails.term_of("x", column, np.ones(len(x))) for column in (x, noisy))
+    one, two = (terms.compressing_text("x", column, np.ones(len(x))) for column in (x, noisy))
     assert one == two
     assert (one is None) == (len(counts) == 2)
 

@@ -12,7 +12,7 @@ from lodim.fitting import storage
 from lodim.models.melm import estimate, search
 from lodim.models.melm.model import FINE
 from lodim.models.melm.rule import calibrated_deviance
-from lodim.selection import choice
+from lodim.selection import tuning
 
 QUICK = {"gamma": 1.0, "n_starts": 4, "threads": 1}
 LEDOIT_WOLF = {"covariance": "ledoit-wolf"}
@@ -367,7 +367,7 @@ def test_gamma_is_chosen_where_it_is_not_given(two, tmp_path):
     assert list(fit.chosen) == ["gamma"] and len(fit.selection) == 3
     tried = fit.selection
     grid, weight = {"gamma": tried["gamma"]}, tried["weight"].to_numpy()
-    at, between = choice.centre(grid, weight, ("gamma",), FINE)
+    at, between = tuning.centre(grid, weight, ("gamma",), FINE)
     assert fit.settings.gamma == between.get("gamma", tried["gamma"][at])
     assert "chosen by cross-validation" in str(fit) and "(by CV)" in str(fit.summary())
     # The starts are those of gamma 4, from where the view was followed.

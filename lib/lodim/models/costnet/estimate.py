@@ -15,7 +15,6 @@ from lodim.models.costnet.penalty.solvers import penalty_path
 from lodim.models.costnet.search import rules
 from lodim.models.costnet.search.candidates import Criterion, SearchSpace, with_free_columns
 from lodim.models.costnet.search.frontier import CostFrontier, select_frontier
-from lodim.models.costnet.search.greedy import forward_selection
 from lodim.models.costnet.search.held_out import (
     STEP,
     HeldOut,
@@ -27,6 +26,7 @@ from lodim.models.costnet.search.held_out import (
 from lodim.models.costnet.search.moves import Search
 from lodim.models.costnet.search.refit import Refits
 from lodim.models.costnet.search.rows import SearchData, screened_nodes
+from lodim.models.costnet.search.rules import forward_selection
 from lodim.selection.folds import check_units, count_units
 from lodim.selection.tuning import count_draws, fold_splits
 

@@ -23,7 +23,7 @@ from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.newton import LOG, Problem
+from lodim.models.gbmap.newton import LOG, Problem, polish
 from lodim.models.gbmap.objective import (
     OneLearner,
     null_learners,
@@ -42,7 +42,6 @@ from lodim.models.gbmap.small_data import (
 from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_span
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
-from lodim.solve.newton import polish
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
 
 MAX_PRECONDITIONED = 512  # most parameters for which a Hessian of the row sample pays

@@ -10,10 +10,9 @@ from lodim.engine.blocks import single_blas
 from lodim.models.proset.estimate import fit_stages, largest_v
 from lodim.models.proset.prototypes import link_scores, null_sums
 from lodim.models.proset.training import BatchState
-from lodim.selection.choice import weights
 from lodim.selection.folds import check_units
 from lodim.selection.racing import fold_means, fold_row, rows_error, standard_error
-from lodim.selection.tuning import FOLDS, count_draws, fold_splits
+from lodim.selection.tuning import FOLDS, count_draws, fold_splits, weights
 
 # n lambda_v, the largest first. Values in between hardly improve held-out loss, and with finer
 # steps the predictions would depend more on the random folds.

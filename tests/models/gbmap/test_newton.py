@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from lodim.models.gbmap.newton import polish
 from lodim.solve.lbfgs import Minimum
-from lodim.solve.newton import polish
 
 
 class Function:
