@@ -196,9 +196,9 @@ series = ld.costnet("disease ~ .", data=heart, **either, budget=324)
 series.at(budget=100).bought()
 
 # %% [markdown]
-# The column `serves` of `bought()` names the series for which a test is bought. With the exercise
-# test, the heart rate costs only one dollar more. Does a model explain more of the deviance if it
-# may use the exercise test instead of the thallium test?
+# The column `serves` of `bought()` names the alternatives (the *series*) among which a bought test
+# was chosen. With the exercise test, the heart rate costs only one dollar more. Does a model explain
+# more of the deviance if it may use the exercise test instead of the thallium test?
 
 # %%
 lists = {"with the thallium test": fit, "with either": series}

@@ -180,10 +180,11 @@ legend = axes[0].legend(frameon=False)
 #
 # ### Optimizer
 #
-# Up to 4,096 rows, with fewer than 64 columns and without an L1 penalty, the optimizer is Newton's
-# method, otherwise L-BFGS. With 64 or more columns, its starting points combine the directions in
-# which the response bends most (principal Hessian directions). After the first boost, a learner is
-# dropped if it lowers the objective by less than 1e-5 of its value.
+# With at most 4,096 rows, fewer than 64 columns and no L1 penalty, the optimizer is Newton's
+# method. In all other cases it is L-BFGS. With 64 or more columns, the optimizer starts from
+# combinations of the directions along which the response is most curved (principal Hessian
+# directions). After the first boost, a learner is dropped if it lowers the objective by less than
+# 1e-5 of its value.
 #
 # The table has the default tolerances of a boost, `tol` and `ftol` of `control=`:
 #

@@ -312,7 +312,7 @@ def _check_alike(one, other):
 
 
 def _sort(column):
-    """Return the kind of a column, or the type of its levels; all chunks must agree in it."""
+    """Return the kind of a numeric column or the type of a factor's levels, equal in all chunks."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]

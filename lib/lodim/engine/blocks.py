@@ -236,10 +236,10 @@ def single_blas():
 
 
 def over_spans(work, X, n, *rows, threads=1):
-    """Yield work(X, *rows) for each 65,536 consecutive rows, in order.
+    """Yield the results of work(X, *rows) for consecutive spans of 65,536 rows, in order.
 
-    Dask workers that hold the features X call `work`. The arrays `rows`, (n, ...) or None, are cut
-    to the same rows. Up to `threads` calls run in parallel, None for all threads."""
+    Each call gets X and the arrays `rows`, (n, ...) or None, of its span. If X is on Dask workers,
+    they make the calls; otherwise up to `threads` threads do (None: all)."""
 
     def of_span(part):
         own = (None if array is None else array[part] for array in rows)

@@ -71,5 +71,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return the log of the sum over rows of weight times exp(log(rows)), without overflow."""
+    """Return log(sum(weight * exp(v))) without overflow, for v = log(rows) of a function `log`."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

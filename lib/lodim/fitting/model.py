@@ -108,8 +108,7 @@ class Problem:
     def settle(self, settings, *, given=(), chosen=None):
         """Return the problem with other settings; `chosen` has the values from cross-validation.
 
-        The `given` settings are stored as arguments, so that the call of a fit from path() or cv()
-        reproduces it."""
+        Settings `given` become arguments of the call that a fit from path() or cv() prints."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]

@@ -198,7 +198,7 @@ def _placed(answer, chunk, source, offset):
 def _first_refused(answer, chunk, source, offset):
     """Return the position of the first row of a chunk for which `answer` raises DataError.
 
-    The result is None if it does so even without rows."""
+    The result is None if `answer` also raises it for a chunk without rows."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),

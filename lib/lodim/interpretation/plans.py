@@ -25,7 +25,7 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect; `others` give levels an order."""
+    """Return the Plan of a feature's accumulated local effect; levels are ordered by `others`."""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:

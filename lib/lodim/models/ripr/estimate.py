@@ -210,7 +210,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return a dict of the fields that Ensembles of all kinds have; X are features, or axes."""
+    """Return the record fields that every Ensemble has, as a dict, from the features or axes X."""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)

@@ -145,7 +145,7 @@ def codes(e, voters, evidence):
 
 
 def best_class(e, z):
-    """Return the class of the largest score z (m, K); in ties that of most weight in ensemble e."""
+    """Return each row's class of largest score z (m, K); a tie goes to the class of most weight."""
     return e.preferred[ties.argmin(-z[:, e.preferred])]
 
 
