@@ -94,8 +94,8 @@ difference = ld.gbmap("second ~ .", data=models, offset="first", m=4, lambda_=0.
 print(difference)
 
 # %% [markdown]
-# `%Dev` in the print is now the percentage of the squared difference between the two models that
-# the learners describe. The next table shows regions in which the difference is linear, the largest
+# The learners approximate the difference between the two models. `%Dev` in the print is now the
+# explained percentage of the squared difference. The next table shows regions in which the difference is linear, the largest
 # region first. In the region `none` all learners are constant, so the two models differ only by a
 # constant.
 

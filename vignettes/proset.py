@@ -211,9 +211,9 @@ print(explanation)
 # contributes its share of the total impact to the probability of its class: the columns `p[...]`
 # add up to the prediction.
 #
-# A star marks the *dominant set* (Algorithm 4.1). Its lines determine the predicted class, whatever
-# the classes of the lines below. With `train=train`, the table also lists the five nearest training
-# rows.
+# A star marks the *dominant set* (Algorithm 4.1): these prototypes alone determine the predicted
+# class, even if all other prototypes had another class. With `train=train`, the table also lists the
+# five nearest training rows.
 
 # %%
 dominant = explanation.frame.query("dominant == True and role == 'prototype'")

@@ -116,7 +116,7 @@ legend = axes[0].legend(frameon=False)
 # no L1 penalty. For two classes the probability of the second class is monotone, for ordered
 # classes the probability of a class above any threshold.
 #
-# The direction holds for each learner, so some monotone functions can only be approximated. For y = 8
+# Each learner is monotone by itself, so some monotone functions can only be approximated. For y = 8
 # x₁x₂ + 2 x₃ and noise, R² falls from 0.90 to 0.87 with 200 rows, and from 0.978 to 0.964 with 2,000.
 # For sums of monotone functions it does not fall (`benchmarks/monotone.py`).
 #

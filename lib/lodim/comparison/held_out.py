@@ -116,7 +116,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return the error message with which `strict`(data) tells why rows are predicted as NaN."""
+    """Return why rows are predicted as NaN: the message of the error that strict(data) raises."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -445,5 +445,5 @@ def _cure(name, levels, answer):
 
 
 def _category(name, answer):
-    """Return code for messages that makes a column (or the response, if `answer`) a category."""
+    """Return Python code, for a message, that makes a column or the response a category."""
     return f"df[{name!r}].astype('category')" if answer else f"C({quote(name)}) in the formula"

@@ -140,7 +140,7 @@ class Ordinal(Family):
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def moved(self, y, weight, score):
-        """Return the change (K - 1,) of linear predictors of lowest mean deviance."""
+        """Return the shift (K - 1,) of the linear predictors that minimizes the mean deviance."""
         change, present = np.zeros(self.n_scores), ~self.absent(y, weight)
         if present.sum() < 2:
             return change

@@ -83,7 +83,7 @@ def _settle(text):
 
 
 def _settle_ticks(axis):
-    """Show tick names of an axis as they are, without mathematics; leave numbers to matplotlib."""
+    """Show text ticks of an axis literally ($ is no mathematics); leave numbers to matplotlib."""
     if type(axis.get_major_formatter()).__name__ not in NAMING:
         for label in axis.get_ticklabels(which="both"):
             label.set_parse_math(True)

@@ -220,7 +220,7 @@ def _check_series(graph):
 def _used_part(graph, formula):
     """Return the Graph of the nodes that terms of the formula need, directly or indirectly.
 
-    A set of alternatives that is not needed stays in the graph, but is empty."""
+    Alternatives that are not needed stay in the graph as an empty set."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()

@@ -12,7 +12,7 @@ CHUNK = TILES * TILE
 
 
 def padded_length(X):
-    """Return how many rows X has, in blocks of 64 rows, rounded up to a multiple of CHUNK."""
+    """Return the number of rows of X (blocks of 64 rows), rounded up to a multiple of CHUNK."""
     return -(-len(X) // TILES) * CHUNK
 
 

@@ -121,9 +121,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows, in directions not in `vectors`.
+    """Return whether class means vary more than rows within classes, outside the span of `vectors`.
 
-    rows (m, p) and between (C, p) are rows, centred by class, and centred class means."""
+    rows (m, p) : rows minus their class means; between (C, p) : class means minus their mean"""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())

@@ -75,7 +75,7 @@ class Ripr(Model):
         return True
 
     def assemble(self, problem, ensemble, log, selection, for_path):
-        """Return the RiprFit of an ensemble, the log of the search, and a cross-validation."""
+        """Return the RiprFit made of an ensemble, the log of its search, and a cross-validation."""
         if not log["converged"]:
             warn_not_converged("the search for views did not converge: try another lambda_")
         batch, lambda_ = problem.batch, problem.settings.lambda_

@@ -172,7 +172,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return selected columns of the losses L and an Assignment of rows in order of time."""
+        """Return columns of L (views) and the Assignment of rows that are ordered by time."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
