@@ -182,7 +182,7 @@ class _Growing:
         return now, item, groups, cuts
 
     def _groups(self, rows, columns):
-        """Return groups of rows by their values of a data column, as pairs (level or range, rows)."""
+        """Return groups of rows by the values of a column, as pairs (level or range, rows)."""
         levels = self._levels(columns)
         X = self.X[np.ix_(rows, columns)]
         if levels is not None:

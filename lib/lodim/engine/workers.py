@@ -155,8 +155,7 @@ class WorkerTiles:
     def _split(self, function, args):
         """Split the arguments of a call into arrays that workers hold, and others to send to them.
 
-        Two tuples: the arrays; and the function, the arrays' positions in `args`, and other arguments.
-        """
+        Two tuples: the arrays; and the function, positions of arrays in `args`, other arguments."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)

@@ -69,7 +69,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
 
 
 def reweigh(problem, fit):
-    """Return the View and log of a new fit with the weights of `problem` and `fit`'s calibration."""
+    """Return the View and log of a fit with the weights of `problem` and `fit`'s calibration."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
