@@ -20,9 +20,7 @@ FORBIDDEN = "a null character, or half of a surrogate pair"
 
 @dataclass(frozen=True, eq=False)
 class Equation:
-    """A fit's predictions for one row of data, as symbolic expressions.
-
-    The `write` functions turn it into Python, JavaScript, SQL or ONNX."""
+    """A fit's predictions for one row of data, as symbolic expressions."""
 
     title: str
     columns: tuple[Column, ...]
@@ -39,10 +37,8 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    kind : name of the model; new_levels : as in `predict`
-    scores : the model's function of symbolic features and offset. It returns the linear predictors
-        as expressions, and conditions for rows without a prediction. For a model without a
-        response, the first result has pairs (label, expression)"""
+    `scores` maps symbolic features and offset to the linear predictors and to conditions for rows
+    without a prediction. Without a response, pairs (label, expression) replace the predictors."""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -75,9 +71,7 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return predictions as expressions: a dict class -> probability, or {None: mean}.
-
-    scores : expressions of the linear predictors"""
+    """Return predictions from linear predictors: a dict class -> expression, or {None: mean}."""
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -123,9 +117,7 @@ def check_text(text):
 
 
 def check_named(equation, where):
-    """Raise ArgumentError unless all columns of an Equation have a name.
-
-    where : place that needs names, such as "ONNX", for the message"""
+    """Raise ArgumentError, which names the language `where`, if a column has no name."""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 

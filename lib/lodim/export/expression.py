@@ -91,10 +91,10 @@ class Case(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Node):
-    """A sum of m Gaussian kernels, sum_j weights_j exp(-1/2 |z - points_j|^2), of k expressions z.
+    """The sum or `log` sum of m Gaussian kernels, weights_j exp(-1/2 |z - points_j|^2).
 
-    args : the expressions z; points : (m, k); weights : (m,)
-    log : whether the value is the logarithm of the sum; weights are then positive"""
+    z are the k expressions in `args`; points are (m, k). Weights (m,) of a log sum are positive.
+    """
 
     args: tuple
     points: np.ndarray
@@ -169,8 +169,8 @@ def lookup(source, levels, values, default):
 def piecewise(x, breaks, coefs):
     """Return q piecewise polynomials of the expression x, as expressions.
 
-    breaks : (m + 1,) increasing; the first and the last polynomial also hold beyond the breaks
-    coefs : (m, d + 1, q), lowest power first, for x scaled to [-1, 1] between two breaks"""
+    breaks (m + 1,) increase; the outermost polynomials also hold beyond them. coefs (m, d + 1, q),
+    lowest power first, are for x scaled to [-1, 1] between two breaks."""
     low, high = breaks[:-1], breaks[1:]
     u = [scaled(x, 0.5 * (a + b), 0.5 * (b - a)) for a, b in zip(low, high, strict=True)]
     conditions = tuple(call("lt", x, b) for b in high[:-1])
@@ -191,9 +191,7 @@ def polynomial(u, coefs):
 
 
 def scaled(x, mean, scale, label=""):
-    """Return the expression (x - mean) / scale, which standardizes a feature x.
-
-    label : name of the result in written code"""
+    """Return the expression (x - mean) / scale, which has the name `label` in written code."""
     centred = weighted(-mean, [1.0], [x])
     return labelled(centred if scale == 1.0 else call("over", centred, scale), label)
 

@@ -24,11 +24,10 @@ LETTERS = 40  # largest number of characters of a name
 
 
 class Infix:
-    """Writer of symbolic expressions as text.
+    """Writer of symbolic expressions as text; expressions used twice or with a label get a name.
 
-    An expression that occurs twice or has a label gets a name. A subclass provides `functions`, a
-    dict name of a function -> tuple: text with {} for the arguments; precedence of the text; least
-    precedence of arguments that need no brackets."""
+    In a subclass, `functions` maps a function's name to its text with {} for each argument, the
+    text's precedence, and the least precedence of arguments without brackets."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -102,9 +101,7 @@ class Infix:
         return template.format(*parts), binds
 
     def sum(self, node):
-        """Return the text of a sum, bias + w * x + ..., and its precedence.
-
-        Long sums are split into bracketed groups, since some parsers limit the depth of nesting."""
+        """Return a sum's text and precedence; a long sum gets brackets, as parsers limit depth."""
         pieces = [] if node.bias == 0.0 else [("+", self.literal(node.bias))]
         if node.bias < 0.0 and (len(node.args) > 1 or node.weights[0] < 0.0):
             pieces = [("", self.literal(node.bias))]

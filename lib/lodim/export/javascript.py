@@ -37,10 +37,10 @@ HELPERS = {
 
 
 def write(equation):
-    """Return a fit's predictions as the text of a JavaScript function `predict(row)`, for HTML.
+    """Return the text of a JavaScript function `predict(row)` for the Equation of a fit.
 
-    equation : Equation of the fit. The function returns a number, or a list of pairs of class and
-        probability, in order. It throws an error for rows that `Fit.predict` refuses."""
+    It returns a number, or a list of pairs of class and probability, in order. It throws an error
+    for rows that `Fit.predict` refuses."""
     return _JavaScript(equation).function()
 
 
@@ -128,9 +128,7 @@ class _JavaScript(Program):
         return [f"const {self.name(node)} = {self.formula(node)[0]};"]
 
     def result(self, values):
-        """Return the text of the prediction: a number, or a list of pairs [class, value].
-
-        A JavaScript object would reorder classes such as "1"."""
+        """Return the text of the prediction: a number, or pairs [class, value] in class order."""
         if None in self.answers:
             return values[0]
         pairs = zip(map(str, self.answers), values, strict=True)

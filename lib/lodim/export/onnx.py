@@ -41,9 +41,7 @@ def write(equation):
 
 
 class _Graph:
-    """Builder of an ONNX graph, in which an expression is a tensor (n, 1), or (1, 1) if constant.
-
-    Methods that return a tensor return its name."""
+    """Builder of an ONNX graph; methods return names of tensors, (n, 1) or (1, 1) if constant."""
 
     def __init__(self, onnx, equation):
         self.onnx, self.helper, self.equation = onnx, onnx.helper, equation
@@ -254,9 +252,7 @@ class _Graph:
         return self.add("Add", self.add("Max", value, self.array([[0.0]])), self.log1p(small))
 
     def kernels(self, node):
-        """Return the tensor of a weighted sum of kernels exp(-1/2 |x - point|^2), or its logarithm.
-
-        x are the arguments of the expression `node`; it also holds the points and weights."""
+        """Return the tensor of Kernels: a weighted sum of Gaussian kernels, or its logarithm."""
         point = self.add("Unsqueeze", self.beside(node.args), self.array([1], np.int64))
         gaps = self.add("Sub", point, self.array(node.points[None]))
         squares = self.add("ReduceSumSquare", gaps, axes=[2], keepdims=0)
@@ -314,9 +310,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the ONNX model of a graph, with class names, title and producer as metadata.
-
-        answers : dict of predictions by class, or by None for a numeric response"""
+        """Return the ONNX model of a graph, with class names, title and producer as metadata."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         model = self.helper.make_model(
             graph,

@@ -209,9 +209,7 @@ class _Python(Program):
 
 
 def _wrapped(name, text, note):
-    """Return the lines of the assignment of an expression (Python text) to a name.
-
-    Long lines are wrapped, unless they contain a quoted text. `note` is a comment, or empty."""
+    """Return the lines of an assignment; a long one is wrapped unless it has a quoted text."""
     line = f"{name} = {text}{note}"
     if len(line) <= WIDTH or "'" in text or '"' in text:
         return [line]

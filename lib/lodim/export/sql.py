@@ -1,7 +1,4 @@
-"""A fit as one SQL query, for DuckDB and PostgreSQL.
-
-Intermediate values of a row are computed in a LATERAL subquery, so that their names cannot conflict
-with columns of the table. NaN is written as NULL."""
+"""A fit as one SQL query, for DuckDB and PostgreSQL; NaN is written as NULL."""
 
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_named, check_text, software
@@ -23,10 +20,10 @@ POWER = (
 
 
 def write(equation, dialect, table):
-    """Return the text of an SQL query that computes a fit's predictions for the rows of a table.
+    """Return an SQL query of an Equation's predictions for `table`, a name or (schema, table).
 
-    equation : Equation (a fit's predictions for one row); dialect : "duckdb" or "postgres"
-    table : name of the table, or names of schema and table"""
+    `dialect` is "duckdb" or "postgres". A LATERAL subquery computes intermediate values, so that
+    their names cannot conflict with columns of the table."""
     parts = (table,) if isinstance(table, str) else table
     if (
         not isinstance(parts, tuple)
@@ -51,9 +48,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return an entry of `_SQL.functions`: a function that is NULL unless a condition is true.
-
-    condition, function : SQL text, in which {0} stands for the argument"""
+    """Return a function for `_SQL.functions` that is NULL unless a condition on {0} is true."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -216,9 +211,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the SQL of the query's first step: columns with the named expressions `nodes`.
-
-        A further column marks rows with a number that is too large to be computed with."""
+        """Return the first step: columns of named expressions, and a mark of too large numbers."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

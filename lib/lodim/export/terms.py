@@ -54,10 +54,8 @@ PERIODS = 1e8  # largest number of periods from 0; beyond it, languages round re
 
 
 class Inputs:
-    """Columns that a fit reads, and features that it computes from them, as symbolic expressions.
+    """Columns that a fit reads, and features computed from them, as symbolic expressions.
 
-    columns : dict of Column by name
-    features : list of p centred and scaled features
     refusals : list of (condition, message, expression to show): rows for which predict() raises
     unknown : list of conditions: rows for which predict() returns a missing value"""
 
@@ -75,10 +73,10 @@ class Inputs:
     # Columns -----------------------------------------------------------------------------------
 
     def _known_levels(self, forgiven):
-        """Return a dict column -> (known levels, new levels that count as missing).
+        """Return a dict column -> (known levels, new levels that count as missing; None for all).
 
-        The second entry is None if all new levels count as missing.
-        forgiven : the dict of `Design.known_levels`, which has the columns with such new levels"""
+        `forgiven` is the dict of `Design.known_levels`, which has the columns with such new
+        levels."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -221,9 +219,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression whose values are the levels of a categorical factor `part`.
-
-        It is a column, or the argument of C(); rows with new levels are refused."""
+        """Return the expression of a factor's levels; rows with new levels are refused."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -245,9 +241,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a call in a formula is finite for every number, as center(x) is.
-
-    bs() is not: it overflows far outside its knots."""
+    """Return whether a call in a formula is finite for every number: center(x) is, bs(x) not."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -412,8 +406,8 @@ def _values(name, state, at, settings, words):
 def _between(breaks, degree, values):
     """Return coefficients (m, degree + 1, q) of polynomials that equal a function on m intervals.
 
-    breaks : (m + 1,) ends of the intervals; values : callable(x) -> the function's q columns
-    Powers increase along the second axis. The variable runs from -1 to 1 within each interval."""
+    values(x) returns the function's q columns. Powers increase along the second axis, of a
+    variable that runs from -1 to 1 within each interval."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -430,10 +424,7 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the mean and SD of each column that center(), scale() or standardize() has learned.
-
-    name : name of the function; state : what it learned in training
-    center, rescale, ddof : its arguments; if False, the mean is 0 or the SD is 1"""
+    """Return the means and SDs that center(), scale() or standardize() learned in its `state`."""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))

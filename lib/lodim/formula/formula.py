@@ -17,10 +17,7 @@ ANSWERS = re.compile(
 
 @dataclass(frozen=True)
 class Formula:
-    """A parsed formula, before data are read.
-
-    responses : columns or calls of the left side, if any; right : syntax tree of the right side
-    sides : text of both sides"""
+    """A parsed formula: responses, syntax tree of the right side, and the text of both sides."""
 
     text: str
     responses: tuple[Leaf, ...]
@@ -37,9 +34,7 @@ class Formula:
 
 
 def parse(text):
-    """Return the Formula of a text such as "y ~ ." or "np.log(y) ~ a:b + I(x**2)".
-
-    A FormulaError shows the formula with a caret under the error."""
+    """Return the Formula of a text such as "y ~ a:b"; errors show a caret under the fault."""
     text, left, right, tilde = _cut(text)
     responses = side(text, left, 0)
     tree = side(text, right, tilde + 1)
@@ -111,8 +106,7 @@ def expand(formula, names, hidden=()):
 
     A term is a tuple of factors, whose columns are multiplied. A factor is (column, None) or
     (None, code of a call). A dot stands for all columns except the response, those in `hidden`,
-    and columns added by augment().
-    """
+    and columns added by augment()."""
     columns = _Names(formula.text, names)
     left = {named.name for leaf in formula.responses for named in leaf.columns}
     for leaf in formula.responses:
@@ -131,9 +125,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the columns that a dot leaves out: augment() adds columns of such names (.fitted).
-
-    Empty if the right side has no dot. names : all columns of the data"""
+    """Return the columns that a dot leaves out, since augment() adds such names (.fitted)."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -146,9 +138,7 @@ def written(formula):
 
 
 def compressed(name, center, spread):
-    """Return a formula term, as text, that compresses the heavy tails of the column `name`.
-
-    center, spread : values that the column is centred and divided by"""
+    """Return a term, as text, that compresses the heavy tails of (column - center) / spread."""
     return f"np.arcsinh(({quote(name)} - {center!r}) / {spread!r})"
 
 
@@ -198,9 +188,7 @@ def update(old, new):
 
 
 def leave_out(text, *given):
-    """Return a formula whose dot excludes the columns `given`: "y ~ . - id" for "y ~ ." and "id".
-
-    Arrays and None among `given` are ignored."""
+    """Return a formula whose dot excludes the columns `given`; ignore arrays and None there."""
     for name in given:
         if isinstance(name, str):
             left, right = parse(text).sides
@@ -232,9 +220,7 @@ class _Names:
                 fail(self.text, named.place, f"{message} for the other")
 
     def twins(self, name):
-        """Return other columns whose names become equal to `name` when Python reads them.
-
-        Python replaces some letters, as `canonical` says."""
+        """Return other columns that Python reads as the same name (equal `canonical` form)."""
         plain = canonical(name)
         alike = [*self.alike.get(plain, ()), *([plain] if plain in self.known else ())]
         return [other for other in dict.fromkeys(alike) if other != name]

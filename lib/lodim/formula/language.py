@@ -75,9 +75,7 @@ class Refused(Exception):
 
 
 def read(code):
-    """Return the syntax tree of the Python expression `code`, with column names as written.
-
-    Python converts bare names to the Unicode form NFKC; names in other forms become Q('name')."""
+    """Return the syntax tree of an expression; names that Python would change become Q('name')."""
     try:
         with warnings.catch_warnings():  # about backslashes in quotes
             warnings.simplefilter("ignore")
@@ -89,9 +87,7 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Syntax-tree transformer that gives column names the spelling in the text of the formula.
-
-    Python replaces some letters of names. Such names become Q('name')."""
+    """Syntax-tree transformer that turns names which Python changes (NFKC) back, as Q('name')."""
 
     def __init__(self, code):
         self.code = code.encode()
@@ -140,9 +136,7 @@ def place(code, node):
 
 
 def canonical(name):
-    """Return a column name as Python reads it if it is written without Q('').
-
-    Python replaces some letters, such as the micro sign by the Greek mu (NFKC form)."""
+    """Return a name as Python reads it outside Q('') (NFKC: a micro sign becomes a Greek mu)."""
     return unicodedata.normalize("NFKC", name)
 
 
@@ -226,9 +220,7 @@ def function_name(node):
 
 
 def check_call(node, outermost=False):
-    """Raise Refused unless a call and everything in it is allowed in formulas.
-
-    outermost : whether the call is not inside another one, so that it may be C()"""
+    """Raise Refused unless formulas allow the whole call; only an `outermost` may be C()."""
     name = function_name(node.func)
     if name is None:
         raise Refused(node, _unknown(node.func))
@@ -314,7 +306,7 @@ def _name_of(node):
 
 
 def _check_setting(node):
-    """Raise Refused unless an argument such as df=4 is an allowed constant, or a list of them.
+    """Raise Refused unless an argument such as df=4 is a constant or list that formulas allow.
 
     A single integer must not exceed the largest number of columns of a spline."""
     for item in node.elts if isinstance(node, (ast.List, ast.Tuple)) else (node,):

@@ -33,9 +33,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A piece of a formula: a quoted text, a number, a name or a sign, at a position.
-
-    depth : number of brackets around it"""
+    """A quoted text, number, name or sign in a formula; `depth` counts brackets around it."""
 
     kind: str
     text: str
@@ -48,9 +46,7 @@ class Token(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A column named in a formula.
-
-    place : position in the text; bare : whether it was written without Q('')"""
+    """A column named at a position of a formula; `bare` if it was written without Q('')."""
 
     name: str
     place: int

@@ -38,9 +38,7 @@ LEARNT = {  # transform -> form of its learned state
 
 
 def check(name, state):
-    """Raise ValueError unless a state from a file can be what a transform has learned.
-
-    name : such as "bs"; state : its knots or means, which the spline library does not check"""
+    """Raise ValueError unless `state`, from a file, can be what transform `name` has learned."""
     forms.choice(*LEARNT).read(name, "a transform", {})
     sizes = {}
     forms.part(LEARNT[name]).read(state, name, sizes)
@@ -51,9 +49,7 @@ def check(name, state):
 
 
 def contrast(code, node, levels):
-    """Return the matrix of a contrast such as Sum, (n_levels, n_columns), and its column labels.
-
-    code, node : text and syntax tree of the contrast"""
+    """Return the matrix (n_levels, n_columns) of a contrast such as Sum, and its column labels."""
     if len(levels) > MAX_BASIS:
         what = f"a contrast takes at most {MAX_BASIS:,} levels"
         raise FormulaError(f"{code:.200}: {what}, and there are {len(levels):,}")
@@ -103,9 +99,7 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
 
 
 def within(state, x, positive_weight):
-    """Return x (n,), clipped in rows of weight zero to the training range of a spline.
-
-    state : what the spline learned; positive_weight : (n,) bool"""
+    """Return x (n,), clipped in rows of weight zero to the range in which a spline was trained."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)
@@ -148,7 +142,6 @@ def _transform(name, state, data, settings, words):
 def _b_splines(x, state, include_intercept=False, lower_bound=None, upper_bound=None, **_):
     """Return k B-splines (n, k), extrapolated by the outermost polynomials, as in R.
 
-    state : knots and degree; other arguments : as in bs()
     patsy would be slow, and raises errors for values outside the training range."""
     from scipy.interpolate import BSpline
 

@@ -1,7 +1,4 @@
-"""The algebra of terms: the terms that result from operators on columns, dots and calls.
-
-A term is a tuple of factor keys, whose columns are multiplied: (column, None) or (None, code of a
-call)."""
+"""The algebra of formula terms: tuples of factors, (column, None) or (None, code of a call)."""
 
 from lodim.formula.parser import Leaf, fail
 
@@ -10,16 +7,12 @@ MAX_WORK = 1_000_000  # largest total number of products of two terms
 
 
 def expand(text, tree, dot):
-    """Return the terms of one side of a formula in the order of its text, as a tuple.
-
-    tree : parsed side; dot : columns for which a dot stands"""
+    """Return a tuple of the terms of one side `tree` of a formula; columns `dot` replace a dot."""
     return tuple(_Algebra(text, dot).terms(tree).values())
 
 
 class _Algebra:
-    """Operators of formulas such as * and :, applied to sets of terms.
-
-    A set is a dict: frozenset of a term's factors -> the term."""
+    """Operators of formulas, such as *, on sets of terms: dicts frozenset of factors -> term."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
@@ -45,9 +38,7 @@ class _Algebra:
         return {frozenset((key,)): (key,) for key in keys}
 
     def join(self, operator, left, right, node):
-        """Return the result of an operator such as * on the sets of terms `left` and `right`.
-
-        `left` may be modified. node : syntax node of the operation, for messages"""
+        """Return two sets of terms joined by an operator such as *; `left` may be modified."""
         self.spend(len(right), node)
         if operator == "-":
             for factors in right:

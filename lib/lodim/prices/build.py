@@ -32,9 +32,7 @@ class Graph:
     sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add a node (column, term or purchase), or add to an existing one.
-
-        `columns` are its columns of X, `needs` the names it needs; `bought` nodes need a price."""
+        """Add or extend a node: columns of X, needed names, whether it is bought (has a price)."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -80,7 +78,7 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add nodes to the graph for columns of the data, then for the terms computed from them.
+    """Add nodes for columns of the data, and terms computed from them, to the graph.
 
     named : names that the user mentions, without blanks; factors with such a name get a node"""
     for name in design.features:
@@ -131,9 +129,8 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node that a name means.
+        """Return the node that a name means, or a new one if `costs` has a price or is a function.
 
-        Other names become new nodes if `costs` gives them a price, or is a function.
         where, child : for error messages: the argument, and the name that depends on this one"""
         if name in self.graph.columns or name in self.series:
             return name
@@ -157,9 +154,7 @@ class _NameFinder:
 
 
 def _add_sources(graph, names, alternatives):
-    """Add sets of alternatives to the graph.
-
-    names : _NameFinder; alternatives : pairs (name of a set, its interchangeable members)"""
+    """Add `alternatives`, pairs (name of a set, its interchangeable members), to the graph."""
     for series, sources in alternatives:
         graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
@@ -195,9 +190,7 @@ def _needed(graph, name):
 
 
 def _in_order(graph):
-    """Return the names of a graph's nodes and sets of alternatives, needed ones first.
-
-    Raise ArgumentError if needs are circular."""
+    """Return names in the graph, needed ones first; raise ArgumentError if needs are circular."""
     needs = {name: _needed(graph, name) for name in (*graph.needs, *graph.sources)}
     try:
         return list(TopologicalSorter(needs).static_order())
@@ -218,9 +211,7 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the Graph of the nodes that terms of the formula need, directly or indirectly.
-
-    Alternatives that are not needed stay in the graph as an empty set."""
+    """Return the Graph of nodes that a formula needs; alternatives it does not need are empty."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
@@ -238,8 +229,7 @@ def _used_part(graph, formula):
 def _check_copies(graph, order):
     """Raise ArgumentError if alternatives would make too many copies of nodes.
 
-    A node has one copy per combination of the alternative sources that it may use.
-    order : names in the graph, each after the names it needs"""
+    A node has one copy per combination of its sources. `order` has each name after its needs."""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -257,10 +247,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return the price of each node, a list, and the user's cost function, or None without one.
+    """Return a list of node prices, and the user's cost function if `costs` is one, else None.
 
-    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name, or
-    None if all are 1; `names` (_NameFinder) finds the node of the graph that a name means."""
+    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name,
+    or None if all are 1."""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -281,9 +271,7 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return the user's cost function with checks of its values.
-
-    The function is called only with names in `bought` (a set), not with computed terms."""
+    """Return the cost function with checks of its values; it gets only names in `bought`."""
 
     @lru_cache(maxsize=200_000)
     def price(names):
@@ -331,9 +319,7 @@ def _set(names):
 
 
 def _to_network(graph, cost, set_cost):
-    """Return a Graph of names as a Network, in which positions replace names.
-
-    cost : prices of the nodes; set_cost : the user's cost function, or None"""
+    """Return a Graph of names as a Network of positions, with node prices and cost function."""
     at = {name: v for v, name in enumerate(graph.columns)}
     series = list(graph.sources)
     parents = [tuple(at[n] for n in needs if n in at) for needs in graph.needs.values()]

@@ -14,8 +14,8 @@ from lodim.errors import ArgumentError
 class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
-    A node is a column, a term or another purchase; parents come before children. A series is a set
-    of interchangeable nodes, its sources. A node that needs a series has one copy per source, all
+    Nodes are columns, terms or other purchases, after their parents. A series is a set of
+    interchangeable nodes, its sources. A node that needs a series has one copy per source, all
     with its name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
@@ -73,7 +73,6 @@ class Network:
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
     """Return the Network in which nodes that need a series have one copy for each of its sources.
 
-    names, cost, parents, columns : values per node, as in Network; set_cost : as in Network
     sources : positions of the interchangeable nodes in each series, of which any one is enough
     uses : per node the series that it needs; a node must not need two sources of one series
     Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
@@ -94,11 +93,9 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 def _copies(names, parents, sources, uses, source_of):
     """Return copies of all nodes as pairs (node, parents), and a dict from node to its first copy.
 
-    A series is a set of alternative nodes, its sources, of which one is enough. A node that needs
-    some series has one copy per combination of their sources. Parents of a copy are positions of
-    other copies, which come first.
-    parents, uses : per node the nodes and the series that it needs
-    sources : per series its sources; source_of : dict source -> its series"""
+    A node that needs series (sets of interchangeable sources) has one copy per combination of
+    their sources. Parents of a copy are positions of other copies, which come first. `uses` has
+    the series that each node needs, `source_of` the series of each source."""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -122,12 +119,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return which sources a copy of node v is or needs, as a dict series -> source; or None.
+    """Return the source that a copy of node v uses of each series, a dict; None if there are two.
 
-    A series is a set of alternative nodes, its sources. The result is None if the copy would need
-    two sources of one series.
-    parents : positions of the copies that it needs; source_of : dict source -> its series
-    serving : per earlier copy the dict that this function returned"""
+    A series is a set of interchangeable nodes, its sources. `parents` are positions of the copies
+    that v needs, `serving` has the dict of each earlier copy."""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -139,10 +134,9 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (choice, parents) for each possible copy of node v.
 
-    A series is a set of alternative nodes, its sources. A choice is a dict from series to the
-    source that is used; parents are positions of the copies that this copy needs.
-    parents, uses : per node the nodes and the series that it needs; sources : nodes of each series
-    copies : for each earlier node a list of its copies, as (choice, position)"""
+    A choice is a dict series -> source; `parents` are positions of the copies that this copy
+    needs. `uses` has the series that each node needs, `copies` pairs (choice, position) of earlier
+    copies by node."""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

@@ -146,9 +146,7 @@ def _column(table, name):
 
 
 def _names(value, where):
-    """Return one or several names as a tuple of distinct texts; () for a missing value.
-
-    where : what has these names, for error messages"""
+    """Return one or several names as a tuple of distinct texts; () for a missing value."""
     if is_missing(value):
         return ()
     if isinstance(value, str | numbers.Number):

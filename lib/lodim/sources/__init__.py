@@ -12,11 +12,10 @@ ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096
 
 @dataclass(frozen=True)
 class Chunk:
-    """At most 65,536 consecutive rows of the data, with the same column types in all chunks.
+    """At most 65,536 consecutive rows, with the same column types in all chunks of the data.
 
     first : position of the chunk's first row in its piece (such as a file)
-    place : name of the piece, for messages
-    """
+    place : name of the piece, for messages"""
 
     frame: Any
     first: int
@@ -24,10 +23,9 @@ class Chunk:
 
 
 class Piece:
-    """A run of rows that any process can read, such as a file or a part of it; can be pickled.
+    """A run of n rows (None if unknown), such as a file; any process can read it, or pickle it.
 
-    place : name in messages, such as "part-3.parquet, row group 2"; n : number of rows if known
-    """
+    place : name in messages, such as "part-3.parquet, row group 2"."""
 
     place: str
     n: int | None
@@ -41,10 +39,8 @@ class Piece:
 class Source:
     """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled.
 
-    pieces : runs of rows, such as files, in order
     kind : package of the frames of predictions: "pandas" for files, else the package of the data
-    files : states of the files when the source was created
-    """
+    files : states of the files when the source was created"""
 
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
@@ -81,8 +77,7 @@ def read_source(data: Any, sep: str = ",", decimal: str = ".") -> Source | None:
     """Return a Source of data that are not in memory, to read in chunks; None for other data.
 
     data : path, pattern, folder, list of these, pyarrow Dataset, polars LazyFrame, Dask DataFrame
-    sep, decimal : separator and decimal sign of CSV files
-    """
+    sep, decimal : separator and decimal sign of CSV files"""
     if is_path(data):
         return _read_files(data, sep, decimal)
     if _is(data, "pyarrow.dataset", "Dataset"):

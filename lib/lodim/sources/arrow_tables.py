@@ -16,9 +16,8 @@ from lodim.sources.schemas import arrow, cast_table, check_names, select_fields,
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Return a dict column -> levels over all `pieces` of data, for categories in the `schema`.
 
-    Declared categories keep their order, other levels the order of appearance. Levels that a file
-    stores as values, as Parquet does for numbers, are sorted.
-    """
+    Declared categories keep their order, others the order of appearance. Levels that a file stores
+    as values, as Parquet does for numbers, are sorted."""
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}
@@ -89,8 +88,7 @@ def read_tables(
     """Return a Source (data read in chunks) of table files of one kind, such as Parquet.
 
     outline : function of a file that returns its schema and the number of rows of each batch
-    piece : class that reads some batches; batch : word for a batch in messages, as "row group"
-    """
+    piece : class that reads batches; batch : word for a batch in messages, such as "row group"."""
     arrow()
     outlines = list(map(outline, files))
     named = zip((file.name for file in files), (one for one, _ in outlines), strict=True)
@@ -220,7 +218,7 @@ AHEAD = 2  # number of batches that pyarrow reads ahead
 class FragmentPiece(Piece):
     """A fragment of a pyarrow dataset (usually one file), or some of its row groups.
 
-    n : number of rows; None if unknown; filter : expression that selects rows, or None
+    filter : expression that selects rows, or None
     levels : dict column -> DictionaryArray with its levels, for categories stored as plain values
     """
 
@@ -288,10 +286,7 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield the pieces of a dataset's fragment: about 65,536 rows each for Parquet, else just one.
-
-    place : name for messages; schema : of the dataset; rows : expression that selects rows, or None
-    """
+    """Yield a fragment's pieces that `rows` selects: about 65,536 rows for Parquet, else all."""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"

@@ -70,11 +70,9 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Rows(Piece):
-    """Consecutive rows of a CSV file.
+    """Rows of a CSV file between two byte positions, `start` and `stop`; None means all rows.
 
-    start, stop : range of bytes in the file; None for all rows
-    names : of all columns of the file; dtypes : dict column -> dtype over all files
-    """
+    names : of all columns of the file; dtypes : dict column -> dtype over all files"""
 
     place: str
     n: int
@@ -105,10 +103,7 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Return a Source (data read in chunks) of CSV files, which are read once at this point.
-
-    sep : separator of cells; a tab for files named *.tsv; decimal : decimal sign
-    """
+    """Read CSV files once; return a Source of them. Files named *.tsv are separated by tabs."""
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
     for file in files:
@@ -148,10 +143,9 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:
-    """Return the byte position of every 65,536th data line, the number of lines, the file's size.
+    """Return the byte positions of every 65,536th data line, the number of lines, the file size.
 
-    None if the file has a quote, since a line end may then be inside a cell.
-    """
+    None if the file has a quote, since a line end may then be inside a cell."""
     starts, lines, at, last = [], -1, 0, b""
     with reading(file, CSV), open(file.path, "rb") as opened:
         while block := opened.read(BLOCK):
@@ -190,8 +184,7 @@ def _frames(
     """Yield the rows of a CSV file, or of a part, as DataFrames of at most 65,536 rows.
 
     text : arguments with which pandas' reader finds the rows, as from `Rows._text`
-    dtypes : dict column -> dtype of the columns to read; None for all columns, with inferred types
-    """
+    dtypes : dict column -> dtype of the columns to read; None to infer the types of all columns"""
     some = {} if dtypes is None else {"usecols": list(dtypes), "dtype": dtypes}
     options = {**dialect.options(), **text, **some, "low_memory": False}
     with reading(file, CSV), _text(options.pop("filepath_or_buffer")) as opened:
@@ -220,10 +213,7 @@ class _Text:
 
 @contextmanager
 def _text(source: Any) -> Iterator[Any]:
-    """Open a `source`, path or bytes, as uncompressed text, with KeyboardInterrupt after Ctrl-C.
-
-    pandas' C reader reports Ctrl-C only as a failed `read`.
-    """
+    """Open a `source`, path or bytes, as text in which Ctrl-C raises KeyboardInterrupt."""
     with get_handle(source, "r", encoding=ENCODING, compression="infer") as opened:
         text = _Text(opened.handle)
         try:

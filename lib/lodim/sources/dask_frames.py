@@ -13,12 +13,10 @@ from lodim.sources.lazy_frames import Fingerprint
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition (consecutive rows) of a Dask DataFrame.
+    """A partition (consecutive rows) of a Dask DataFrame, which `delayed` computes.
 
-    delayed : Delayed of dask that computes it; dtypes : dict column -> dtype declared by Dask
     levels : dict column -> categories over all partitions, if unknown to Dask
-    seen : hash sums of its rows in earlier passes, to detect changes
-    """
+    seen : hash sums of its rows in earlier passes, to detect changes"""
 
     place: str
     n: None

@@ -27,10 +27,8 @@ class FileState:
     """State of a file when the data were opened, to detect later changes.
 
     modified : time of the last change in nanoseconds, which programs can set back
-    noted : time of the last change of the file's entry (ctime), which programs cannot set back;
-        None after pickling
-    filesystem : pyarrow's file system of a file that is not on local disks; else None
-    """
+    noted : time of the last change that programs cannot set back (ctime); None after pickling
+    filesystem : pyarrow's file system of a file that is not on local disks; else None"""
 
     name: str
     path: str
@@ -82,9 +80,9 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Turn errors in a `with` block that reads a file into a DataError that names the file.
+    """Raise DataError that names the file if reading fails in a `with` block, or the file changed.
 
-    A change of the file is an error too. kind : "CSV" or other word for its format"""
+    `kind` is the word for the format, such as "CSV"."""
     file.check_unchanged()
     try:
         yield
@@ -109,10 +107,7 @@ def is_path(data: object) -> bool:
 
 
 def find_files(data: Any) -> list[FileState]:
-    """Return the files that a path, a pattern, a folder, or a list of these stands for.
-
-    Files of a pattern or a folder are sorted by name; a list keeps its order.
-    """
+    """Return the files of a path, pattern or folder (sorted by name), or of a list (in order)."""
     given = data if isinstance(data, (list, tuple)) else [data]
     names = [name for one in given for name in _expand(os.fspath(one))]
     files = [FileState.of_name(name) for name in names]

@@ -54,10 +54,7 @@ DESCRIPTION = "the LazyFrame"
 
 @dataclass(frozen=True)
 class Query(Piece):
-    """A polars LazyFrame that is computed again in each pass over the data.
-
-    seen : hash sums of its rows in earlier passes, to detect changes
-    """
+    """A polars LazyFrame, computed in each pass; `seen` has hash sums that reveal changes."""
 
     place: str
     n: None
