@@ -1,8 +1,4 @@
-"""Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps.
-
-H (K, K, A, A) is the Hessian for coefficients w (K, A) of K linear predictors, and c (K, A) is the
-negative gradient. Group g has the coefficients member[start[g]:start[g + 1]] and the weight
-cost[g]."""
+"""Kernels that minimize a quadratic plus a group penalty: block descent and Newton steps."""
 
 import numpy as np
 
@@ -27,10 +23,8 @@ STEPS = 60  # proximal steps on a block per visit
 def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     """Return the Newton step (K s,) of the s coefficients `at`, for w (K, A).
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||,
-    over the groups [g0, g1) that are not zero.
-
-    start, member, cost : as in Layout; position : place of each coefficient in `at`, or -1"""
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||
+    over the nonzero groups [g0, g1). position : place of each coefficient in `at`, or -1"""
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
@@ -75,11 +69,9 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
 def newton_steps(span, groups, H, c, w, lam, d, eps):
     """Make Newton steps on the nonzero coefficients w, in place, until a step gains at most eps.
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||. A
-    group or coefficient that would cross zero becomes zero, since the penalty is not smooth there.
-
-    span : (first, last + 1) of the coefficients and of the groups; d : work array
-    groups : (start, member, cost, sign), as in Layout"""
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||;
+    coefficients that would cross zero become zero. d : work array
+    span : (first, last + 1) of the coefficients and of the groups"""
     for _ in range(NEWTON_STEPS):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
@@ -137,9 +129,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
-    """Shorten steps d of w[:, lo:hi], in place, so that no coefficient gets the wrong sign.
-
-    A step that would cross zero ends at zero. sign : (A,) required signs, or 0"""
+    """End steps d of w[:, lo:hi] at zero, in place, if they would lead to the wrong sign."""
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:
@@ -148,9 +138,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, g0, g1, start, member):
-    """Return the share of step d at which each group's norm becomes zero, and the smallest share.
-
-    Groups [g0, g1) have the coefficients member[start[g]:start[g + 1]] of w."""
+    """Return the shares of step d at which groups' norms become zero, and the smallest share."""
     out, nearest = np.empty(g1 - g0), np.inf
     out[:] = np.inf
     for g in range(g0, g1):
@@ -182,15 +170,10 @@ def _move(H, c, w, lo, hi, d):
 
 @njit(**INNER)
 def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
-    """Make a proximal gradient step on block b of the coefficients w, in place.
+    """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
 
-    Return the squared length of the step, and whether the same coefficients are zero as before.
-    A block is a set of groups that share coefficients.
-
-    layout : arrays of a Layout; nested : (B,) bool, whether each block's groups are nested
-    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays
-    dual : (K, members) dual vectors of overlapping groups, updated
-    eps : gain of a step that is negligible"""
+    Return its squared length, and whether the same coefficients are zero as before.
+    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays"""
     block, first, _, start, member, cost, _, sign = layout
     lo, hi = block[b], block[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -218,10 +201,8 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    A block is a set of groups that share coefficients; other blocks stay fixed.
-
-    L : upper bound of the Hessian's eigenvalues in the block; spaces : three work arrays
-    eps : gain of a step that is negligible; others : as in `minimize`"""
+    H, c : Hessian of the quadratic, and its negative gradient, updated; eps : negligible gain
+    L : upper bound of H's eigenvalues in the block; spaces : three work arrays"""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
@@ -252,14 +233,10 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 
 @njit(**FAST)
 def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
-    """Minimize q(w) + lam Omega(w) over w (K, A), in place; return the number of sweeps.
+    """Minimize q(w) + lam Omega(w) over w (K, A), block by block in place; return the sweeps made.
 
-    q is a quadratic function and Omega the group penalty of `layout`. A sweep minimizes over each
-    block of w in turn. The iteration stops when the duality gap is below `target`, or after
-    `max_sweeps`.
-
-    H, c : Hessian of q, and its negative gradient at w; dual : dual vectors of the groups; c and
-        dual are updated
+    Omega is the group penalty of `layout`; H, c are the Hessian of the quadratic q and its
+    negative gradient. w, c and `dual` are updated until the duality gap is below `target`.
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
     _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
@@ -299,9 +276,7 @@ def subtract_product(H, d, lo, hi, c, a, b):
 
 @njit(**FAST)
 def largest_eigenvalue(H, lo, hi):
-    """Return an upper bound of the largest eigenvalue of H for the coefficients [lo, hi).
-
-    By power iteration; a safety factor makes it a bound."""
+    """Return an upper bound of the largest eigenvalue of H for the coefficients [lo, hi)."""
     rows = H.shape[0]
     if hi - lo == 1 and rows == 1:
         return H[0, 0, lo, lo]

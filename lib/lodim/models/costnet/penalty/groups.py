@@ -12,9 +12,8 @@ from scipy.sparse.csgraph import connected_components
 class Groups:
     """Group penalty sum_g cost_g ||w_g||_2 over q coefficients w; groups may overlap.
 
-    If several nodes of the dependency graph have the same column of X, one per alternative source,
-    it has a coefficient for each. Coefficients in no group are not penalized. A group comes after
-    the groups that it contains."""
+    A column of X has one coefficient per graph node that contains it. Coefficients in no group
+    are not penalized. A group comes after the groups that it contains."""
 
     feature: np.ndarray  # (q,) column of X of each coefficient
     node: np.ndarray  # (q,) node of the dependency graph that owns it; -1 without a graph
@@ -28,12 +27,9 @@ class Groups:
     def from_network(cls, network, dependents="all", p=None, monotone=None):
         """Return the penalty of a dependency graph: one group for each node with a price.
 
-        The group of a node has the columns of the node and of all `dependents` ("all", or "direct":
-        only its children, Fiterau 2014, Eq. 5.1). Groups with equal members are merged and their
-        costs added. If no node has a price, each node with columns gets price 1, because a penalty
-        is needed. A free column with a required sign costs as much as the cheapest group.
-
-        network : the graph; p : number of columns; monotone : (p,) required signs, or None"""
+        A group has the columns of the node and of all `dependents` ("direct": its children only,
+        Fiterau 2014, Eq. 5.1). If no node has a price, each node with columns gets price 1. A free
+        column with a required sign (in `monotone`) costs as much as the cheapest group."""
         node = [v for v, columns in enumerate(network.columns) for _ in columns]
         feature = [j for columns in network.columns for j in columns]
         p = max(feature, default=-1) + 1 if p is None else p
@@ -61,9 +57,7 @@ class Groups:
 
     @classmethod
     def weighted_lasso(cls, cost, network=None, monotone=None):
-        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty.
-
-        network : graph that gives the node of each column; monotone : (p,) required signs"""
+        """Return the penalty sum_j cost_j |w_j| for column costs (p,); cost 0 means no penalty."""
         cost = np.asarray(cost, np.float64)
         node = np.full(len(cost), -1, np.int64)
         for v, columns in enumerate(network.columns if network else ()):
@@ -116,9 +110,7 @@ class Groups:
 
 
 def _crossed(sets, q):
-    """Return which sets overlap an earlier set without containing it, as a bool array.
-
-    sets : frozensets of positions of coefficients, from 0 to q - 1"""
+    """Return which `sets` of numbers below q overlap an earlier set without containing it."""
     crossed = np.zeros(len(sets), bool)
     last = np.full(q, -1, np.int64)  # largest group of each coefficient so far
     for g, positions in enumerate(sets):
@@ -131,9 +123,8 @@ def _crossed(sets, q):
 class Layout:
     """Order of the A penalized coefficients in compiled functions, block by block.
 
-    A block is a set of groups that share coefficients. In a block, a group comes after the groups
-    that it contains. Group g has the coefficients member[start[g]:start[g + 1]] and the weight
-    cost[g]."""
+    A block is a set of groups that share coefficients, inner groups first. Group g has the
+    coefficients member[start[g]:start[g + 1]] and the weight cost[g]."""
 
     at: np.ndarray  # (A,) index of each coefficient among all q coefficients of Groups
     block: np.ndarray  # (B + 1,) start of each block's coefficients
@@ -168,10 +159,8 @@ class Layout:
 
     @classmethod
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
-        """Return a Layout, given its coefficients and its groups in the order of their blocks.
+        """Return the Layout of A coefficients and their groups, which are sorted by block.
 
-        at, block, sign (A,) : index in Groups, block and required sign of each coefficient
-        block_of_group, size, cost (G,) : block, number of coefficients and weight of each group
         member : coefficients of the first group, then of the second, and so on
         nested : whether the groups of each block form a tree; blocks may have no coefficients"""
         kept, width = np.unique(block, return_counts=True)

@@ -1,8 +1,4 @@
-"""Passes over the rows: scores, slopes and curvatures of a loss, and moments of columns.
-
-Scores are linear predictors, K per row (one per class); slopes are derivatives of the loss in them.
-Rows are stored in tiles (blocks of 64 rows): X is (n_tiles, p, 64), scores are (n_tiles, K, 64).
-Column -1 is the intercept."""
+"""Passes over the rows: scores, slopes and curvatures of a loss, and moments of columns."""
 
 import numpy as np
 
@@ -30,7 +26,7 @@ MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 def scores_after(X, columns, step, f, threads):
     """Return linear predictors f (n_tiles, K, 64) after a change `step` (K, C) of C coefficients.
 
-    Arrays hold blocks of 64 rows. Column -1 of `columns` is the intercept."""
+    Column -1 of `columns` is the intercept."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()
@@ -39,16 +35,12 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return the loss and its derivatives for C columns, as one array of four parts:
+    """Return half the weighted mean deviance and its derivatives for C columns, as one array.
 
-    - half the weighted mean deviance, which is the loss
-    - weighted sum over rows of l'^2 / l'', for duality gaps, with l the loss of a row's score
-    - the negative gradient (K, C) in the coefficients of the columns
-    - second moments (J, J, C, C) of the columns, weighted by J^2 curvatures of the loss per row
-
-    curvatures : J^2; all K^2 curvatures, or 1 for their mean, or 0 for no moments
-    f : linear predictors in blocks of 64 rows
-    step : change (K, C) of the coefficients, which is first added to f, or None"""
+    Its parts: the loss; the weighted sum over rows of l'^2 / l'' (l: a row's loss); the negative
+    gradient (K, C); second moments (J, J, C, C), weighted by J^2 curvatures of the loss per row.
+    curvatures : J^2 (K^2 for all, 1 for their mean, 0 for no moments)
+    f : linear predictors in blocks of 64 rows, to which `step` (K, C) is added first"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)
     r, h = np.empty_like(f), np.empty((len(f), max(1, curvatures), TILE))

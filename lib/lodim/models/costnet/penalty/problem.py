@@ -17,9 +17,7 @@ RANK = 1e-13  # relative size of a column's unexplained part that is rounding
 
 @dataclass(frozen=True, eq=False)
 class PathProblem(TrainingRows):
-    """Data of a penalized path: rows, penalty and number of threads.
-
-    A response with an identity link is divided by `spread`, its standard deviation."""
+    """Data of a penalized path; with an identity link the response is divided by its `spread`."""
 
     groups: Groups
     layout: Layout
@@ -51,8 +49,7 @@ class PathProblem(TrainingRows):
     def at_offset(self):
         """Return the squared loss at the offset, its negative gradient, and the columns' moments.
 
-        The gradient is in two parts, of penalized and of unpenalized coefficients. In the second
-        moments, the unpenalized coefficients come first."""
+        The gradient has a penalized and an unpenalized part; moments have the latter first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
@@ -60,16 +57,13 @@ class PathProblem(TrainingRows):
     def at_scores(self, f):
         """Return the loss at linear predictors f, its negative gradient, and a sum over the rows.
 
-        The gradient is in two parts: (K, A) for the A penalized coefficients and (K, F) for the F
-        unpenalized ones. The sum is that of l'^2 / l'' in `passes.derivatives`, for duality gaps.
-        """
+        The gradient has two parts: penalized (K, A) and unpenalized (K, F). The sum is that of
+        l'^2 / l'', for duality gaps, with l the loss of a row."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
     def moments_at(self, f, columns):
-        """Return second moments (K, K, C, C) of C columns, weighted by curvatures of the loss.
-
-        f are the linear predictors at which the curvatures are taken."""
+        """Return moments (K, K, C, C) of C columns, weighted by curvatures of the loss at f."""
         return self.derivatives(f, columns, self.n_scores**2)[2]
 
     @cached_property
@@ -78,10 +72,9 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients by column, (..., K, 1 + p), the intercept first.
+        """Return coefficients (..., K, 1 + p), intercept first, of penalized w and unpenalized b.
 
-        w (..., K, A) are penalized and b (..., K, F) unpenalized coefficients; copies of a column
-        are added up."""
+        Copies of a column are added up."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -114,9 +107,8 @@ class PathSolution:
 class PenaltyPath:
     """Models along a path of L penalties lambda, for p columns and K linear predictors.
 
-    The objective is half the weighted mean deviance + lambda (l1_ratio sum_g cost_g ||w_g|| + (1 -
-    l1_ratio) / 2 |w|^2), for groups g of coefficients w. A column that belongs to several nodes
-    of the dependency graph has a coefficient for each."""
+    The objective is half the weighted mean deviance plus
+    lambda (l1_ratio sum_g cost_g ||w_g|| + (1 - l1_ratio) / 2 |w|^2)."""
 
     lambdas: np.ndarray = forms.real("L", least=0)  # decreasing
     intercept: np.ndarray = forms.real("L", "K")
@@ -133,10 +125,8 @@ class PenaltyPath:
     def from_solution(cls, problem, lambdas, scaled, ridges, solution, null, tol):
         """Return the path in units of the response, from the PathSolution `solution`.
 
-        lambdas (L,) : penalties in units of the response
         scaled, ridges (L,) : weights of the group penalty and of |w|^2 / 2 that the solver used
-        null : objective with unpenalized coefficients only; the allowed duality gap is `tol` * null
-        """
+        null : objective with unpenalized coefficients only; the allowed gap is tol * null"""
         L, spread, groups = len(solution.loss), problem.spread, problem.groups
         unit = spread**problem.family.degree  # of the deviance
         w, b = solution.w, solution.b
@@ -169,16 +159,12 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic model of the loss in A coefficients, minimized over F unpenalized coefficients.
+    """Quadratic loss model for J predictors in A coefficients, minimized over F unpenalized ones.
 
-    Each coefficient exists J times, once per linear predictor.
-
-    H : (J, J, A, A) Hessian in the A coefficients after this minimization
-    elimination : (J F, J A); if the A coefficients change by v, the unpenalized ones change by
-        -elimination v
-    inverse : (J F, J F) pseudo-inverse of the unpenalized coefficients' Hessian
-    alone : (A,) bool, False for a linear combination of unpenalized columns, whose H is set to 0
-    least : smallest eigenvalue that `inverse` uses, relative to the largest"""
+    H : (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
+    elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
+    inverse : pseudo-inverse of the unpenalized Hessian, whose smallest eigenvalue is `least`
+        times the largest"""
 
     H: np.ndarray
     elimination: np.ndarray
@@ -188,9 +174,7 @@ class ReducedQuadratic:
 
     @classmethod
     def from_moments(cls, G, n_free):
-        """Return the model for second moments G (J, J, F + A, F + A) of F + A columns.
-
-        There are J linear predictors. n_free : number F of unpenalized columns, which come first"""
+        """Return the model of second moments G (J, J, C, C), n_free unpenalized columns first."""
         J, F, A = G.shape[0], n_free, G.shape[2] - n_free
         flat = G.transpose(0, 2, 1, 3)
         inverse, least = _pseudo_inverse(flat[:, :F, :, :F].reshape(J * F, J * F), J)
@@ -205,8 +189,7 @@ class ReducedQuadratic:
     def slope(self, c, free):
         """Return the negative gradient (K, A) after minimizing over the unpenalized coefficients.
 
-        c (K, A) and free (K, F) : negative gradients of penalized and unpenalized coefficients
-        """
+        c (K, A), free (K, F) : negative gradients of penalized and unpenalized coefficients"""
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
@@ -216,9 +199,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return the Newton decrement: twice the possible gain by the unpenalized coefficients.
-
-        free (K, F) is the negative gradient for these coefficients."""
+        """Return the Newton decrement of unpenalized coefficients of negative gradient `free`."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -234,10 +215,10 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M, and the smallest eigenvalue that it uses.
+    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue used.
 
     M (J F, J F) is for J linear predictors and F columns. The eigenvalue is relative to the
-    largest. Eigenvalues of nearly zero, from constant or repeated columns, are not used."""
+    largest; eigenvalues of nearly zero are not used."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -248,10 +229,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Return a batch of rows without its offset and null model, and the null model's intercept.
+    """Return a batch minus its offset and null model, and the null model's intercept (1,).
 
-    Both are subtracted from the response of a gaussian family; the intercept (1,) must later be
-    added to the models. Batches of other families are unchanged, with an intercept of zero."""
+    Batches of other than the gaussian family are unchanged, with an intercept of zero."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

@@ -1,9 +1,4 @@
-"""Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps.
-
-The proximal map of F sets u to the minimum w of |w - u|^2 / 2 + F(w). Coefficients w are (K, A) for
-K linear predictors. Group g has the coefficients member[start[g]:start[g + 1]]; dual vectors of all
-groups are (K, members). A block is a set of groups that share coefficients; `nested` says for each
-block whether its groups are nested. `sign` is 1, -1, or 0 without a required sign."""
+"""Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps."""
 
 import numpy as np
 
@@ -17,9 +12,7 @@ FIRST = ZERO  # first coefficient or group
 
 @njit(**FAST)
 def keep_signs(u, sign, lo, hi):
-    """Set coefficients of u[:, lo:hi] with the wrong sign to zero, in place.
-
-    With required signs `sign`, the proximal map is this step and then the map without signs."""
+    """Set coefficients of u[:, lo:hi] to zero, in place, if their sign is opposite to `sign`."""
     for k in range(u.shape[0]):
         for j in range(lo, hi):
             if sign[j] * u[k, j] < 0.0:
@@ -28,10 +21,9 @@ def keep_signs(u, sign, lo, hi):
 
 @njit(**INNER)
 def prox_tree(u, scale, g0, g1, start, member, cost):
-    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to u (K, A), in place.
+    """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    The groups [g0, g1) are nested; contained ones come first, so that one pass is exact (Jenatton
-    et al. 2011, Algorithm 1)."""
+    The groups [g0, g1) are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
     for g in range(g0, g1):
         square = 0.0
         for i in range(start[g], start[g + 1]):
@@ -48,10 +40,8 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
-    The groups [g0, g1) may overlap. The result is u - t sum_g x_g, for dual vectors x_g of length
-    at most lam cost_g. `dual` has the x_g: starting values, which are replaced by the solution.
-
-    start, member, cost : groups, as in Layout; tol : precision of the x_g"""
+    The groups [g0, g1) may overlap. `dual` has starting values of their dual vectors and gets
+    the solution, to a precision of `tol`."""
     K = u.shape[0]
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
@@ -69,9 +59,8 @@ def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
 def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
     """Solve the dual problem of the proximal map of overlapping groups [g0, g1), in place.
 
-    Its variables are dual vectors x_g of length at most lam cost_g, for the groups marked in `on`.
-    They are updated in turn, with momentum, until no entry changes by more than `tol`. u is always
-    the argument of the map minus t times the sum of all x_g."""
+    The dual vectors of the groups marked in `on` change until no entry changes by more than
+    `tol`. u is the argument of the map minus t times the sum of all dual vectors."""
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
     age, last = 0, np.inf
@@ -109,10 +98,9 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Optimize one group's dual vector, others fixed; return the largest change of an entry.
+    """Optimize a group's dual vector dual[:, i0:i1], others fixed; return its largest change.
 
-    The vector is dual[:, i0:i1], of length at most `limit`. u is, as in `_dual_ascent`, the
-    argument of the map minus t times the sum of all dual vectors, and is updated."""
+    The vector has length at most `limit`. t times its change is subtracted from u, in place."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):
@@ -146,10 +134,8 @@ def penalty(w, lam, g0, g1, start, member, cost):
 def duality_gap(w, c, dual, lam, layout, u, tol):
     """Return s and d such that the duality gap at w is at most s + d Omega(v), with v the minimum.
 
-    Omega is the group penalty of `layout`, c the negative gradient of the loss at w, and
-    s = lam Omega(w) - c'w. At the minimum, c is a sum of dual vectors, one per group. Elsewhere,
-    u gets the difference of c and the sum that approximates it, and d is an upper bound of the dual
-    norm of u. tol : precision of d"""
+    Omega is the group penalty of `layout`, c the negative gradient of the loss at w. u gets c
+    minus a close sum of dual vectors; d bounds its dual norm, to a precision of `tol`."""
     _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
     slack = penalty(w, lam, FIRST, cost.size, start, member, cost)
@@ -178,10 +164,9 @@ def duality_gap(w, c, dual, lam, layout, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol):
-    """Subtract a dual vector of each group [g0, g1) from u, in place.
+    """Subtract dual vectors of the groups [g0, g1) at coefficients w from u, in place.
 
-    If a group's coefficients w_g are not zero, its vector is lam cost_g w_g / ||w_g||. The vectors
-    of all other groups are chosen to make u small."""
+    The vector is lam cost_g w_g / ||w_g||, or for a group of zeros the one that makes u small."""
     K = w.shape[0]
     zero = np.empty(g1 - g0, np.bool_)
     least = np.inf

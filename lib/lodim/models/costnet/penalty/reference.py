@@ -21,10 +21,7 @@ ZERO = 1e-6  # relative to the largest coefficient, at least 1: smaller ones are
 
 
 class ConicSolver(NewtonSolver):
-    """Solver of a penalized path by a cone program in CVXPY, solved by Clarabel.
-
-    One program serves all penalties: lambda is a parameter, so that CVXPY reduces the program only
-    once. Duality gaps are computed as in NewtonSolver."""
+    """Solver of a penalized path by a cone program in CVXPY, compiled once for all penalties."""
 
     def __init__(self, problem, n):
         if not on_host(problem.X) and problem.loss != SQUARED:
@@ -48,10 +45,9 @@ class ConicSolver(NewtonSolver):
         self._program = cp.Problem(cp.Minimize(loss + penalty + squares), signs)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty; return the duality gap and the number of iterations.
+        """Solve for the penalty lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, to the gap `target`.
 
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; target is the
-        duality gap that is asked for."""
+        Return the duality gap and the number of iterations."""
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
@@ -72,9 +68,9 @@ def _sparse(w):
 
 
 def _loss(problem, n, w, b):
-    """Return half the weighted mean deviance as a CVXPY expression.
+    """Return half the weighted mean deviance of n rows at coefficients w, b as a CVXPY expression.
 
-    w (A, K) are penalized and b (F, K) unpenalized coefficients, n is the number of rows."""
+    w (A, K) are penalized and b (F, K) unpenalized coefficients."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -101,9 +97,8 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """Return the loss of rows with log means `score` as a CVXPY expression.
+    """Return the losses of rows with log means `score` and variance mean^power, in CVXPY.
 
-    The variance is proportional to mean^power (Poisson, gamma, Tweedie).
     constant : loss of a perfect fit, which is subtracted"""
     import cvxpy as cp
 
@@ -113,9 +108,7 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t and s so that the mean squared error of coefficients v is |R v - t|^2 + s.
-
-    Unpenalized coefficients come first in v. R has one row per coefficient, not per data row."""
+    """Return R, t, s so that coefficients v (unpenalized first) have MSE |R v - t|^2 + s."""
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)
@@ -126,9 +119,7 @@ def _compressed(problem):
 
 
 def _penalty(layout, w):
-    """Return the group penalty sum_g cost_g ||w_g|| as a CVXPY expression.
-
-    Groups of equal size share one norm, which is faster. layout : Layout of the groups"""
+    """Return the group penalty sum_g cost_g ||w_g|| of a Layout's groups as a CVXPY expression."""
     import cvxpy as cp
 
     total, size = 0.0, np.diff(layout.start)

@@ -30,13 +30,11 @@ LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of the loss in some of the A penalized coefficients.
+    """Quadratic model of the loss in some of the A penalized coefficients, marked in `keep` (A,).
 
-    keep : (A,) bool, which of them the model has; layout : their order by groups
-    member : (members,) bool, which entries of the whole problem's `layout.member` (coefficients
-        listed group by group) the model has
+    member : (members,) bool, entries of the whole problem's `layout.member` that the model has
     reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : largest eigenvalue of the Hessian in each of the layout's blocks, with `ridge`"""
+    lipschitz : largest eigenvalue of the Hessian per block of `layout`, including the ridge"""
 
     keep: np.ndarray
     member: np.ndarray
@@ -49,7 +47,7 @@ class QuadraticModel:
     def from_moments(cls, G, problem, keep, layout):
         """Return the model of the coefficients `keep` (A,), whose groups are in `layout`.
 
-        G : second moments of the columns, the unpenalized ones first, then the model's"""
+        G : second moments of the unpenalized columns, followed by the model's columns"""
         reduced = ReducedQuadratic.from_moments(G, len(problem.free_columns))
         ends = zip(layout.block[:-1], layout.block[1:], strict=True)
         bound = np.array([block_descent.largest_eigenvalue(reduced.H, *end) for end in ends])
@@ -70,7 +68,6 @@ class QuadraticModel:
 class MomentSolver:
     """Solver of the path of a quadratic loss, which needs only second moments of all columns.
 
-    lambda_max : smallest penalty at which all penalized coefficients are zero
     null : objective of the unpenalized coefficients alone
     least : smallest eigenvalue of the unpenalized columns' moments, relative to the largest"""
 
@@ -85,10 +82,10 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(layout.arrays, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties, within the duality gap `target`.
+        """Return the PathSolution for penalties lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        lams and ridges are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2. With `early_stop`
-        the path ends when the fit hardly improves."""
+        lams decrease; `target` is the allowed duality gap. With `early_stop` the path ends when
+        the fit hardly improves."""
         w, model, start = np.zeros_like(self._c), self._model, self._c
         groups, H, rest = model.layout.arrays, model.reduced.H, np.empty_like(start)
         steps, loss, norms, squares = [], self.null, 0.0, 0.0
@@ -115,17 +112,14 @@ class MomentSolver:
 
 
 def saturated(i, share, last):
-    """Return whether a path stops at penalty i, given the share of the deviance that is explained.
-
-    As in glmnet: the share is above 0.999, or hardly larger than the `last` penalty's share."""
+    """Return whether penalty i ends a path: its `share` of explained deviance hardly grows."""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
 def dual_norm(layout, c):
     """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
 
-    It is the smallest lam for which the proximal map of lam Omega maps c to 0. With w the result
-    of the map at lam, the iteration lam <- c'w / Omega(w) converges fast (Dinkelbach 1967)."""
+    The norm is the smallest lam for which the proximal map of lam Omega maps c to zero."""
     _, _, _, start, member, cost, _, _ = layout
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
     dual = np.zeros((len(c), len(member)))
@@ -141,11 +135,10 @@ def dual_norm(layout, c):
 
 @dataclass(eq=False)
 class PathState:
-    """Current state of a path of penalties, for K linear predictors.
+    """Current solution on a path of penalties, for K linear predictors.
 
     w (K, A), b (K, F) : penalized and unpenalized coefficients
-    f : linear predictors in blocks of 64 rows
-    loss : half the mean deviance at f
+    f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
     c (K, A), slope (K, F) : negative gradients of the loss in w and in b
     bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
     dual (K, members) : dual vectors of the groups"""
@@ -161,12 +154,8 @@ class PathState:
 
 
 class NewtonSolver:
-    """Proximal Newton solver of a penalized path.
+    """Proximal Newton solver of a penalized path; steps skip coefficients expected to stay zero.
 
-    Each step minimizes a quadratic model of the loss. The model leaves out penalized coefficients
-    that are expected to stay zero.
-
-    lambda_max : smallest penalty at which all penalized coefficients are zero
     null : objective of the unpenalized coefficients alone"""
 
     def __init__(self, problem):
@@ -183,10 +172,10 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties, within the duality gap `target`.
+        """Return the PathSolution for penalties lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
 
-        lams and ridges are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2. With `early_stop`
-        the path ends when the fit hardly improves."""
+        lams decrease; `target` is the allowed duality gap. With `early_stop` the path ends when
+        the fit hardly improves."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -197,9 +186,9 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w (K, A) and unpenalized b (K, F); return their duality gap.
+        """Move to coefficients w and unpenalized b; return their duality gap, or Newton decrement.
 
-        lam, ridge, target : as in `path`. If lam is 0, the result is the Newton decrement."""
+        The Newton decrement is returned if lam is 0. `target` is the gap at which to stop."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -217,9 +206,7 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to linear predictors f; compute the loss and its derivatives there.
-
-        known : result of `PathProblem.at_scores` for f, if it is already computed"""
+        """Move to linear predictors f, with loss and derivatives `known` or computed."""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)
@@ -238,10 +225,9 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move along a step, halved until the objective decreases; return whether it decreased.
+        """Move along the steps dw (K, A) and db (K, F), halved until the objective decreases.
 
-        dw (K, A) and db (K, F) change the penalized and the unpenalized coefficients.
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2."""
+        Return whether it decreased."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -262,12 +248,10 @@ class NewtonSolver:
         return loss + self.problem.penalty(w, lam) + 0.5 * ridge * float((w * w).sum())
 
     def _gap(self, lam, ridge, target):
-        """Return the current duality gap, and the residual (K, A) of the negative gradient.
+        """Return the duality gap, and the residual (K, A) of the negative gradient.
 
-        The residual is its difference from a close sum of dual vectors, zero at the minimum. The
-        dual point is the derivatives of the rows' losses, scaled until the dual constraints hold.
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; `target`, the gap
-        at which the iteration stops, sets the precision."""
+        The residual is the gradient minus a close sum of dual vectors; it is zero at the minimum.
+        `target`, the gap at which the iteration stops, sets the precision."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -290,10 +274,7 @@ class NewtonSolver:
         return gap + over * self.problem.penalty(s.w, 1.0)
 
     def _solve(self, lam, ridge, target, max_iter):
-        """Solve for one penalty; return the duality gap and the number of iterations.
-
-        lam and ridge are the factors of sum_g cost_g ||w_g|| and of |w|^2 / 2; target is the gap
-        at which the iteration stops."""
+        """Solve for one penalty, to a gap of `target`; return the duality gap and iterations."""
         s = self.state
         wanted = s.w.any(axis=0)
         if lam < self.lambda_max:
@@ -318,9 +299,7 @@ class NewtonSolver:
         return gap, max_iter
 
     def _strong_set(self, lam, ridge, target):
-        """Return the coefficients that may be nonzero at the next penalty, (A,) bool.
-
-        By the strong rule (Tibshirani et al. 2012). lam, ridge, target : as in `_gap`"""
+        """Return which of A coefficients may be nonzero (strong rule, Tibshirani et al. 2012)."""
         s, before = self.state, self._last_lam
         self._last_lam = lam
         _, left = self._gap(max(2.0 * lam - before, 0.1 * lam), ridge, target)
@@ -348,7 +327,7 @@ class NewtonSolver:
         """Return the steps to the minimum of the quadratic model plus penalty, and their gain.
 
         The steps are of penalized (K, A) and unpenalized (K, F) coefficients. The gain is an upper
-        bound of the decrease that the model predicts. lam, ridge, target : as in `_gap`"""
+        bound of the decrease that the model predicts."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)
@@ -388,19 +367,12 @@ def penalty_path(
     threads=None,
     make_solver=None,
 ):
-    """Fit the models of a path of penalties, each starting from the previous one.
+    """Fit the models of a path of decreasing penalties, each starting from the previous one.
 
-    By default the path has `n_lambda` penalties, evenly on the log scale, from lambda_max down to
-    lambda_min_ratio * lambda_max. At lambda_max all penalized coefficients are zero. The path then
-    stops early if the explained deviance hardly increases, as in glmnet.
-
+    Without `lambdas`, penalties fall from lambda_max and stop when the fit hardly improves.
     l1_ratio : share of the group norms in the penalty, in (0, 1]; the rest is ridge
-    lambda_min_ratio : by default 1e-4 with more rows than columns, otherwise 1e-2
     tol : allowed duality gap, relative to the null model's objective
-    max_iter : largest number of quadratic models of a NewtonSolver per penalty; a MomentSolver
-        makes at most five times as many sweeps
-    make_solver : callable(problem, number of rows) -> solver; by default MomentSolver for a
-        quadratic loss of few columns, otherwise NewtonSolver"""
+    make_solver : callable(problem, number of rows) -> solver; by default chosen by the loss"""
     with single_blas():
         problem = PathProblem.from_batch(batch, family, groups, threads)
         start = _own_solver(problem)
@@ -434,9 +406,7 @@ def lambda_max(batch, family, groups, l1_ratio=1.0, threads=None):
 
 
 def _own_solver(problem):
-    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver.
-
-    Moments are not accurate enough if unpenalized columns are nearly collinear."""
+    """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver."""
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)
         if solver.least > SHARP:
