@@ -20,9 +20,8 @@ PERFECT = 1e-12  # share of the null deviance below which a numeric response is 
 class SearchSpace:
     """Candidates of a search: the m nodes of the dependency graph among which it selects.
 
-    A selection `used` (m,) bool marks the candidates whose columns a model has. A purchase is paid
-    once, even if several nodes are copies of it. A series is a set of alternative nodes, its
-    sources: a model uses at most one of them."""
+    A selection `used` (m,) bool marks the candidates whose columns a model has. Copies of a node
+    share one purchase. A series is a set of alternative sources; a model uses at most one."""
 
     network: Network  # the graph; every column of X belongs to a node
     candidates: np.ndarray  # (m,) nodes that may be selected and have columns
@@ -37,10 +36,7 @@ class SearchSpace:
 
     @classmethod
     def from_network(cls, network, budget=np.inf, keep=None):
-        """Return the candidates: nodes that have columns and are within the budget.
-
-        network : dependency graph with prices
-        keep : (V,) bool, nodes of the graph that may be candidates; all by default"""
+        """Return the candidates: nodes within budget that have columns and are in `keep` (V,)."""
         eligible = np.array([len(columns) > 0 for columns in network.columns])
         if keep is not None:
             eligible &= keep
@@ -103,9 +99,7 @@ class SearchSpace:
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return the source of each of S series that r selections need, (r, S), or -1 for none.
-
-        used : (r, m) bool, the candidates in each selection"""
+        """Return the source of each of S series that r selections need, (r, S), or -1 for none."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
@@ -119,9 +113,7 @@ def affordable(price, budget):
 
 
 def with_free_columns(network, p):
-    """Return the graph `network` with a node of price zero for each column that has no node.
-
-    The search can then treat all p columns in the same way."""
+    """Return the graph with an added node of price zero for each of p columns that has no node."""
     rest = sorted(set(range(p)) - {j for columns in network.columns for j in columns})
     V, R = len(network), len(rest)
     return replace(
@@ -136,9 +128,8 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price of each candidate if it is the only one in a model, (m,).
+    """Return the price (m,) of each candidate alone, with everything that it needs.
 
-    It includes everything that the candidate needs. network : dependency graph with prices
     incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) their nodes"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
@@ -161,14 +152,11 @@ def _sources(network, nodes):
 
 @dataclass(frozen=True)
 class Criterion:
-    """Criterion by which models are compared; lower is better.
+    """Criterion by which models are compared; lower is better, and inf above `max_df`.
 
-    It is n log(deviance) for numbers, n deviance for classes, plus charge times df for df
-    coefficients. Above `max_df` coefficients it is infinite.
-
-    The charge for n rows and p columns is 0 for "deviance" and 2 for "aic".
-    It is 2 log log n for "hq" (Hannan and Quinn 1979) and log n for "bic".
-    For "ebic" (Chen and Chen 2008) it is the larger of log n and 2 log p."""
+    It is n log(deviance) for numbers, n deviance for classes, plus charge * df. The charge for n
+    rows and p columns: 0 "deviance", 2 "aic", 2 log log n "hq" (Hannan and Quinn 1979),
+    log n "bic", max(log n, 2 log p) "ebic" (Chen and Chen 2008)."""
 
     n: float
     max_df: int
@@ -180,9 +168,8 @@ class Criterion:
     def from_data(cls, name, data, null_deviance, p):
         """Return the Criterion called `name`, such as "bic", for the rows `data` and p columns.
 
-        For "cv" it is "hq", with fewer coefficients allowed for several classes: the search uses
-        it to find models, which cross-validation then compares.
-        null_deviance : deviance of the model without columns"""
+        "cv" means "hq", with fewer coefficients allowed for several classes: cross-validation then
+        compares the models found. null_deviance : deviance of the model without columns"""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.
@@ -197,9 +184,7 @@ class Criterion:
         return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
 
     def __call__(self, deviance, df):
-        """Return the criterion of models with a deviance and a number `df` of coefficients.
-
-        df is the rank of a model's columns (times K - 1 for K classes)."""
+        """Return the criterion of models with a deviance and `df` coefficients (their rank)."""
         if self.logarithmic:
             deviance = np.log(np.maximum(deviance, self.floor))
         value = self.n * deviance + self.charge * df

@@ -1,6 +1,4 @@
-"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it.
-
-In functions, `search` is the Search that found the models, and `space` its m candidates."""
+"""Frontier of a costnet fit: at each cost the best refitted model, and the rule that found it."""
 
 from dataclasses import fields, replace
 
@@ -20,11 +18,10 @@ MIN_IMPROVEMENT = 0.5  # smallest decrease of the criterion by a more expensive 
 
 @forms.record
 class CostFrontier:
-    """Frontier: M models of increasing cost, each better than all cheaper ones.
+    """Frontier of M models of increasing cost, for p standardized columns and K linear predictors.
 
-    Better means a lower held-out loss if models are compared by cross-validation, otherwise a lower
-    criterion and a lower deviance. Coefficients are for p standardized columns and K linear
-    predictors. The graph of prices and dependencies has V nodes."""
+    Each model has a lower loss than all cheaper ones: held-out loss with cross-validation,
+    otherwise both criterion and deviance. The graph of prices has V nodes."""
 
     cost: np.ndarray = forms.ascending(forms.real("M", least=0))  # price to be paid
     intercept: np.ndarray = forms.real("M", "K")
@@ -41,11 +38,9 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of selected models, which are in the order of their prices.
+        """Return the frontier of `candidate_models`, sorted by price, each better than the last.
 
-        search : Search that found the models; network : graph of prices and dependencies
-        candidate_models : list of CandidateModel, each better than all before it
-        held_out, error : (M, D) held-out deviances for D sets of folds; (M,) standard errors"""
+        held_out (M, D), error (M,) : deviances for D sets of folds, and standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
         models = [blend(search.final, space, candidate) for candidate in candidate_models]
         intercept, parts, deviance = zip(*models, strict=True)
@@ -82,10 +77,9 @@ class CostFrontier:
         return replace(self, **{f.name: getattr(self, f.name)[:M] for f in fields(self)})
 
     def best(self, priced, draw=None):
-        """Return the index of the model of lowest mean held-out loss.
+        """Return the index of the model of lowest held-out loss, in fold set `draw` or on average.
 
-        The mean is over all sets of random folds, or `draw` is the index of one set. With `priced`,
-        the cheapest model within one standard error of the lowest loss is returned."""
+        With `priced`, it is the cheapest model within one standard error of the lowest loss."""
         mean = self.held_out.mean(axis=1) if draw is None else self.held_out[:, draw]
         least = int(np.argmin(mean))
         limit = mean[least] + (self.error[least] if priced else 0.0)
@@ -93,11 +87,10 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return candidate models of increasing price, from the null model, each better than the last.
+    """Return the candidate models of increasing price, each with a lower criterion than the last.
 
-    Better means a lower criterion (deviance plus a charge per coefficient), and with `by_deviance`
-    also a lower deviance. `relax` is the share of the unpenalized refit in the coefficients of
-    models of a penalized path."""
+    With `by_deviance` each also has a lower deviance. `relax` is the share of the unpenalized
+    refit in the coefficients of models of a penalized path."""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
@@ -116,9 +109,7 @@ def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
 
 
 def _blended(search, candidate, relax):
-    """Return a CandidateModel of a penalized path with refitted and penalized estimates mixed.
-
-    The unpenalized refit has weight `relax`. Deviance and criterion belong to the mixture."""
+    """Return a CandidateModel that mixes refitted (weight `relax`) and penalized estimates."""
     state = candidate.state
     if relax == 1.0 or candidate.path is None or not np.isfinite(state.value):
         return candidate
@@ -131,9 +122,8 @@ def _blended(search, candidate, relax):
 def blend(refits, space, candidate):
     """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
 
-    Coefficients are a weighted mean of two models: the unpenalized refit, with the candidate's
-    weight `relax`, and the penalized model, with weight 1 - relax (glmnet's gamma).
-    refits : Refits, which give the former"""
+    Coefficients average the unpenalized refit, with the candidate's weight `relax`, and the
+    penalized model, with weight 1 - relax (glmnet's gamma)."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.
@@ -161,9 +151,7 @@ def estimates_of(refits, space, candidate):
 
 
 def simplicity(space, used):
-    """Return a key that sorts models from simple to complex: number of purchases, then names.
-
-    used : (m,) bool, candidates in the model. The key makes a choice among equals reproducible."""
+    """Return a sort key of a model of candidates `used` (m,): number of purchases, then names."""
     network = space.network
     paid = np.unique(network.base[network.closed(space.nodes(used))])
     return len(paid), sorted(network.names[v] for v in paid)
@@ -177,9 +165,7 @@ def _is_simpler(space, state, other):
 
 
 def _simplest(search, state):
-    """Return the simplest model of equal price and criterion that a few moves from `state` reach.
-
-    A move drops some columns and adds others."""
+    """Return the simplest model of equal price and criterion that moves from `state` reach."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -200,10 +186,7 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections that may be as good as the model `state`.
-
-    First those after one move, with about the same predicted criterion: a move drops some columns
-    and adds others. Then those with another source for one series of alternatives."""
+    """Yield selections, a move or source away from the model `state`, that may be as good."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -1,6 +1,4 @@
-"""Selection of the best model at each price by cross-validation.
-
-The search runs again without each fold; its models are then evaluated on the held-out rows."""
+"""Selection of the best model at each price by cross-validation."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,8 +35,8 @@ class RuleResults:
     def models_along(self, rule, choice):
         """Return the selections (L, m) and prices (L,) of the L models on a search rule's path.
 
-        choice : (S,) node to use from each of S series of alternatives; candidates that need
-            another one are left out"""
+        choice : (S,) source to use from each series of alternatives; candidates that need another
+            one are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -48,18 +46,16 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Model of all rows, and how to find its counterpart for other rows, such as all but a fold.
+    """Model of all rows, and how to find its counterpart, of at most its price, for other rows.
 
-    The counterpart costs at most the same. If the model is on the penalized path of a search rule,
-    it is on that rule's path for the other rows, otherwise it is the best model of any rule."""
+    The counterpart is on the path of the same search rule if the model is on a penalized path,
+    otherwise the best model of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the model's counterpart among `results`, the models found with other rows.
-
-        It is None if no such model is within the price, or if the rows are too few for it."""
+        """Return the counterpart in `results` of other rows, or None if none is affordable."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -77,9 +73,7 @@ class RefitRecipe:
 
 
 def _state(search, used, relax):
-    """Return the model (SearchState) of the candidates `used`, refitted if relax is positive.
-
-    None if it has too many coefficients for the rows."""
+    """Return the model of candidates `used`, refitted if relax > 0; None if it is too large."""
     if relax == 0.0:
         return SearchState(used, search.space.price(used), np.nan, -1, np.nan)
     state = search.state(used)
@@ -89,8 +83,8 @@ def _state(search, used, relax):
 def recipes_of(results, relax=None):
     """Return RefitRecipes of the null model and of all models in `results` within the budget.
 
-    results : RuleResults of all rows; relax : share of the unpenalized refit in the coefficients
-        of models on a penalized path; None: each has three recipes, with shares 0, 0.5 and 1"""
+    relax : share of the unpenalized refit in coefficients of models on a penalized path; None:
+        three recipes per model, with shares 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -120,7 +114,7 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
-        fold_results, tests : for each fold, the models found without it (RuleResults) and its rows
+        fold_results, tests : per fold the models found without it (RuleResults), and its rows
         n_draws : number of sets of folds; the folds of a set follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
@@ -156,10 +150,9 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviances (V, n) of held-out rows under V models, refitted without these rows.
+    """Return the deviances (V, n) of `test` rows under V models refitted among `results`.
 
-    recipes : RefitRecipes of the models; test : batch of the held-out rows
-    results : RuleResults of the other rows. The deviance is inf if a model cannot be refitted."""
+    The deviance is inf if a model cannot be refitted without the test rows."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -179,10 +172,10 @@ def _losses(recipes, results, test, family):
 
 
 def select_held_out(search, recipes, held_out):
-    """Return the positions of the best recipes (models) by price, from cheap to expensive.
+    """Return the positions of the best recipes (models), from cheap to expensive.
 
-    Each has a lower held-out loss than all cheaper ones. If recipes of one price differ by almost
-    nothing, the first is taken. held_out : held-out losses of the recipes"""
+    Each has a lower held-out loss than all cheaper ones. Among nearly equal recipes of one price,
+    the first is taken."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
     out: list[int] = []

@@ -1,7 +1,4 @@
-"""Moves of a local search: a model drops and adds candidates (columns), within a budget.
-
-Candidates are nodes of the dependency graph. In functions, `search` is a Search, `space` its m
-candidates, and `state` a model (SearchState)."""
+"""Moves of a local search: a model drops and adds candidates (columns), within a budget."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +49,7 @@ class Search:
     def state(self, used):
         """Return the refitted model (SearchState) of the candidates `used` (m,) bool.
 
-        If it has too many coefficients, it is not refitted and its criterion is infinite."""
+        With too many coefficients it is not refitted and its criterion is infinite."""
         on, price = self.space.columns_of(used), self.space.price(used)
         df = self.refits.rank(on) * self.refits.data.df_per_column
         if df > self.criterion.max_df and df > 0:
@@ -63,9 +60,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: `a` sets of candidates to drop, combined with `b` sets to add.
-
-    drop is (a, m) bool and add is (b, m) bool, for m candidates."""
+    """Moves from a model: each of `a` sets of candidates to drop with each of `b` sets to add."""
 
     drop: np.ndarray
     add: np.ndarray
@@ -78,11 +73,9 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True):
-    """Return all Moves (sets of candidates to drop and to add) from `state` within a budget.
+    """Return all Moves (sets of candidates to drop and to add) from model `state` within a budget.
 
-    A move may drop one candidate, or all candidates that need the same purchase. It may add one
-    candidate, alone or with all candidates that it needs. The criterion after a move is exact for a
-    gaussian family, otherwise from a quadratic approximation of the deviance."""
+    Their criterion is exact for a gaussian family, otherwise from a quadratic approximation."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -105,9 +98,7 @@ def possible_moves(search, state, budget, drop=True):
 
 
 def local_search(search, state, budget):
-    """Improve the model `state` by moves until none helps; return the models after each move.
-
-    A move drops and adds candidates, or replaces a source by an alternative, within the budget."""
+    """Improve the model `state` by moves within a budget; return the models after each move."""
     states = []
     for _ in range(ROUNDS):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
@@ -137,7 +128,7 @@ def _best_move(search, state, budget):
 def _drop_sets(space, used):
     """Return the sets of candidates in `used` that a move may drop, (a, m) bool.
 
-    They are: the empty set, each candidate alone, and all candidates that share a purchase."""
+    A set is empty, one candidate, or all candidates that share a purchase."""
     m = len(space)
     sets = [np.zeros(m, bool)]
     for g in np.flatnonzero(used):
@@ -156,8 +147,7 @@ def _drop_sets(space, used):
 def _add_sets(space, used):
     """Return the sets of candidates that a move may add, (b, m) bool, and the main one of each.
 
-    They are: the empty set, each candidate that is not in `used`, and each with all that it needs.
-    The empty set has no main candidate."""
+    A set is empty, one candidate that is not in `used`, or that one with all that it needs."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -169,9 +159,9 @@ def _add_sets(space, used):
 
 
 def _column_lists(space, sets):
-    """Return the columns of r sets of candidates, as (starts (r + 1,), list of columns).
+    """Return the columns of r sets of candidates, (r, m) bool, as (starts (r + 1,), list).
 
-    Set s has the columns list[starts[s]:starts[s + 1]]. sets : (r, m) bool, the candidates"""
+    Set s has the columns list[starts[s]:starts[s + 1]]."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
@@ -181,10 +171,10 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the model after the best change of a source from model `state`; None if none improves.
+    """Return the model `state` after its best change of a source within `budget`, or None.
 
-    A series is a set of alternative sources; one of them is replaced by another. An equally good
-    but cheaper model counts as better. budget : largest price of the new model"""
+    A series is a set of alternative sources; the change replaces one of them by another. None
+    means that no change improves the criterion, or the price at an equal criterion."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -197,10 +187,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield selections (m,) bool that use another source of series s than the selection `used`.
+    """Yield selections (m,) bool that replace the source of series s in the selection `used`.
 
-    A series is a set of alternative sources. A candidate that needs it has one copy in the graph
-    per source: the copies for one source are replaced by those for another."""
+    A series is a set of alternative sources; candidates that need it have a copy per source."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

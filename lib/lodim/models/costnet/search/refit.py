@@ -1,6 +1,4 @@
-"""Refits: unpenalized models of given sets of columns.
-
-In functions, `refits` is the store of models of some rows (Refits), and `on` are r columns."""
+"""Refits: unpenalized models of given sets of columns."""
 
 from dataclasses import dataclass
 
@@ -28,10 +26,9 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """Quadratic approximation of the deviance in coefficients w, with optimal intercepts.
+    """Quadratic approximation of the deviance in coefficients w (q, K), with optimal intercepts.
 
-    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant, for w (q, K) of q columns and K linear
-    predictors. It is exact for a gaussian family."""
+    deviance(w) = tr(w'gram w) - 2 tr(w'target) + constant; exact for a gaussian family."""
 
     gram: np.ndarray  # (q, q) products of centred columns
     target: np.ndarray  # (q, K) their products with the response
@@ -39,9 +36,7 @@ class Quadratic:
 
     @classmethod
     def from_model(cls, data, intercept, on, coef):
-        """Return the approximation of the deviance at a model of the r columns `on`.
-
-        data : SearchData, the rows; intercept (K,) and coef (r, K) : the model's coefficients"""
+        """Return the approximation at a model of columns `on`: intercept (K,) and coef (r, K)."""
         theta = np.zeros((1 + len(data.columns), len(intercept)))
         theta[0], theta[1 + on] = intercept, coef
         _, slope, G = data.at_model(theta, np.arange(len(data.columns)), 1)
@@ -109,9 +104,8 @@ class Refits:
 def _ridge(refits, on, size=0.0):
     """Return the matrix (r, r) of a ridge penalty that makes the fit of r columns `on` unique.
 
-    It is `size` times the covariance of the columns. For collinear columns, a penalty on their
-    coefficients per standard deviation is added, so that they share their effect. It acts only in
-    directions that the rows do not determine."""
+    It is `size` times the columns' covariance; for collinear columns, plus a penalty on effects
+    per standard deviation, only in directions that the rows do not determine."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -127,8 +121,7 @@ def _ridge(refits, on, size=0.0):
 def _fit_with_signs(refits, on):
     """Return intercept, coefficients and deviance of columns `on`, with their required signs.
 
-    By active sets (Lawson and Hanson 1974, chapter 23): a coefficient that reaches zero is held at
-    zero until its slope points to its required sign."""
+    The method is that of active sets (Lawson and Hanson 1974, chapter 23)."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
     if not refits.data.sign[on].any():
         return fit(refits, on)
@@ -164,9 +157,7 @@ def _slopes(refits, on, intercept, coef):
 
 
 def _least_squares(refits, on):
-    """Return intercept (K,), coefficients (r, K) and mean squared error of r columns `on`.
-
-    They come from the Gram matrix of all columns, without a pass over the rows."""
+    """Return intercept (K,), coefficients (r, K) and mean squared error of r columns `on`."""
     at, null = refits.at_null, refits.null
     gram, target = at.gram[np.ix_(on, on)], at.target[on]
     coef = np.linalg.solve(gram + _ridge(refits, on), target)
@@ -175,7 +166,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return intercept (K,), coefficients (r, K) and deviance by Newton's method with step halving.
+    """Return intercept (K,), coefficients (r, K) and deviance of columns `on`, by Newton's method.
 
     If `cold` is True, it starts from the null model."""
     data, theta = refits.data, _start(refits, on, cold)
@@ -224,12 +215,10 @@ def _start(refits, on, cold):
 
 
 def _derivatives_at(data, on, theta, ridge):
-    """Return a penalized loss, its negative gradient, and its Hessian.
+    """Return a ridge-penalized loss at `theta`, its negative gradient and its Hessian.
 
-    The loss is half the mean deviance, plus half of theta' ridge theta for each linear predictor.
-
-    theta : (1 + r, K) intercepts and coefficients of r columns `on`; ridge : (1 + r, 1 + r) matrix
-    """
+    The loss is half the mean deviance plus half of theta' ridge theta per linear predictor.
+    theta : (1 + r, K) intercepts and coefficients of r columns `on`"""
     K, size = data.n_scores, theta.size
     value, slope, G = data.at_model(theta, on, K**2)
     np.einsum("kkab->kab", G)[:] += ridge

@@ -43,9 +43,7 @@ class SearchData(TrainingRows):
         )
 
     def sample(self):
-        """Return enough rows for a search: all of them, or a fixed sample of 100,000.
-
-        All rows are used for a gaussian family, since all its refits need only one Gram matrix."""
+        """Return all rows of a gaussian family, otherwise a fixed sample of at most 100,000."""
         n_tiles, most = len(self.X), MOST_ROWS // TILE
         if self.family.name == "gaussian" or n_tiles <= most:
             return self
@@ -88,11 +86,10 @@ class SearchData(TrainingRows):
 
 
 def screened_nodes(batch, family, network, path):
-    """Return which nodes of the graph `network` a search considers, (V,) bool; None for all.
+    """Return which nodes of a graph a search considers, (V,) bool; None for all.
 
-    If there are more than 500 columns (1,000 for least squares), only some nodes are kept, with all
-    that they need: first nodes that the penalized path uses, then nodes with the largest score
-    statistic."""
+    In wide problems they are the nodes that the penalized path uses, then those with the largest
+    score statistic, with all that they need."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None
@@ -114,9 +111,7 @@ def screened_nodes(batch, family, network, path):
 
 
 def _score_statistic(batch, family):
-    """Return the score statistic of each of p columns at the null model, (p,).
-
-    It says how much a column alone would improve the null model."""
+    """Return the score statistic of each of p columns alone, at the null model, (p,)."""
     data = SearchData.from_batch(batch, family)
     columns = np.arange(-1, batch.X.shape[1])
     null = np.zeros((data.n_scores, len(columns)))

@@ -1,8 +1,4 @@
-"""Search rules: how models are proposed, among which the best ones by price are selected.
-
-In functions, `search` is the Search that refits models, and `space` its m candidates: nodes of the
-dependency graph. A series is a set of alternative nodes, its sources. A candidate that needs a
-series has one copy per source."""
+"""Search rules: how models are proposed, among which the best ones by price are selected."""
 
 import heapq
 from dataclasses import replace
@@ -30,10 +26,10 @@ TRIED = 2  # selections of a level that are refitted
 
 
 def lasso_groups(network, p, monotone=None):
-    """Return the penalty sum_j c_j |w_j| of the weighted lasso for p columns, as Groups.
+    """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
 
-    c_j is the price of column j with all that it needs; free columns get the lowest other price, or
-    1. network : graph of prices and dependencies; monotone : (p,) required signs, or None"""
+    c_j is the price of column j with all that it needs; free columns get the lowest other price,
+    or 1."""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -49,7 +45,7 @@ def lasso_groups(network, p, monotone=None):
 def path_supports(search, path, rule):
     """Return a refitted CandidateModel for each set of columns that models of a path use.
 
-    If several models have the same set, its lambda_ is the smallest. rule : name of the rule"""
+    Its lambda_ is the smallest of the models with this set."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -65,8 +61,8 @@ def path_supports(search, path, rule):
 def path_selections(space, path):
     """Yield (index, choice, selection) for each model of a path and each choice of sources.
 
-    index : position on the path; choice : (S,) one source from each of S series of alternatives
-    selection : (m,) bool, the candidates of the model, without those that need other sources"""
+    choice : (S,) one source from each of S series of alternatives
+    selection : (m,) bool, the model's candidates that need no other sources"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
@@ -75,8 +71,7 @@ def path_selections(space, path):
 def selections_along(space, path):
     """Return the candidates that each of L models of a path uses, (L, m) bool.
 
-    A candidate is used if any of its columns has a coefficient that is not negligible. All copies
-    of a candidate have the same columns, so all of them count as used."""
+    All copies of a candidate have the same columns, so all of them count as used."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -87,18 +82,13 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return at most 64 ways to choose sources that the candidates `used` need.
-
-    Each is a tuple with one entry per series of alternatives: one of its sources, or -1 if no
-    candidate needs this series."""
+    """Return at most 64 tuples of sources that candidates `used` need: one per series, or -1."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), MOST_CHOICES)
 
 
 def served_by(space, choice):
-    """Return which of m candidates need only sources that a choice contains, (m,) bool.
-
-    choice : (S,) one source from each of S series of alternatives"""
+    """Return which of m candidates need only sources in `choice` (one per series), (m,) bool."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -106,10 +96,9 @@ def served_by(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath in which only the first of several duplicates (by name) is used.
+    """Return a PenaltyPath in which only the first by name of duplicate columns is used.
 
-    Duplicates are columns that are multiples of each other, with equal price and needs. The
-    solver's choice among them would depend on order and rounding."""
+    Duplicates are multiples of each other, with equal price and needs."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -126,9 +115,7 @@ def canonicalize_duplicates(path, search):
 
 
 def _twins(space, gram):
-    """Yield pairs of columns that are multiples of each other, with equal price and needs.
-
-    The first by name comes first. gram : products of all columns"""
+    """Yield pairs (first by name, other) of duplicate columns with equal price and needs."""
     single = np.flatnonzero(np.diff(space.start) == 1)
     names = [space.network.names[v] for v in space.candidates]
     order = sorted(single, key=lambda g: (names[g], g))
@@ -148,9 +135,7 @@ def _twins(space, gram):
 
 
 def _exchangeable(space, first, other):
-    """Return whether two candidates can replace each other in any model, at the same price.
-
-    They have the same price, need the same nodes of the graph, and no other node needs them."""
+    """Return whether two candidates can replace each other in any model, at the same price."""
     network = space.network
     if network.set_cost is not None or (space.source[first] != space.source[other]).any():
         return False
@@ -163,11 +148,9 @@ def _exchangeable(space, first, other):
 
 
 def forward_selection(search):
-    """Return the candidate models that are found by adding one candidate after the other.
+    """Return the candidate models found by adding one candidate after the other, cheapest first.
 
-    A queue holds selections of candidates. Each step takes the cheapest selections and refits the
-    two most promising, up to 200 times. If the better model beats all cheaper ones, it is improved
-    by exchanging candidates at no higher price. Its extensions by one candidate enter the queue."""
+    Models better than all cheaper ones are improved by exchanges and then extended."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -191,8 +174,7 @@ def forward_selection(search):
 def _next_level(search, queue, seen):
     """Remove the cheapest selections from the queue; refit and return the two most promising.
 
-    Selections within 3% of the lowest price are removed. The two have the lowest predicted
-    criterion. A selection is a set of candidates; those in `seen` are ignored."""
+    Promising selections have a low predicted criterion; those in `seen` are ignored."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -204,7 +186,7 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield (price, predicted criterion, selection) for candidates whose addition improves `state`.
+    """Yield (price, predicted criterion, selection) of candidates whose addition improves `state`.
 
     A candidate is added with all that it needs; at most two additions per price are yielded."""
     moves = possible_moves(search, state, search.budget, drop=False)
@@ -222,9 +204,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) if another source of a series improves model `state`.
-
-    A series is a set of alternative sources. More expensive sources are tried only here."""
+    """Yield (price, criterion, selection) if another alternative source improves model `state`."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)

@@ -11,9 +11,9 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 def sweep(gram, target, k):
     """Add column k to a least-squares model, or remove it if it is in the model, in place.
 
-    gram (q, q) are products of the columns, target (q, K) products with K responses. Afterwards,
-    target has the coefficients of the model's columns. On the diagonal of gram they have -1 / v,
-    where v is the part of a column's variance that the model's other columns do not explain."""
+    gram (q, q) are products of columns, target (q, K) products with K responses; afterwards,
+    target has the coefficients of the model's columns, whose diagonal in gram is -1 / v, with v
+    the part of a column's variance that the model's other columns do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -37,9 +37,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Sweep the columns `on` into a least-squares model; return which entered, (q,) bool.
 
-    Aliased columns, which are linear combinations of earlier ones, do not enter.
-
-    gram (q, q), target (q, K) : products of columns, and with the response; changed in place
+    Aliased columns, which are linear combinations of earlier ones, do not enter. gram (q, q) and
+    target (q, K), products of columns and with responses, change in place.
     variance : diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
@@ -59,26 +58,18 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _against(sign, j, v, k):
-    """Return whether a column's coefficient would get the wrong sign.
-
-    sign[j] : required sign of column j, or 0
-    v[k, 0] : product of the column with the residuals, whose sign the coefficient gets"""
+    """Return whether column j would get a coefficient of the wrong sign (that of v[k, 0])."""
     return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
 
 
 @njit(cache=True, error_model="numpy")
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
-    """Return by how much exchanges of columns decrease the deviance and change the rank.
+    """Return the decrease of deviance and change of rank, (n_out, n_in), by exchanges of columns.
 
-    An exchange drops one of n_out sets of columns from a linear model and adds one of n_in sets.
-    Both results are (n_out, n_in). A column whose coefficient would get the wrong sign is not
-    added.
-
-    gram (q, q), target (q, K) : what `enter` made of the columns' products when it built the model
-    variance : (q,) diagonal of gram before `enter`; within : (q,) bool, columns of the model
-    out_start, out_at : sets to drop; set s is out_at[out_start[s]:out_start[s + 1]]
-    in_start, in_at : sets to add, in the same form
-    allowed : (n_out, n_in) bool, other exchanges gain -inf; sign : (q,) required signs, or 0"""
+    Exchange (i, j) drops set i of columns from a linear model and adds set j. gram (q, q) and
+    target (q, K) are what `enter` made of the products of columns.
+    within : (q,) columns of the model; allowed : (n_out, n_in), other exchanges gain -inf
+    out_start, out_at : sets to drop; set i is out_at[out_start[i]:out_start[i + 1]]"""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
     gain[:], rank[:] = -np.inf, 0
@@ -117,10 +108,8 @@ def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, al
 def _eliminate(M, v, variance, at, going, size, sign):
     """Return the decrease of the deviance by an exchange of columns, and the change of the rank.
 
-    Of the `size` columns `at`, the first `going` are dropped and the others added.
-
-    M (size, size), v (size, K) : entries of gram and target in `gains` for the columns, overwritten
-    variance, sign : as in `gains`"""
+    Of the `size` columns `at`, the first `going` are dropped and the others added. M and v, their
+    entries of gram and target in `gains`, are overwritten."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
