@@ -35,10 +35,9 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw the items of the frontier (best models by price) as boxes, with lines to what they need.
+    """Draw at most `most` items of the frontier as boxes, with lines to what they need.
 
-    The colour of a box shows the price of the cheapest model with the item. At most `most` boxes
-    are drawn."""
+    The colour of a box shows the price of the cheapest model with the item."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -101,24 +100,19 @@ def _boxes(fit):
 def _bought(fit, copies):
     """Return the number of the cheapest model with an item, and whether predict() uses the item.
 
-    Models of the frontier are numbered from 1; the number is 0 if none has the item.
-    copies : nodes of the graph of prices that stand for the item"""
+    Models of the frontier are numbered from 1; 0 means none. copies : graph nodes of the item"""
     has = fit.estimates.frontier.bought[:, copies].any(axis=1)
     return int(has.argmax()) + 1 if has.any() else 0, bool(fit.step.bought[copies].any())
 
 
 def _joined(box, step, chosen):
-    """Return the `box` of a series of alternatives, updated for an item that needs the series.
-
-    step, chosen : fields of the item's Box; a series is in all models that have such an item"""
+    """Return the `box` of a series of alternatives, updated for an item that needs the series."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 
 
 def _first(boxes, most):
-    """Return at most `most` of the boxes, in their order.
-
-    Boxes of the model that predict() uses are taken first, then those in the cheapest models."""
+    """Return at most `most` boxes, in their order: those of predict()'s model, then cheap ones."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)
@@ -130,9 +124,9 @@ def _first(boxes, most):
 
 
 def _draw(ax, boxes, x, y, width, cost):
-    """Draw boxes at places (x, y), lines between them, and the colour scale of prices.
+    """Draw boxes at places (x, y), coloured by `cost`, with lines between them and a colour scale.
 
-    width : widths of the boxes in characters; cost : prices by which they are coloured"""
+    width : widths of the boxes in characters"""
     shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
     end = (x + width).max()
     fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
@@ -198,8 +192,7 @@ def layers(parents):
 def heights(parents, order):
     """Return heights of n nodes, (n,): a leaf has its own row, a parent is between its children.
 
-    Each node is attached to one parent, the first that is drawn, so that few lines cross.
-    order : nodes with smaller values come first"""
+    Each node is attached to the first parent drawn. order : smaller values are drawn first"""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

@@ -36,9 +36,8 @@ LARGE = 200_000  # rows x columns x classes from which several classes use fewer
 def fit_stages(batch, family, settings, eval_batch=None):
     """Fit the penalized path and the frontier (best models by price); yield results per budget.
 
-    Results are the Estimates, the log (dict of convergence), and the linear predictors (n, K) of
-    the rows of `eval_batch`, or None without it. One search serves all budgets. A budget of None is
-    chosen by held-out losses."""
+    A result is the Estimates, the log (dict of convergence), and the linear predictors (n, K) of
+    `eval_batch`, or None without it. A budget of None is chosen by held-out losses."""
     batch, level = batch_beyond_null(batch, family)
     p, monotone = batch.X.shape[1], settings.monotone
     groups = Groups.from_network(settings.network, settings.dependents, p, monotone)
@@ -60,9 +59,7 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def _raised(models, level):
-    """Return models (PenaltyPath or CostFrontier) with `level` (K,) added to the intercepts.
-
-    It is the null model's intercept, which was subtracted from the response before the fit."""
+    """Return models with the null model's intercept `level` (K,) added to their intercepts."""
     return replace(models, intercept=models.intercept + level)
 
 
@@ -73,9 +70,7 @@ def _budgets(settings):
 
 
 def _index(frontier, settings, budget):
-    """Return the index of the frontier's best model within a budget.
-
-    If the budget is None, held-out losses choose the model."""
+    """Return the index of the best model within a budget (None: chosen by held-out losses)."""
     if budget is None:
         return frontier.best(priced=settings.costs is not None)
     return frontier.index_within(budget)
@@ -99,7 +94,7 @@ def _lambdas(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the CostFrontier: at each price, the best model that any of the search rules finds.
+    """Return the CostFrontier: at each price, the best model found by any of the search rules.
 
     path : models of the group penalty; draws : number of sets of random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
@@ -114,9 +109,7 @@ def _frontier(batch, family, settings, path, draws):
 
 
 def _penalties(settings, p):
-    """Return the penalties for p columns as a dict: {"group": Groups, "lasso": Groups}.
-
-    "lasso" is left out if it equals "group", because no column depends on another one."""
+    """Return penalties for p columns as a dict of Groups: "group", and "lasso" if it differs."""
     groups = Groups.from_network(settings.network, settings.dependents, p, settings.monotone)
     lasso = rules.lasso_groups(settings.network, p, settings.monotone)
     return {"group": groups} | ({} if groups.same_as(lasso) else {"lasso": lasso})
@@ -131,9 +124,7 @@ def _needs_folds(batch, settings):
 
 
 def _cross_validated(batch, family, settings, results, draws):
-    """Return the models of the frontier (best models by price), and a dict of held-out losses.
-
-    The dict has the arguments `held_out` and `error` of `CostFrontier.from_candidates`.
+    """Return the frontier's models, and a dict of their held-out losses and standard errors.
 
     results : models that the search rules found with all rows; draws : number of sets of folds"""
     by_cv = settings.criterion == "cv"
@@ -154,9 +145,8 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Return the models that the search rules find with the rows of a batch, as RuleResults.
+    """Return the RuleResults: models that the search rules find with the rows of a batch.
 
-    path : PenaltyPath of the rule "group", if known
     lambdas : dict search rule -> penalties of its path, if they are given"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
@@ -194,9 +184,8 @@ def _share(settings):
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):
     """Return the Search that all rules share: candidate columns, prices, refits and criterion.
 
-    network : graph of prices and dependencies; criterion : name, such as "bic"
     budget : largest price of a model; monotone : required signs of the coefficients, or None
-    path : PenaltyPath. With many columns only some are candidates, first those that `path` uses."""
+    path : PenaltyPath whose columns are considered first if there are too many"""
     space = SearchSpace.from_network(network, budget, screened_nodes(batch, family, network, path))
     data = SearchData.from_batch(batch, family, space.columns, threads, monotone)
     sample = data.sample()

@@ -478,9 +478,7 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return the call's arguments, changed by `changes`, for fitting the model again.
-
-        Arguments that cannot be given with lambda_ or lambdas get their defaults."""
+        """Return the call's arguments, changed by `changes`, for fitting the model again."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

@@ -21,10 +21,7 @@ DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 @forms.record
 class Estimates:
-    """Estimates of a costnet fit, for standardized columns.
-
-    `path` has the models of the group penalty, `frontier` the best model of all search rules at
-    each price, or None if a lambda_ was given."""
+    """Estimates for standardized columns: models by penalty, and best models by price or None."""
 
     path: PenaltyPath = forms.part(PenaltyPath)
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
@@ -45,8 +42,7 @@ class Purchases:
     def from_path(cls, path, network, dependents):
         """Return the Purchases (items with a price) that the models of a penalized path need.
 
-        network : graph of prices and dependencies
-        dependents : "all" or "direct", as in `costnet`"""
+        network : graph of prices; dependents : "all" or "direct", as in `costnet`"""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -58,9 +54,7 @@ class Purchases:
 
 @dataclass(frozen=True, eq=False)
 class ListedModel:
-    """Model of a frontier (best models by price) or of a penalized path.
-
-    Coefficients are for p standardized columns and K linear predictors."""
+    """Model of a frontier (best models by price) or of a penalized path, for standardized data."""
 
     cost: float  # price of everything that it needs
     intercept: np.ndarray  # (K,)
@@ -113,7 +107,6 @@ class ListedModel:
     def from_position(cls, position, estimates, paid):
         """Return the model at (True, index on the frontier) or (False, index on the path).
 
-        position : such a pair; estimates : Estimates, with frontier and path
         paid : Purchases of the models of the path"""
         listed, k = position
         if listed:
@@ -126,16 +119,14 @@ class ListedModel:
         return np.flatnonzero(self.coef.any(axis=1))
 
     def original(self, mean, scale):
-        """Return intercept (K,) and coefficients (p, K) in units of the data.
-
-        mean, scale : (p,) values by which the features were centred and scaled"""
+        """Return intercept (K,) and coefficients (p, K) in units of the data, not standardized."""
         coef = self.coef / scale[:, None]
         return self.intercept - mean @ coef, coef
 
     def score(self, kept, X, n):
-        """Return the linear predictors (n, K) of n rows, without an offset.
+        """Return the linear predictors (n, K) of n rows X, in blocks of 64, without an offset.
 
-        X : features in blocks of 64 rows; kept : positions of its columns among all p columns"""
+        kept : positions of the columns of X among all p columns"""
         # Row by row in a fixed order, so that results do not depend on the row's position.
         out = np.einsum("tqr,qk->trk", X, self.coef[kept])
         return out.reshape(-1, out.shape[2])[:n] + self.intercept
@@ -177,9 +168,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return the position of the penalized model nearest to a lambda_: (False, index on the path).
-
-    False means that the model is not on the frontier."""
+    """Return (False, index on the path) of the penalized model of the nearest lambda."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path
@@ -202,8 +191,7 @@ def priced_items(fit, model):
 
 
 def changes(fit, models):
-    """Yield for each model two lists of names: items that it buys in addition to those of the model
-    before, and items that only the model before buys."""
+    """Yield for each model the items that it buys beyond the model before, and those it drops."""
     before: dict = {}
     for model in models:
         now = priced_items(fit, model)

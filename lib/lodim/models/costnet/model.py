@@ -74,8 +74,8 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the settings that cv() compares, and the fit to all rows that gives them.
 
-        The settings are budgets, the prices of the models of the fit (estimates, log). If lambda_
-        was given, the settings are only this lambda_, and the fit is None."""
+        The settings are budgets, the prices of the models of that fit (estimates, log). If
+        `lambda_` was given, it is the only setting and the fit is None."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -85,9 +85,7 @@ class Costnet(Model):
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the CostnetFit of estimates; `predict` uses the model of its budget or lambda_.
-
-        selection : table of tried settings, or None; `log` and `for_path` are not used"""
+        """Return the CostnetFit of estimates; `predict` uses the model of budget or lambda_."""
         # A budget chosen after the search did not limit the search.
         limited = problem.settings.budget is not None
         if not limited and problem.settings.lambda_ is None:
@@ -139,9 +137,7 @@ def _prices(frontier):
 def _choose(problem, frontier, selection):
     """Return the problem with the budget that held-out losses choose, and a table of all budgets.
 
-    frontier : CostFrontier with held-out losses
-    The table has mean held-out losses and standard errors; if `selection`, the table of a
-    cross-validation, is given, it is returned instead."""
+    selection : table of a cross-validation, which is returned instead, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

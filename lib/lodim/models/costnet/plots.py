@@ -13,9 +13,7 @@ from lodim.report.tables import significant
 
 
 def cost(fit, ax, *, log=False):
-    """Draw the deviance explained against the price: frontier and held-out rows.
-
-    The frontier has the best model at each price. With `log` the price axis is logarithmic."""
+    """Draw the deviance explained, in training and held-out rows, by price of the best models."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit with lambda_ has no frontier to draw: fit without lambda_")
     ax = axes.ensure_axes(ax, (7.4, 4.6))

@@ -90,9 +90,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return a tuple with the table of the frontier (best models by price).
-
-    It is empty if the fit uses a penalized model."""
+    """Return a tuple with the table of best models by price, empty for a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -119,9 +117,7 @@ def _prices(fit):
 
 
 def _rules(frame):
-    """Return for each model in `frame` the search rule that found it, such as "group", as text.
-
-    If the coefficients mix a penalized and an unpenalized fit, the weight of the latter follows."""
+    """Return each model's search rule as text, with the weight of the refit if it is below 1."""
     pairs = zip(frame["rule"], frame["relax"], strict=True)
     return [f"{rule} r={relax:g}" if relax < 1.0 else rule for rule, relax in pairs]
 

@@ -35,9 +35,7 @@ UNUSED = {"lambda_": OF_FRONTIER, "lambdas": ("n_lambda", "lambda_min_ratio")}  
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings of a costnet fit, as explained in the help of `costnet`.
-
-    costs (unless a function), depends_on and alternatives are stored as tuples of pairs."""
+    """Checked settings of a costnet fit, with mappings (costs etc.) as tuples of pairs."""
 
     costs: Any
     depends_on: Any
@@ -104,9 +102,7 @@ class Settings:
 
 
 def _rules(rules):
-    """Return the names of search rules (ways to find models) as a tuple, in a fixed order.
-
-    Raise an ArgumentError for other names."""
+    """Return the search rules' names as a tuple in fixed order; raise ArgumentError for others."""
     names = [rules] if isinstance(rules, str) else listed(rules)
     if names is None:
         raise ArgumentError(f"rules must be some of {', '.join(RULES)}, not {rules!r:.80}")
@@ -119,9 +115,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """Return a dict of defaults of the settings for the penalized path and the frontier.
-
-    model : the function costnet()"""
+    """Return the defaults of settings of the path and the frontier, from the function `model`."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
@@ -148,9 +142,7 @@ def check_used(problem):
 
 
 def needs(problem, n):
-    """Estimate the memory and the number of passes over the data of a fit to n rows.
-
-    The estimates are based on measurements."""
+    """Estimate the memory and the number of passes over the data of a fit to n rows."""
     K, p = problem.family.n_scores, len(problem.design.names)
     if problem.family.name == "gaussian":
         return Needs(40, 9_000_000 + 350_000 * p, (2, 3))

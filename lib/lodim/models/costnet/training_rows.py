@@ -1,7 +1,4 @@
-"""Training rows of costnet: losses, slopes and second moments of models, by passes over the rows.
-
-The rows of a batch may be in memory or on the workers of a cluster. Blocks of 64 rows are called
-tiles: X is (n_tiles, p, 64). Column -1 is the intercept."""
+"""Training rows of costnet: losses, slopes and second moments, by passes over the rows."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -29,9 +26,7 @@ class TrainingRows:
 
     @classmethod
     def from_given(cls, X, given, family, spread=1.0, threads=None, **fields):
-        """Return the rows with features X and `given` = (response, weight, offset).
-
-        spread : number by which the response is divided; fields : attributes of a subclass"""
+        """Return the rows X with `given` = (response, weight, offset), in units of `spread`."""
         return cls(
             X=X,
             given=given,
@@ -60,9 +55,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K), divided by `spread`, in blocks of 64 rows.
-
-        If the rows are on the workers of a cluster, the result is too."""
+        """Return values (n,) or (n, K) / spread in blocks of 64 rows, on the workers if X is."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -76,8 +69,7 @@ class TrainingRows:
     def derivatives(self, f, columns, curvatures=0, step=None):
         """Return the loss, its negative gradient (K, C), second moments, and a sum over the rows.
 
-        All are for C columns, at linear predictors f changed by `step`, as `passes.derivatives`
-        says. The sum is that of l'^2 / l'' there, for duality gaps."""
+        They are for C columns, at predictors f changed by `step`, as in `passes.derivatives`."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
@@ -104,10 +96,9 @@ def _loss(given, family, spread):
 
 
 def hold_absent(slopes, absent):
-    """Set slopes or a step (K, ...) of classes without rows to zero, in place.
+    """Set slopes (K, ...) of `absent` classes to zero and centre those of the others, in place.
 
-    absent : (K,) bool, classes without rows, whose coefficients would diverge. If there are any,
-        the slopes of the other classes are centred to mean zero."""
+    absent : (K,) bool, classes without rows; the slopes are unchanged if there are none"""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -125,10 +116,9 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return response, weight and offset of a batch whose features are on workers of a cluster.
+    """Return the response, weight and offset of a batch whose features are on cluster workers.
 
-    The workers are told how to compute weight and offset from their own data, so that these arrays
-    need not be sent. n_scores : number of linear predictors per row"""
+    Workers compute weight and offset from their own data, so that these arrays are not sent."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))
