@@ -20,10 +20,9 @@ class Batch:
 
     X : (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
     y : (n,) float64, or codes 0..K-1 of classes; None without a response
-    weights : (n,) as given; None if all are one. offset : (n,), or (n, K) for K classes; or None
-    index, rows : labels of all rows of the frame, and (n,) ascending positions of the complete ones
-    order, clusters, groups : (n,) times, codes, codes; or None. A group is held out together
-    streamed : whether X may be larger than memory
+    weights, offset : (n,), None if all are one; (n,), or (n, K) for K classes, or None
+    index, rows : labels of all rows of the frame; (n,) ascending positions of the complete ones
+    groups : (n,) codes, or None; a group is held out together
     size : (p,) standard deviations of the columns of X in training; None for new data"""
 
     X: np.ndarray
@@ -146,8 +145,8 @@ def _moments(X, weight):
 class SplitsInPlace(Sequence):
     """Pairs of batches (training rows, held-out rows) that share X, one pair per fold.
 
-    Both batches of a pair have all rows; those that do not belong to the batch have weight zero.
-    `fold` (n,) is -1 for rows that are never held out."""
+    Rows that do not belong to a batch have weight zero there. `fold` (n,) is -1 for rows that are
+    never held out."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

@@ -27,9 +27,8 @@ from lodim.sources import ROWS_PER_CHUNK
 class Span:
     """Number and place of one chunk (up to 65,536 complete rows) in the data.
 
-    first : position of the chunk's first row among all complete rows
-    start, stop : range of the data's rows that contains the chunk
-    rows : (n,) positions of the chunk's rows within this range; empty if they fill the range"""
+    The data's rows start to stop - 1 contain the chunk; `rows` are its positions within this
+    range, empty if all. `first` is the position of its first row among all complete rows."""
 
     k: int
     first: int
@@ -148,10 +147,10 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels for messages: the file (or other source) of a row, and the row's number in it.
+    """Row labels for messages: the source (such as a file) of a row, and the row's number in it.
 
-    `runs` has a tuple per stretch of rows from one source: its position among all rows, the number
-    of its first row in the source, and the source's name."""
+    `runs` has a tuple per stretch of rows from one source: position among all rows, number in the
+    source, name of the source."""
 
     runs: list
     rows: object
@@ -297,10 +296,9 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceChunks(Chunks):
-    """Complete rows of data that are not in memory, in chunks that are read again in each pass.
+    """Complete rows of data that are not in memory, in chunks that each pass reads again.
 
-    `known` has the columns' Summaries by name, or is None if they must be computed; `table` has no
-    columns."""
+    `known` has the columns' Summaries by name; if it is None, they must be computed."""
 
     store: ChunkStore
     table: Table

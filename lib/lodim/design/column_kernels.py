@@ -63,10 +63,10 @@ def scan(x, bad):
 
 @njit(**_OPTIONS)
 def moments(x, rows, weights):
-    """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x.
+    """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x[rows].
 
     Blocks of 512 rows are merged as in Chan, Golub & LeVeque (1979), which is accurate even for
-    large means. `weights` belong to the used rows, and are empty if all are one."""
+    large means. Empty `weights` mean one each."""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf
@@ -126,8 +126,9 @@ def inverses(scale, dtype):
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale of the given rows to column k of X, `tiles` (n_tiles, p, 64).
-    `inverse` is 1 / scale, or 0 to divide. `size` (64,) receives the largest |x - mean| for each
-    position in a block of 64 rows."""
+
+    `inverse` is 1 / scale, or 0 to divide. size (64,) gets the largest |x - mean| per position in
+    a tile."""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

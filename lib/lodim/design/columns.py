@@ -1,6 +1,4 @@
-"""A column of the user's data: numbers, dates or levels, and its missing values.
-
-A date is stored as days since 1970-01-01, with the local time of day as a fraction."""
+"""A column of the user's data: numbers, dates (in days since 1970-01-01) or levels."""
 
 import datetime
 import decimal
@@ -80,10 +78,10 @@ class Column:
     """A column of N rows, never modified: numbers, dates or levels.
 
     kind : 'number', 'level', 'date', or 'empty' if every value is missing
-    values : (N,) numbers of any dtype, or days for dates; NaN if missing; None for levels
+    values : (N,) numbers, or days since 1970 for dates; NaN if missing; None for levels
     codes : (N,) positions in `levels`, or -1 if missing; None unless kind is 'level'
     whole : whether the values are integers, even if missing values made them floats
-    declared : whether the levels are categories declared by the user, which may have no rows"""
+    declared : whether the user declared the levels, some of which may then have no rows"""
 
     name: str
     kind: str
@@ -368,7 +366,7 @@ def raise_unknown_level(name, level, levels, cure=""):
 class Table:
     """Columns of the data, with the positions and weights of the complete rows.
 
-    rows : (n,) positions of the complete rows, empty for all; index : row labels
+    rows : (n,) positions of the complete rows, empty for all
     positive_weight : (n,) bool, rows of positive weight; None if all are
     filled : dict name -> Column with missing values replaced
     weight_unit : number by which weights are divided so that their sums are finite"""

@@ -49,18 +49,17 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 class Design:
     """Formula with all that it learned from the training rows and needs to convert new rows.
 
-    parameter : of the family, such as the power of Tweedie
     terms : each term is a tuple of factors, whose columns are multiplied
     term_of : (p,) number of the term that makes each feature
     mean, scale : (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
     n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features
-    weights, offset : names of columns, or None; offset_given : whether there was an offset
-    left_out : columns that the formula's '.' does not include: predictions, and identifiers of rows
+    left_out : columns that the formula's '.' does not include: predictions, and identifiers of
+        rows
     missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
         number becomes the training mean, with an indicator; a missing category is a level
-    fills : replacements of missing values per column; empty unless missing is 'indicator'
     n_sampled : number of sampled rows from which splines and scales were learned; 0 for all
-    wild : ranges (Limits) of features with extreme outliers; a number in the range replaces them"""
+    wild : ranges (Limits) of features with extreme outliers; a number in the range replaces them
+    """
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -105,9 +104,9 @@ class Design:
     ):
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
-        The Batch holds the training rows as numbers. Rows of weight zero are in it, but do not
-        influence the Design. By default the response decides the family: levels, and numbers {0, 1}
-        or {-1, 1}, are classes. Features are always centred; `which` selects a response."""
+        The Batch holds the training rows as numbers; those of weight zero do not influence the
+        Design. By default the response decides the family: levels, and numbers {0, 1} or {-1, 1},
+        are classes. Features are always centred; `which` selects a response."""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
         weights = read.rows.inputs.weights
@@ -156,9 +155,8 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Return new data as a Batch of numbers, converted as the training data were.
+        """Return the complete rows of new data as a Batch, with numbers as for the training rows.
 
-        `Batch.rows` has the positions of the rows that are complete; the others are left out.
         `response` also reads the response, and weights that are a column."""
         frame = read_frame(data)
         if response and self.response is None:
@@ -185,7 +183,7 @@ class Design:
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return the complete rows of a Frame as a Batch; `known` is a result of `known_levels`.
 
-        `part` says that they are a part of the training rows, whose weights were checked before."""
+        A `part` consists of training rows, whose weights were checked before."""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
@@ -277,9 +275,9 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return a dict column -> (training levels, new levels that count as missing, or None).
+        """Return a dict column -> (training levels, new levels that count as missing).
 
-        None means that all new levels count as missing."""
+        The second entry is None if all new levels count as missing."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -380,7 +378,8 @@ def _read(formula, data, given, family, which, missing, reading):
 def _tiles(design, features, flat, read, scratch):
     """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
 
-    Constant features, marked in `flat`, stay zero. `scratch` is the folder of X's file, or None."""
+    Constant features, marked in `flat`, stay zero. `scratch` is the folder of X's file, or None.
+    """
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)

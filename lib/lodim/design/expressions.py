@@ -36,9 +36,7 @@ COMPARISONS = {
 
 @dataclass
 class _Scope:
-    """State while one expression is evaluated: what its splines, centres and scales learned.
-
-    `learning` tells whether they learn now; `position` counts those evaluated so far."""
+    """State while one expression is evaluated: what its splines, centres and scales learn."""
 
     table: Table
     code: str  # for messages

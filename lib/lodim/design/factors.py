@@ -46,7 +46,6 @@ class Levels:
 
     Two levels make one 0/1 column. More make one column each, so that a penalty treats them alike;
     with reference levels, the first has none.
-
     name, called : name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     labels : names of the feature columns that the factor makes, often the levels
     matrix : contrasts, row i with the column values of level i; None for 0/1 columns
@@ -98,9 +97,9 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor that is a call over columns, such as bs(x); `states` has what its parts learned.
+    """Factor that is a call over columns, such as bs(x).
 
-    A state is a pair (name, dict) per inner call that learned from rows, in order of evaluation."""
+    `states` has a pair (name, dict) per inner call that learned from rows, in evaluation order."""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)
@@ -385,8 +384,8 @@ def _categorical(code, name, used):
 def _with_missing(factor, summary, missing):
     """Return a Levels factor that also knows declared categories without rows.
 
-    If `missing` is "indicator", missing values get a column of their own, or the shares of the
-    levels if no training value is missing."""
+    If `missing` is "indicator", missing values get their own column or, if none is missing in
+    training, the shares of the levels."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

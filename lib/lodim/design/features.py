@@ -58,9 +58,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, positions of rows to use, empty for all) per feature of a term.
-
-    The values are the user's own column if possible."""
+    """Yield (values, positions of rows to use, empty for all) per feature of a term."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -122,8 +120,8 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 def learn_moments(terms, table, prepared=None, *, known, limits):
     """Return the features' weights, mean, squared deviations, minimum and maximum, (p, 5).
 
-    Features marked in `known` are skipped, with result 0. `limits` maps a feature's position to
-    (lower, upper, middle); values outside become the middle."""
+    Features marked in `known` get zeros. `limits` maps a feature's position to (lower, upper,
+    middle); values outside become the middle."""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -154,9 +152,9 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return a dict: position of a feature -> Tails with its `size` smallest and largest values.
+    """Return a dict feature -> Tails of `size` values at each end, for the positions `at`.
 
-    Rows of weight zero are ignored. `at` has the positions of the features."""
+    Rows of weight zero are ignored."""
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):
@@ -334,7 +332,7 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in a scratch file if `folder` is given, else in memory.
+    """Return zeros for X, (n_tiles, p, 64), in memory or in a scratch file in `folder`.
 
     Data from disk (`is_source`) use a file too if X needs over half of the free memory."""
     if folder is not None:

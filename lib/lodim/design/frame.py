@@ -222,7 +222,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 class Frame:
     """The user's data as named columns; fetch(keys[name]) returns the column of that name.
 
-    `repeated` are names that several columns share. `kind` is the package, "pandas" for a dict."""
+    Several columns share the names `repeated`; `kind` is the package, "pandas" for a dict."""
 
     names: tuple[str, ...]
     index: pd.Index
@@ -380,9 +380,7 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
-
-    A declared category passes, as do few or often repeated values."""
+    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories."""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"

@@ -77,7 +77,7 @@ class Reading:
         """Return a function that turns RowInputs into Rows, and the RowInputs to call it with.
 
         It is called twice if weights depend on the response. `source` is None for a frame in
-        memory; `answers` are the columns of the response; `missing` is as in `Design`."""
+        memory; `answers` are the response columns."""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))

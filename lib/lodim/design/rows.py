@@ -354,10 +354,9 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Return the response (n,) with classes coded, its Response with levels, and the family's name.
+    """Return the response (n,) with classes coded, its Response, and the (inferred) family's name.
 
-    Without a response, return (None, None, "none"). A family of None is inferred. A row kept
-    without a response gets NaN."""
+    Without a response, return (None, None, "none"). A row kept without a response gets NaN."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -404,8 +403,7 @@ def is_balanced(weights, names):
 def class_weights(y, response, rows, size):
     """Return weights (size,) n / (K n_k), so that all K classes have the same sum of weights.
 
-    y : (n,) class codes, NaN if missing; rows : (n,) their positions among all `size` rows
-    Rows without a class have weight one."""
+    y : (n,) class codes of `rows` among all `size` rows; rows without a class have weight one"""
     if response is None or response.levels is None:
         name = "there is none" if response is None else f"{response.name!r} is numeric"
         raise DataError(f"weights='balanced' needs a response with classes, but {name}")
@@ -513,9 +511,8 @@ LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite
 
 @forms.record
 class Fill:
-    """Replacement for a column's missing values; in a category, only inside a formula's functions.
+    """Replacement of a column's missing values: mean, or most frequent level, in training.
 
-    value : weighted mean of the training rows; for a category, the most frequent level
     n_missing : number of training rows with positive weight in which the column is missing"""
 
     name: str = forms.text()

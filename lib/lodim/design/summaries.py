@@ -36,7 +36,8 @@ class ColumnRequest:
     """Names of the columns to summarize, and sets of those for which more is needed.
 
     coded : columns whose distinct numbers are counted as levels
-    summed, ranged : columns with moments; and those with rows of smallest and largest number too"""
+    summed, ranged : columns with moments; and those with rows of smallest and largest number too
+    """
 
     names: tuple[str, ...]
     coded: frozenset = frozenset()
@@ -49,7 +50,6 @@ class Summary:
     """Statistics of one column over the complete rows, from which terms of the formula learn.
 
     column : its name and kind, as a Column without values
-    n, n_missing : number of rows, and of rows in which the column is missing
     n_known, n_gaps : number of rows of positive weight with a value, and without
     levels : levels of a category, or distinct numbers if requested; else empty
     counts, mass : (n_levels,) number of rows, and total weight, of each level; None without levels
@@ -117,9 +117,10 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return positions of the first rows with the smallest and largest number; -1 if none.
+    """Return positions of the rows with the smallest and largest number; -1 if none.
 
-    Only rows of positive weight count. `found` are the moments of the column."""
+    Only rows of positive weight count; the first of equal rows is taken. `found` are the moments.
+    """
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:
@@ -301,10 +302,7 @@ class Tails:
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the range (Limits) of a feature without extreme outliers; None if it has none.
-
-        From the inner values outwards, a value is added while its distance from the range is at
-        most 10 times the range."""
+        """Return the range (Limits) of a feature without extreme outliers; None if it has none."""
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
         if few and self.low[deep] == self.high[-1 - deep]:

@@ -152,9 +152,8 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 def _against_reference(keys):
     """Return a dict term -> set of its factors that get no column for their first level in R.
 
-    In R, a factor gets no such column if the product of all other factors of the term is already in
-    the model (Chambers & Hastie 1992, page 38). If there are no other factors, this product is the
-    intercept."""
+    These are the factors for which the product of the term's other factors (without others: the
+    intercept) is already in the model (Chambers & Hastie 1992, page 38)."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -209,9 +208,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a tuple per feature of a term: one column number per factor.
-
-    A feature is the product of one column of each factor. The first number changes fastest."""
+    """Return a tuple per feature of a term: one column number per factor, the first fastest."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 
@@ -275,8 +272,8 @@ def _keeps_order(term, name):
 def compress(keys, written, parts, summaries):
     """Return a formula's terms, with a compressing function around each heavy-tailed column.
 
-    Terms are tuples of (column, None) or (None, text of a call). Columns that the formula itself
-    names, `written`, are left as they are."""
+    Terms are tuples of (column, None) or (None, text of a call). Columns `written` in the formula
+    itself are left as they are."""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

@@ -60,8 +60,8 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function to raise errors for unknown arguments and to show progress.
 
-    A function with `**arguments` also accepts those of the model that its first argument, a model
-    function or a fit, stands for."""
+    `**arguments` also accepts the arguments of the model of its first argument (function or fit).
+    """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

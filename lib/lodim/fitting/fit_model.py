@@ -74,9 +74,9 @@ def with_own(model, options, **others):
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Return the Problem (data as numbers, and settings) for a call of a model function.
+    """Return the Problem of a model function's call; `which` selects one of several responses.
 
-    `which` is the index of the response if there are several. Equal `groups` share a fold."""
+    Rows with equal `groups` share a fold."""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:

@@ -25,11 +25,10 @@ LONG = 60  # largest number of characters of a dict in a printed call
 
 @dataclass(frozen=True)
 class Penalty:
-    """Declaration of a setting that shrinks a model.
+    """Declaration of a setting that shrinks a model; `needed` if it must not be None.
 
     largest : callable(batch, family, settings) -> value that shrinks the model to the intercept
-    ratio : smallest value to try, divided by the largest
-    needed : whether a fit needs a value; if not, None is allowed"""
+    ratio : smallest value to try, divided by the largest"""
 
     largest: Callable
     ratio: float = 1e-6
@@ -38,9 +37,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """Option of the command line, passed to the model function as the keyword argument `name`.
-
-    If `file`, the option names a CSV file that holds the argument's value."""
+    """Option of the command line for the argument `name`, or for a CSV `file` with its value."""
 
     flag: str
     name: str
@@ -63,8 +60,8 @@ class Needs:
 class Problem:
     """The data as numbers, and the settings, of a call of a model function.
 
-    `standardize` scales features; `arguments` are stored in the fit. `chosen` maps a setting to the
-    values that cross-validation chose, one per set of random folds."""
+    `arguments` are stored in the fit. `chosen` maps a setting to the values that cross-validation
+    chose, one per set of random folds."""
 
     model: "Model"
     design: Design
@@ -146,21 +143,20 @@ class Model:
 
     A subclass defines the attributes without a value, and the methods that raise
     NotImplementedError.
-
     reference : BibTeX entry of the model's source
     settings : dataclass of the model's arguments, which it checks
     families : names of families; "none" if a formula may have no response
     missing : allowed values of the argument `missing`; with "keep", X and y contain NaN
     learning : arguments of `Design.learn` that the model needs
     penalties : settings that shrink the model, by name; path() and cv() vary the first by default
-    stage_setting : name of the setting for the number of stages, such as learners added one by one.
-        After each stage of a run, the model is the fit with this number of stages.
+    stage_setting : setting for the number of stages, such as learners added one by one; after each
+        stage of a run, the model is the fit with this number
     shared_setting : name of a setting that may have several values in one run of `fit_stages`
     patience : number of stages without a lower held-out loss after which a run stops
     warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
     compiled_stages : whether several fits to few rows run faster in parallel threads
     streams, on_workers : whether X may be larger than memory; may be on Dask workers
-    several_responses : whether a formula may have several responses, which `fit_together` fits
+    several_responses : whether `fit_together` fits several responses
     many_rows : number of rows above which a default call takes minutes
     options, plots : options, and kinds of plots, of the command line"""
 
@@ -231,9 +227,10 @@ class Model:
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (part of the estimates, log, linear predictors of `eval_batch`) after each stage.
+        """Yield (estimates, convergence log, linear predictors of `eval_batch`) after each stage.
 
-        A stage is a step such as one learner added; the log tells how it converged."""
+        A stage is a step such as one learner added, and the estimates are its part of the model.
+        """
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:

@@ -16,8 +16,8 @@ from lodim.sources.schemas import arrow
 def writing(path, other=None):
     """Open a file of rows as a context manager; it returns a function that appends a frame.
 
-    The file replaces an existing one at the end of the with block, unless an error occurs. Row
-    labels of pandas are written, except a RangeIndex. `other` writes further suffixes."""
+    The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
+    written, except a RangeIndex. `other` writes further suffixes."""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:

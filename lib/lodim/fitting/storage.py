@@ -1,6 +1,4 @@
-"""Saving and loading without pickle: a zip file of JSON and plain arrays. Loading runs no code.
-
-Checksums detect damage; they are no signature, so load only files from trusted sources."""
+"""Saving and loading without pickle: a zip file of JSON and plain arrays, which runs no code."""
 
 import functools
 import hashlib
@@ -149,8 +147,7 @@ def _sums(members):
 def _check_members(members, path):
     """Raise StoreError if a zip file's members would not fit into memory when unpacked.
 
-    Only plain and deflated members are allowed: from these, zipfile never unpacks more bytes than
-    they declare."""
+    Only plain and deflated members may pass: zipfile never unpacks more than they declare."""
     if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
         raise StoreError(f"{path} is damaged: it uses a compression that lodim does not use")
     names = [m.filename for m in members]

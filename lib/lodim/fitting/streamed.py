@@ -196,7 +196,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row of a chunk for which `answer` raises DataError.
+    """Return the position of a chunk's first row for which `answer` raises DataError.
 
     The result is None if `answer` also raises it for a chunk without rows."""
     low, high = (
@@ -276,9 +276,9 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return a source's rows with response and prediction: Batch without X, scores and losses.
+    """Return a source's rows with response: Batch without X, linear predictors (n, K), losses.
 
-    Scores (n, K) are linear predictors; losses are a dict of arrays (n,)."""
+    The losses are a dict of arrays (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -201,8 +201,8 @@ def _folds(problem, method, folds, seed):
 def _fits(problem, fold, method, score, choose):
     """Return the fit for predictions, the fits that each leave out a fold, and these folds' rows.
 
-    With method "split" there is one fit, which leaves out a fold and is also used for predictions.
-    `choose` lets each fit choose settings that the user did not give."""
+    Method "split" has one fit, also for predictions, which leaves out a fold. With `choose`, each
+    fit chooses the settings that the user did not give."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -228,7 +228,7 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return the conformity scores of the held-out rows, and the table for tidy().
+    """Return held-out rows with conformity scores, and the table for tidy().
 
     `fits` and `parts` are the fits without one fold each, and the rows of these folds."""
     at, answers, y = [], [], []

@@ -15,7 +15,7 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 
 @forms.record
 class ConformityScore:
-    """Kind of conformity score: how the distance of a response from its prediction is measured.
+    """Kind of conformity score, the distance of a response from its prediction.
 
     `level` is the coverage of the quantiles of the score "quantile"; `seed` is for "aps"."""
 
@@ -36,9 +36,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return a fit's predictions for n rows, from which conformity scores are computed.
 
-        For C classes these are their scores (C, n), with random numbers u (n,) for "aps". Else they
-        are low, high and step, (3, n): the band for score t is from low - t step to high + t step.
-        Rows without a prediction have NaN."""
+        For C classes these are their scores (C, n), with random numbers u (n,) for "aps". Else
+        they are low, high and step, (3, n): the band for score t is from low - t step to high + t
+        step. Rows without a prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -70,7 +70,7 @@ class ConformityScore:
         return np.where(np.isfinite(high), score, np.inf)
 
     def sizes(self, answers, held, level):
-        """Return each held-out row's interval width or, for classes, the size of its set.
+        """Return the width of each held-out row's interval, or the size of its set of classes.
 
         `answers` are predictions from `of_rows`, by the fit without the row's fold."""
         if not self.of_classes:
@@ -122,9 +122,9 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return upper limits for m new rows; each of K fits has the limit base + score * step.
+        """Return upper limits for m new rows, from base + score * step (K, m) for K fits.
 
-        `base` and `step` are (K, m). See Barber et al. (2021, Sect. 3)."""
+        The method is that of Barber et al. (2021, Sect. 3)."""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -136,10 +136,10 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the total weight (m, C) of held-out rows whose score is below a class's score.
+        """Return the weight (m, C) of held-out rows whose score is below a class's, (K, m, C).
 
-        scores : (K, m, C) of C classes for m new rows by K fits. A held-out row is compared with
-            scores by the fit without it"""
+        Scores of C classes for m new rows by K fits; a held-out row is compared by the fit without
+        it."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -156,10 +156,10 @@ class HeldOut:
         return np.column_stack(list(each))
 
     def contains(self, scores):
-        """Return the share of m new rows that are in fact held-out rows, which have equal scores.
+        """Return the share of new rows that are held-out rows, recognized by equal scores.
 
-        For these rows the measured coverage would be too optimistic. The share is zero if scores
-        cannot identify rows, because of ties or few rows per fold."""
+        Their measured coverage would be too optimistic. The share is zero if scores cannot
+        identify rows, because of ties or few rows per fold."""
         known = [np.sort(self.score[self.fold == k]) for k in range(len(scores))]
         near = SAME * np.median(np.abs(self.score))
         steps = np.concatenate([np.diff(of_fold[np.isfinite(of_fold)]) for of_fold in known])
@@ -191,10 +191,10 @@ class HeldOut:
 
 
 def held_out_weights(given, units):
-    """Return the weights of held-out rows, (n,), relative to the weight one of a new row.
+    """Return weights (n,) of held-out rows, relative to the weight one of a new row.
 
-    They have the mean one; with groups (codes `units`), each group has the sum one (Lee, Barber and
-    Willett 2023)."""
+    Their mean is one or, with groups (codes `units`), each group's sum (Lee, Barber and Willett
+    2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -72,9 +72,9 @@ def as_read(fit, batch):
 
 @dataclass(frozen=True)
 class RandomWeights:
-    """Exponential random weights of bootstrap replicates, one per group, times the rows' weights.
+    """Positive exponential weights of bootstrap replicates, per group, times the rows' weights.
 
-    No random weight is zero, so no replicate loses a level, class or group (Xu et al. 2020)."""
+    Without zeros, no replicate loses a level, class or group (Xu et al. 2020)."""
 
     base: np.ndarray  # (n,) weights of the rows
     # (n,) number of each row's group, in an order that the content decides; -1: weight zero

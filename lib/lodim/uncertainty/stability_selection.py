@@ -23,10 +23,9 @@ FAR = 1e5  # parameter above which the tails of r-concave distributions do not c
 
 
 def worst_case(q, p, cutoff):
-    """Bound the expected number of terms that are stable by chance, without assumptions.
+    """Return q^2 / (p (2 cutoff - 1)), a bound on the expected number of terms stable by chance.
 
-    It is q^2 / (p (2 cutoff - 1)), if a half selects q of p terms on average (Shah and Samworth
-    2013, Theorem 1)."""
+    A half selects q of p terms on average (Shah and Samworth 2013, Theorem 1)."""
     return q**2 / (p * (2.0 * cutoff - 1.0))
 
 
@@ -48,8 +47,7 @@ def r_concave(q, p, cutoff, n_pairs):
     """Bound the expected number of terms that are stable by chance; NaN if not valid.
 
     A half selects q of p terms on average. The share of pairs in which both halves select a term
-    must have a (-1/2)-concave distribution, and the share of halves that select it a
-    (-1/4)-concave one (Shah and Samworth 2013, Eq. 8)."""
+    must be (-1/2)-concave, that of halves (-1/4)-concave (Shah and Samworth 2013, Eq. 8)."""
     theta, B = q / p, n_pairs
     t = int(np.ceil(cutoff * 2.0 * B - ROUNDING))
     most = min(largest_tail(theta**2, t - B, B, 0.5), largest_tail(theta, t, 2 * B, 0.25))
@@ -59,8 +57,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over (-r)-concave X on 0, 1 / B, ..., 1 with this mean.
 
-    B X is then a mixture of D(k) and D(k + 1), where D(k) has probabilities proportional to
-    (a + j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4). a and k are searched."""
+    B X is then a mixture of D(k) and D(k + 1), where D(k) has probabilities proportional to (a +
+    j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
@@ -227,9 +225,7 @@ def _frame(design, selected, full, cutoff):
 
 
 def _views_frame(design, selected, full):
-    """Return a frame with the share of half-samples that select each view; None without views.
-
-    A view is a set of terms."""
+    """Return a frame of the share of half-samples that select each view; None without views."""
     counts: dict = {}
     for _, views in selected:
         for view in views:
@@ -291,7 +287,7 @@ class Stability(Generic[FitT_co]):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Bounds on the expected number of terms that are stable by chance, by assumption.
+        """Bounds, by assumption, on the expected number of terms that are stable by chance.
 
         A bound is NaN if its theorem does not apply to the cutoff or number of selected terms."""
         q, p = self.n_selected, len(self.frame)
