@@ -18,8 +18,8 @@ from lodim.selection.tuning import quick_splits, side_by_side
 def assemble(problem, learners, log, selection, for_path):
     """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
 
-    `log` has the optimizer's results per learner, `selection` the table of the cross-validation (or
-    None). Fits of a path of penalties (`for_path`) store no training rows."""
+    `log` has the optimizer's results per learner. Fits of a path of penalties (`for_path`) store
+    no training rows."""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family

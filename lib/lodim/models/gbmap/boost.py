@@ -56,11 +56,11 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 
 
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
-    """Fit weak learners step by step; after each step yield its learners, log and predictions.
+    """Fit weak learners; after each boosting step yield its learners, log and predictions.
 
     A step adds the better learner of both signs (Eq. 3 of Patron et al. 2024), one per class.
-    Predictions are linear predictors (n, K) of the rows `eval_batch`, or None. The learners
-    `warm_start` are additional starting points."""
+    Predictions are linear predictors (n, K) of `eval_batch`, or None. Learners `warm_start` are
+    additional starting points."""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -90,7 +90,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, near):
     """Fit a learner by `fit`, then the thresholds between ordered classes; return (learner, log).
 
-    fit(near) returns (learner, log), from the starting learners `near` or, if None, its own."""
+    fit(near) returns (learner, log); without starting learners `near`, it uses its own."""
     before, total = state.score.copy(), np.zeros(state.shift.size)
     for _ in range(ROUNDS):
         learners, log = fit(near)
@@ -151,7 +151,7 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return n_starts starting learners per sign for class k, their signs, and the null loss.
+        """Return starting learners for class k, n_starts per sign, their signs, and the null loss.
 
         The null loss is that without them; `waves` are random numbers of `row_keys.draw_waves`."""
         null_value = take_margin(*self.rows, k, *self.way)
@@ -191,8 +191,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    `other_signs` has per class the rejected learner of the last step, as (theta, sign) or None, for
-    starting points; it is replaced in place. X are the features before any rotation."""
+    `other_signs` has per class the last step's rejected learner (theta, sign) or None, a starting
+    point; it is replaced in place. X are the features before any rotation."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -206,8 +206,8 @@ def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
 def _fit_learner(state, stage, k, rng, warm_start, other_sign):
     """Fit class k's learner in step `stage`; return it, its log, and the rejected learner.
 
-    Learners of both signs b compete; the worse is returned as (theta, sign). Starting points are
-    also the one rejected in the last step, `other_sign`, and learners of `warm_start` (or None)."""
+    Learners of both signs compete; the worse is returned as (theta, sign). `other_sign`, which the
+    last step rejected, and learners of `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
     near = _neighbours(warm_start, stage, k, state)
@@ -320,7 +320,7 @@ def _curved(objective, penalty, state, k, sign):
 def _refine(objective, sampled, theta, stop, state):
     """Minimize the loss over all rows by L-BFGS from theta; return a Minimum.
 
-    `sampled` is the loss whose Hessian is the preconditioner, or None."""
+    The Hessian of the loss `sampled` is the preconditioner; None means no preconditioner."""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.spanned:
@@ -355,8 +355,8 @@ def _settled(end, curved, state):
 def _steepest(state, k):
     """Return a bound (p,) on how fast class k's loss can fall as the weight of each feature grows.
 
-    It is sum_i weight_i |l_i x_ij| for feature j, where l_i is the loss derivative of row i. With
-    the identity activation it is |sum_i weight_i l_i x_ij|."""
+    For loss derivatives l_i it is sum_i weight_i |l_i x_ij|, or with the identity activation
+    |sum_i weight_i l_i x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
         return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
@@ -386,8 +386,8 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 def lambda_max(batch, family, settings):
     """Return a penalty so large that the fit is (nearly) the intercept-only model.
 
-    With an L1 penalty all weights are zero. With a ridge alone, m learners lower the loss of the
-    null model by at most 1%, by the bounds of `_steepest`."""
+    With an L1 penalty all weights are zero. With a ridge alone, m learners lower the null model's
+    loss by at most 1%."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

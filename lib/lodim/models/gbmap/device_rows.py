@@ -32,9 +32,9 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return the response and linear predictor of class k as GPU arrays, (n_tiles, 64).
+        """Return 1 for class k, else 0, and the logit of class k as GPU arrays, (n_tiles, 64).
 
-        With several classes, they are 1 for class k, else 0, and the logit of class k."""
+        Without several classes, they are the response and the linear predictor."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, *self.problem)

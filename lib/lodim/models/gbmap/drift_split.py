@@ -16,9 +16,8 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Data split at the median of one feature, which is then dropped, so that one part drifts.
+    """Data split at the median of one `feature`, which is then dropped, so that one part drifts.
 
-    feature : name of the dropped feature
     train, same, shifted : rows to fit; held-out rows of the same, and of a shifted distribution
     loss_same, loss_shifted : mean deviance on `same` and `shifted` of a gbmap fit to `train`"""
 

@@ -58,8 +58,8 @@ class Reference:
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
 
-    "difference": |f(x) - mean response of these| if `numeric`; for classes, the largest difference
-    between f(x) and their mean linear predictors. "distance": mean distance to them."""
+    "difference": |f(x) - mean response of these| or, for classes, the largest difference between
+    f(x) and their mean linear predictors. "distance": mean distance to them."""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -99,9 +99,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f = sum_j sign_j g(z_j) from s to t on a segment, and bounds of df/dt.
+    """Return the change of f = sum_j sign_j g(z_j) from s to t, and bounds of df/dt there.
 
-    The segment of z leads from z0 (position 0) to z1 (position 1); g is as in `_activate`."""
+    s and t are positions on the segment from z0 (position 0) to z1 (position 1); g is the
+    activation."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])

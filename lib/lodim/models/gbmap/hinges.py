@@ -306,7 +306,7 @@ def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts,
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return up to n_starts starting learners per sign along the rows of U (k, p), and their signs.
+    """Return starting learners along the rows of U (k, p), up to n_starts per sign, and signs.
 
     X is (p, n); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)

@@ -97,10 +97,10 @@ def _promised(H, damping, slope, L, step):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _straighten(H, slope, b, beta, intercept, convex):
-    """Transform Hessian H and gradient `slope` to a parameter c instead of a, in place.
+    """Transform Hessian H and gradient `slope` from a to c = a + b softplus(intercept), in place.
 
-    c = a + b softplus(intercept) is the value at the mean row of a learner with constant a and sign
-    b. If `convex`, H omits a negative second derivative."""
+    c is the value at the mean row of a learner with constant a and sign b. If `convex`, H omits a
+    negative second derivative."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share

@@ -113,9 +113,7 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the penalty on a constant, an intercept and `width` weights, divided by p.
-
-    p is the number of features that vary."""
+    """Return the penalty on (a, intercept, w), per penalized parameter; p features vary."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus

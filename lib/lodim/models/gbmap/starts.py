@@ -48,7 +48,7 @@ class Start:
 def minimize(objective, theta, state, **how):
     """Minimize the loss of q learners from theta (q, d) by L-BFGS; return a solve.Minimum.
 
-    Effects are bounded if they must be monotone; `how` are stopping limits such as max_iter."""
+    Parameters of monotone effects are bounded; `how` are stopping limits such as max_iter."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -97,8 +97,8 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    `objective` maps signs to the loss of learners. The learners `warm_theta` with signs
-    `warm_sign`, of a fit with another penalty, are additional starting points."""
+    `objective` maps signs to a loss. The learners `warm_theta` with signs `warm_sign`, of a fit
+    with another penalty, are additional starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -220,9 +220,9 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return parameters and signs of up to n_starts learners per sign, along the rows of U (k, p).
+    """Return learners along the rows of U (k, p), up to n_starts per sign, and their signs.
 
-    X is (n, p); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
+    X is (p, n); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 
@@ -230,8 +230,8 @@ def place_hinges(U, X, slope, curvature, ridge, n_starts):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    `product` computes H v, for H = X' diag(loss derivatives) X; first (p,) is the loss gradient,
-    and V is the basis that Lanczos' method builds from it."""
+    `product` computes H v for H = X' diag(loss derivatives) X. Lanczos' method builds V from the
+    loss gradient, first (p,)."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

@@ -220,9 +220,9 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return the response and linear predictor of class k for a slice of rows, (n,).
+        """Return 1 for class k, else 0, and the logit of class k, for a slice of rows, (n,).
 
-        With several classes, they are 1 for class k, else 0, and the logit of class k."""
+        Without several classes, they are the response and the linear predictor."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -245,7 +245,7 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values to the linear predictors, in place, by calling add_to(array).
+        """Add values to the linear predictors by add_to(array), which works in place.
 
         The array is (n_tiles, K, 64), or (n_tiles, 1, 64) for ordered classes, which share it."""
         shared = self.family.shared_slopes
@@ -309,8 +309,8 @@ def _draw_sample(batch, X, settings):
 def _start_rows(batch, sample, family):
     """Choose rows for starting learners; return positions, keys, and an order of the classes.
 
-    `sample` has positions of sampled rows, None for all. Keys are numbers computed from the rows'
-    content; the order does not depend on class names."""
+    Keys are numbers computed from the rows' content; the order does not depend on class names. A
+    `sample` of None means all rows."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
@@ -340,9 +340,9 @@ def _scale(rest, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return linear predictors before boosting, offset (n, K) + null (K,), in blocks of 64 rows.
+    """Return linear predictors offset + null (K,) before boosting; zero for a numeric response.
 
-    They are zero for a numeric response, which is centred."""
+    They are in blocks of 64 rows."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

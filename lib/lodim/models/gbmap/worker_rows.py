@@ -17,7 +17,8 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    Numeric responses y are in standard deviations; score (n_tiles, K, 64) are linear predictors."""
+    Numeric responses y are in standard deviations; score (n_tiles, K, 64) are linear predictors.
+    """
 
     family: Any
     loss: tuple

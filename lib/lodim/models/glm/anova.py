@@ -77,9 +77,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Submodel:
-    """Degrees of freedom and deviance for a model with a subset of a fit's terms.
-
-    `log_likelihood` lacks a constant that is the same for all such models."""
+    """Degrees of freedom, deviance and log-likelihood (but for a constant) of a fit's submodel."""
 
     df: int
     df_resid: int
@@ -90,8 +88,8 @@ class _Submodel:
 def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
-    Smaller models are fitted to the training rows `data`; `changes` are weights, offset and
-    clusters that were arrays in the call of `glm`. Robust errors lead to Wald tests."""
+    Smaller models are fitted to the training rows `data`; `changes` are the arrays (weights etc.)
+    in the call of `glm`. Robust errors lead to Wald tests."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
     if _is_robust(fit):
@@ -114,7 +112,7 @@ def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
     Smaller models are fitted to the training rows `data`, except for Wald tests of robust fits;
-    `changes` are weights, offset and clusters that were arrays in the call of `glm`."""
+    `changes` are the arrays (weights etc.) in the call of `glm`."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _is_robust(fit):
         if data is not None or changes:
@@ -157,7 +155,7 @@ def _statistic(fit):
 
 
 def _test(fit, df, fall):
-    """Return statistic (F if the dispersion is estimated, else LR) and p-value, as a dict.
+    """Return F (if the dispersion is estimated) or LR statistic and p-value, as a dict.
 
     `fall` is by how much terms with df coefficients decrease the deviance; no test if df is 0."""
     if not df:
@@ -258,9 +256,10 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits a model with a list of terms; it returns Estimates and measures.
+    """Return a function from a list of terms to the Estimates and measures of their model.
 
-    `changes` has the array arguments of `glm`, which a fit does not store; errors name `method`."""
+    `changes` has the array arguments of `glm`, which a fit does not store; errors name `method`.
+    """
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

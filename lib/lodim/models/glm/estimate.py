@@ -24,9 +24,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to the rows of `batch`; yield one triple (Estimates, log, linear predictors).
+    """Fit the model to `batch`; yield one triple (Estimates, dict of measures, linear predictors).
 
-    The log is a dict of measures. Predictors (n, K) are for the rows `eval_batch`, or None."""
+    Linear predictors (n, K) are for the rows `eval_batch`, or None."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -177,9 +177,7 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
 
 def _rows(family, X, y):
-    """Return sparse matrices A and B; separation means that A d >= 0, A d != 0 and B d = 0.
-
-    d is some direction of the S q coefficients."""
+    """Return sparse A and B: a direction d separates classes if A d >= 0, A d != 0 and B d = 0."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
@@ -201,7 +199,7 @@ def _rises(family):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Return maximum likelihood coefficients (q, S) by statsmodels, and the number of iterations.
+    """Return maximum likelihood coefficients (q, S) by statsmodels, and the iteration count.
 
     Coefficients are NaN if the iterations failed or there are more than two classes."""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)

@@ -70,9 +70,7 @@ class Estimates:
         return rows_of_spans(partial(_scores, self, family), batch.X, batch.n)
 
     def standard_error(self, X):
-        """Return standard errors (n,) of the linear predictor, which must be the only one.
-
-        An error is infinite if the row needs a coefficient without a finite estimate."""
+        """Return standard errors (n,) of the only linear predictor; infinite if not estimable."""
         X = X[:, self.kept]
         variance = np.maximum(((X @ self.cov) * X).sum(axis=1), 0.0)
         along = np.abs(X @ self.null).max(axis=1, initial=0.0)
@@ -88,10 +86,10 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients per unit of the features, their covariance, and standard errors.
+        """Return coefficients (q, S) per unit of the features, covariance, and standard errors.
 
-        The shapes are (q, S), (S q, S q) and (q, S). `mean` and `scale` of the features undo the
-        standardization. Covariances beyond double precision are infinite."""
+        `mean` and `scale` of the features undo the standardization. Covariances beyond double
+        precision are infinite."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -151,9 +149,10 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return conditions, as expressions, under which a row's linear predictor is not estimable.
+    """Return conditions (expressions) under which a row's linear predictor is not estimable.
 
-    X are expressions of all design columns, `columns` those of the columns that are not aliased."""
+    X are expressions of all design columns, `columns` those of the columns that are not aliased.
+    """
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

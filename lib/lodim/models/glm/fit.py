@@ -436,9 +436,7 @@ class GlmFit(Described, Fit):
         return full, offset
 
     def _at(self, coef, X, offset, type):
-        """Return predictions, (N,) or (N, K), with other coefficients, `coef`, in one vector.
-
-        X and `offset` are as from `_matrix`; `type` is "response" or "link"."""
+        """Return predictions, (N,) or (N, K), by coefficients `coef` for rows from `_matrix`."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset
         if type == "response":

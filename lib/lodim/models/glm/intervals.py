@@ -71,9 +71,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return quantiles (n,) of new observations with uncertain means, at probability `share`.
-
-    Linear predictors are normal with mean `score` and standard deviation `error`."""
+    """Return quantiles (n,) of new observations with linear predictors N(score, error^2)."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -95,9 +93,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return quantiles (n,) of new counts with uncertain means, at probability `share`.
-
-    Linear predictors are normal with mean `score` and standard deviation `error`."""
+    """Return quantiles (n,) of new counts with linear predictors N(score, error^2), at `share`."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -112,9 +108,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logarithms of quantiles of new gamma responses with uncertain means.
-
-    Linear predictors are normal with mean `score` and standard deviation `error`."""
+    """Return logs of quantiles of new gamma responses with linear predictors N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

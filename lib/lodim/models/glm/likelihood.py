@@ -5,9 +5,7 @@ from scipy.special import gammaln, xlogy
 
 
 def all_scores(linear, family):
-    """Return linear predictors (n, K) of all classes from the estimated ones (n, S).
-
-    For unordered classes, a column of zeros is added for the first class."""
+    """Return linear predictors (n, K) of all classes from the S estimated ones, (n, S)."""
     if family.name != "multinomial":
         return linear
     return np.concatenate([np.zeros_like(linear[:, :1]), linear], axis=1)

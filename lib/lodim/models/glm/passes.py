@@ -68,9 +68,9 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K) for coefficients coef (S, q) of z = T'x.
+        """Return linear predictors (m, K) with offset, for coefficients coef (S, q) of z = T'x.
 
-        They include the offset; only the m rows with positive weight are returned."""
+        Only the m rows with positive weight are returned."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)
