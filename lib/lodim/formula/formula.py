@@ -171,8 +171,7 @@ def _check_dots(formula):
 def update(old, new):
     """Return the formula `new` with each dot replaced by a side of the formula `old`, as in R.
 
-    In `. ~ . + x` the dots stand for the left and the right side of `old`. If the left side of
-    `new` is no dot, `new` is returned unchanged: there a dot means all columns of the data."""
+    If the left side of `new` is no dot, `new` is unchanged: there a dot means all columns."""
     text, left, right, tilde = _cut(new)
     if [token.text for token in left] != ["."]:
         return new

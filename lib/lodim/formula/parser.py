@@ -55,12 +55,10 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part of a formula without operators: a dot, column, call or number.
-
-    text : name of the column, or code in normal spelling; tree : syntax tree of a call"""
+    """A part of a formula without operators: a dot, column, call (with its tree) or number."""
 
     kind: str
-    text: str
+    text: str  # name of the column, or code in normal spelling
     place: int
     columns: tuple[Named, ...] = ()
     tree: ast.expr | None = None
@@ -122,7 +120,7 @@ def _check_sign(text, string, place):
 def side(text, tokens, after):
     """Return the syntax tree of one side of a formula, or None if it has no tokens.
 
-    text : the formula; after : position of the first character of the side"""
+    after : position of the first character of the side in the text of the formula"""
     return _Reader(text, tokens, after).side() if tokens else None
 
 
@@ -172,9 +170,7 @@ class _Reader:
         return Joined(tuple(parts), tuple(operators), place)
 
     def check(self, parts, operators):
-        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2.
-
-        parts, operators : operands and operators, of one precedence level"""
+        """Raise FormulaError unless numbers occur only as powers of sums, such as (a + b)**2."""
         power = operators[1] == "**"
         for part in parts[:1] if power else parts:
             self.check_term(part)

@@ -53,9 +53,7 @@ class _Algebra:
         return found if operator == ":" else _add(_add(left, right), found)
 
     def products(self, left, right, node, known=()):
-        """Return the products of each term of `left` with each term of `right`.
-
-        Those in `known` are left out. node : syntax node of the operation, for messages"""
+        """Return the products of terms of `left` and of `right`, without those in `known`."""
         found = {}
         for some, first in left.items():
             self.spend(len(right), node)

@@ -21,10 +21,9 @@ SHOWN = 8  # largest number of names listed in an error
 
 @dataclass
 class Graph:
-    """Named nodes (columns, terms or purchases), with their columns of X and what they need.
+    """Named nodes (columns, terms, purchases) with their columns of X, and the nodes they need.
 
-    A node may need other nodes, and series. A series is a set of interchangeable nodes, its
-    sources: one of them is enough."""
+    A node may also need series: sets of interchangeable nodes, of which one is enough."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -227,9 +226,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if alternatives would make too many copies of nodes.
+    """Raise ArgumentError if nodes have too many copies, one per combination of alternatives.
 
-    A node has one copy per combination of its sources. `order` has each name after its needs."""
+    order : names in the graph, each after the names it needs"""
     series, copies = {}, 0
     for name in order:
         direct = {n for n in _needed(graph, name) if n in graph.sources}
@@ -247,10 +246,9 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return a list of node prices, and the user's cost function if `costs` is one, else None.
+    """Return the list of the nodes' prices, and the user's cost function of a set, or None.
 
-    The function `costs` gives the price of a set of names. Otherwise `costs` are prices by name,
-    or None if all are 1."""
+    costs : that function, prices by name, or None if all are 1; names : _NameFinder"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}

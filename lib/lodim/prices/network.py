@@ -14,9 +14,8 @@ from lodim.errors import ArgumentError
 class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
-    Nodes are columns, terms or other purchases, after their parents. A series is a set of
-    interchangeable nodes, its sources. A node that needs a series has one copy per source, all
-    with its name."""
+    A node is a column, a term or another purchase; parents come before children. A series is a
+    set of alternative nodes. A node that needs a series has one copy per member, of one name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -134,9 +133,8 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (choice, parents) for each possible copy of node v.
 
-    A choice is a dict series -> source; `parents` are positions of the copies that this copy
-    needs. `uses` has the series that each node needs, `copies` pairs (choice, position) of earlier
-    copies by node."""
+    A choice is a dict from series (set of alternatives) to the source used; parents are positions
+    of the copies needed. copies : per earlier node a list of (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

@@ -49,9 +49,7 @@ def depends_on(value):
 
 
 def alternatives(value):
-    """Return the user's sets of interchangeable items as pairs (series, tuple of sources).
-
-    A series is the name of a set. An item that needs the series needs any one of its sources."""
+    """Return the user's sets of interchangeable items as pairs (name of set, tuple of items)."""
     if value is None:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else value
