@@ -35,9 +35,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw at most `most` items of the frontier as boxes, with lines to what they need.
-
-    The colour of a box shows the price of the cheapest model with the item."""
+    """Draw items of the frontier, coloured by price, as boxes with lines to what they need."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -124,9 +122,7 @@ def _first(boxes, most):
 
 
 def _draw(ax, boxes, x, y, width, cost):
-    """Draw boxes at places (x, y), coloured by `cost`, with lines between them and a colour scale.
-
-    width : widths of the boxes in characters"""
+    """Draw boxes at (x, y), coloured by `cost`, lines between them and a colour scale."""
     shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
     end = (x + width).max()
     fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
@@ -164,8 +160,7 @@ def _edge(ax, x0, y0, x1, y1, on):
 def places(parents, order):
     """Return the layer (n,) and height (n,) at which each of n nodes of a graph is drawn.
 
-    parents : (n,) tuples of positions, parents before children; order : nodes with smaller values
-    are drawn higher"""
+    parents : tuples of positions, parents before children; order : smaller values are higher"""
     layer, height = layers(parents), np.zeros(len(parents))
     needed = {u for nodes in parents for u in nodes}
     single = [v for v, nodes in enumerate(parents) if not nodes and v not in needed]
@@ -190,9 +185,7 @@ def layers(parents):
 
 
 def heights(parents, order):
-    """Return heights of n nodes, (n,): a leaf has its own row, a parent is between its children.
-
-    Each node is attached to the first parent drawn. order : smaller values are drawn first"""
+    """Return heights (n,) of n nodes: a leaf has its own row, a parent is between its children."""
     n = len(parents)
     roots = sorted((v for v in range(n) if not len(parents[v])), key=lambda v: order[v])
     rank = {v: k for k, v in enumerate(roots)}

@@ -94,7 +94,7 @@ def _lambdas(settings):
 
 
 def _frontier(batch, family, settings, path, draws):
-    """Return the CostFrontier: at each price, the best model found by any of the search rules.
+    """Return the CostFrontier of the best models that any of the search rules finds.
 
     path : models of the group penalty; draws : number of sets of random folds"""
     large = family.n_scores > 1 and batch.n * batch.X.shape[1] * family.n_scores > LARGE
@@ -145,9 +145,7 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Return the RuleResults: models that the search rules find with the rows of a batch.
-
-    lambdas : dict search rule -> penalties of its path, if they are given"""
+    """Return the RuleResults of a batch; `lambdas` (dict rule -> penalties) fixes the paths."""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)

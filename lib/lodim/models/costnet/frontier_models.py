@@ -40,9 +40,7 @@ class Purchases:
 
     @classmethod
     def from_path(cls, path, network, dependents):
-        """Return the Purchases (items with a price) that the models of a penalized path need.
-
-        network : graph of prices; dependents : "all" or "direct", as in `costnet`"""
+        """Return the Purchases (items with a price) that the models of a penalized path need."""
         node = Groups.from_network(network, dependents, path.coef.shape[1]).node
         bought = np.zeros((len(path.lambdas), len(network)), bool)
         for k, latent in enumerate(path.latent):
@@ -105,9 +103,7 @@ class ListedModel:
 
     @classmethod
     def from_position(cls, position, estimates, paid):
-        """Return the model at (True, index on the frontier) or (False, index on the path).
-
-        paid : Purchases of the models of the path"""
+        """Return the model at (True, index on the frontier) or (False, index on the path)."""
         listed, k = position
         if listed:
             return cls.from_frontier(estimates.frontier, k)

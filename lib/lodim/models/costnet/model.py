@@ -74,8 +74,7 @@ class Costnet(Model):
     def cv_grid(self, problem, n):
         """Return the settings that cv() compares, and the fit to all rows that gives them.
 
-        The settings are budgets, the prices of the models of that fit (estimates, log). If
-        `lambda_` was given, it is the only setting and the fit is None."""
+        Settings are budgets, the prices of that fit's models, or a given `lambda_` without fit."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]

@@ -96,9 +96,7 @@ def _loss(given, family, spread):
 
 
 def hold_absent(slopes, absent):
-    """Set slopes (K, ...) of `absent` classes to zero and centre those of the others, in place.
-
-    absent : (K,) bool, classes without rows; the slopes are unchanged if there are none"""
+    """Set slopes of `absent` classes to zero and centre the others, in place, if any is absent."""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -116,9 +114,7 @@ def _rows(batch, n_scores):
 
 
 def _known_rows(batch, n_scores):
-    """Return the response, weight and offset of a batch whose features are on cluster workers.
-
-    Workers compute weight and offset from their own data, so that these arrays are not sent."""
+    """Return the response, weight and offset of a batch whose features are on cluster workers."""
     y, weight, offset = _rows(batch, n_scores)
     batch.X.know(weight, _weight_tiles(batch))
     batch.X.know(offset, _offset_tiles(batch, n_scores))

@@ -201,8 +201,8 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    H, c : Hessian of the quadratic, and its negative gradient, updated; eps : negligible gain
-    L : upper bound of H's eigenvalues in the block; spaces : three work arrays"""
+    c, the negative gradient, and `dual` are updated. L : upper bound of the block's eigenvalues
+    of the Hessian H; spaces : three work arrays; eps : negligible gain"""
     block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
     lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]

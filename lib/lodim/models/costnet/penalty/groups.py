@@ -161,8 +161,7 @@ class Layout:
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Return the Layout of A coefficients and their groups, which are sorted by block.
 
-        member : coefficients of the first group, then of the second, and so on
-        nested : whether the groups of each block form a tree; blocks may have no coefficients"""
+        member : coefficients of all groups; nested : whether each block's groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)
         block, first, start = (np.cumsum(np.r_[0, count]) for count in (width, n_groups, size))

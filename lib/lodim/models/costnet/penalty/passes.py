@@ -24,9 +24,7 @@ MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
 def scores_after(X, columns, step, f, threads):
-    """Return linear predictors f (n_tiles, K, 64) after a change `step` (K, C) of C coefficients.
-
-    Column -1 of `columns` is the intercept."""
+    """Return linear predictors f after coefficients of `columns` change by `step` (K, C)."""
     if not on_host(X):
         return X.add(_add_scores, f, columns, step)
     f = f.copy()

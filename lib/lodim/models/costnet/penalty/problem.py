@@ -55,10 +55,9 @@ class PathProblem(TrainingRows):
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, its negative gradient, and a sum over the rows.
+        """Return the loss at linear predictors f, its negative gradient, and a sum over rows.
 
-        The gradient has two parts: penalized (K, A) and unpenalized (K, F). The sum is that of
-        l'^2 / l'', for duality gaps, with l the loss of a row."""
+        The gradient is a pair (K, A), (K, F); the sum is that of l'^2 / l'' of rows' losses l."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -72,9 +71,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients (..., K, 1 + p), intercept first, of penalized w and unpenalized b.
-
-        Copies of a column are added up."""
+        """Return coefficients (..., K, 1 + p), intercept first, with copies of a column added."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -193,9 +190,7 @@ class ReducedQuadratic:
         return (c - self._multiply(free, self.elimination.T).reshape(c.shape)) * self.alone
 
     def free_step(self, free, step):
-        """Return the step (K, F) of the unpenalized coefficients for a step (K, A) of the others.
-
-        free (K, F) is the negative gradient for the unpenalized coefficients."""
+        """Return the step (K, F) of unpenalized coefficients for a `step` (K, A) of the others."""
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
@@ -215,10 +210,9 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite M, and its smallest eigenvalue used.
+    """Return the pseudo-inverse of a semidefinite matrix (J F, J F), and its smallest eigenvalue.
 
-    M (J F, J F) is for J linear predictors and F columns. The eigenvalue is relative to the
-    largest; eigenvalues of nearly zero are not used."""
+    That eigenvalue is relative to the largest one; those of nearly zero are not used."""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])

@@ -98,9 +98,9 @@ def _inside_ball(dual, limit, i0, i1):
 
 @njit(**FAST)
 def _update_dual(u, dual, t, limit, i0, i1, member):
-    """Optimize a group's dual vector dual[:, i0:i1], others fixed; return its largest change.
+    """Optimize dual[:, i0:i1] (one dual vector, length <= limit); return its largest change.
 
-    The vector has length at most `limit`. t times its change is subtracted from u, in place."""
+    t times the change is subtracted from u, in place."""
     square = 0.0
     for i in range(i0, i1):
         for k in range(u.shape[0]):

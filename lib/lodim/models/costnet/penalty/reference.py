@@ -68,9 +68,7 @@ def _sparse(w):
 
 
 def _loss(problem, n, w, b):
-    """Return half the weighted mean deviance of n rows at coefficients w, b as a CVXPY expression.
-
-    w (A, K) are penalized and b (F, K) unpenalized coefficients."""
+    """Return half the weighted mean deviance as a CVXPY expression of coefficients w and b."""
     import cvxpy as cp
 
     if problem.loss == SQUARED:
@@ -97,9 +95,9 @@ def _loss(problem, n, w, b):
 
 
 def _power_loss(power, constant, y, score):
-    """Return the losses of rows with log means `score` and variance mean^power, in CVXPY.
+    """Return losses minus `constant` (perfect fit) of rows with log means `score`, in CVXPY.
 
-    constant : loss of a perfect fit, which is subtracted"""
+    The variance is proportional to mean^power (Poisson, gamma, Tweedie)."""
     import cvxpy as cp
 
     mean = cp.exp((2.0 - power) * score) / (2.0 - power) if power < 2.0 else score

@@ -82,10 +82,9 @@ class MomentSolver:
         self.lambda_max, self._dual = dual_norm(layout.arrays, self._c)
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for penalties lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Return the PathSolution for decreasing penalties, to a duality gap of `target` each.
 
-        lams decrease; `target` is the allowed duality gap. With `early_stop` the path ends when
-        the fit hardly improves."""
+        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, of lams and ridges."""
         w, model, start = np.zeros_like(self._c), self._model, self._c
         groups, H, rest = model.layout.arrays, model.reduced.H, np.empty_like(start)
         steps, loss, norms, squares = [], self.null, 0.0, 0.0
@@ -154,9 +153,7 @@ class PathState:
 
 
 class NewtonSolver:
-    """Proximal Newton solver of a penalized path; steps skip coefficients expected to stay zero.
-
-    null : objective of the unpenalized coefficients alone"""
+    """Proximal Newton solver of a path; steps leave out coefficients expected to stay zero."""
 
     def __init__(self, problem):
         K, A, layout = problem.n_scores, len(problem.columns), problem.layout
@@ -172,10 +169,9 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for penalties lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2.
+        """Return the PathSolution for decreasing penalties, to a duality gap of `target` each.
 
-        lams decrease; `target` is the allowed duality gap. With `early_stop` the path ends when
-        the fit hardly improves."""
+        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, of lams and ridges."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -186,9 +182,7 @@ class NewtonSolver:
         return PathSolution.from_steps(steps)
 
     def evaluate(self, w, b, lam, ridge, target):
-        """Move to coefficients w and unpenalized b; return their duality gap, or Newton decrement.
-
-        The Newton decrement is returned if lam is 0. `target` is the gap at which to stop."""
+        """Move to coefficients w, b; return their duality gap, or Newton decrement if lam is 0."""
         s, p = self.state, self.problem
         s.w, s.b = w, b
         all_columns = np.arange(-1, p.X.shape[1])
@@ -225,9 +219,7 @@ class NewtonSolver:
                 return
 
     def _line_search(self, dw, db, lam, ridge):
-        """Move along the steps dw (K, A) and db (K, F), halved until the objective decreases.
-
-        Return whether it decreased."""
+        """Move by steps dw and db, halved until the objective decreases; return whether it did."""
         s, p = self.state, self.problem
         change = p.by_column(dw, db)
         on = np.flatnonzero(change.any(axis=0))
@@ -250,8 +242,7 @@ class NewtonSolver:
     def _gap(self, lam, ridge, target):
         """Return the duality gap, and the residual (K, A) of the negative gradient.
 
-        The residual is the gradient minus a close sum of dual vectors; it is zero at the minimum.
-        `target`, the gap at which the iteration stops, sets the precision."""
+        The residual, that gradient minus a close sum of dual vectors, is zero at the minimum."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
@@ -324,10 +315,9 @@ class NewtonSolver:
         return True
 
     def _model_step(self, lam, ridge, target):
-        """Return the steps to the minimum of the quadratic model plus penalty, and their gain.
+        """Return the steps (K, A), (K, F) to the minimum of the quadratic model plus penalty.
 
-        The steps are of penalized (K, A) and unpenalized (K, F) coefficients. The gain is an upper
-        bound of the decrease that the model predicts."""
+        The third result bounds the decrease that the model predicts, from above."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)

@@ -166,10 +166,9 @@ class Criterion:
 
     @classmethod
     def from_data(cls, name, data, null_deviance, p):
-        """Return the Criterion called `name`, such as "bic", for the rows `data` and p columns.
+        """Return the Criterion called `name`, such as "bic", for rows `data` and p columns.
 
-        "cv" means "hq", with fewer coefficients allowed for several classes: cross-validation then
-        compares the models found. null_deviance : deviance of the model without columns"""
+        "cv" means "hq", with a lower `max_df` if there are several classes."""
         n = data.total_weight
         hq, bic = 2.0 * np.log(np.log(max(n, 3))), np.log(n)
         # 2 gamma log p = 2 log p - log n, so that "ebic" is the larger of log n and 2 log p.

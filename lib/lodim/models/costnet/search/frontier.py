@@ -87,10 +87,9 @@ class CostFrontier:
 
 
 def select_frontier(search, candidate_models, relax=1.0, by_deviance=True):
-    """Return the candidate models of increasing price, each with a lower criterion than the last.
+    """Return candidate models of increasing price, each with a lower criterion than the last.
 
-    With `by_deviance` each also has a lower deviance. `relax` is the share of the unpenalized
-    refit in the coefficients of models of a penalized path."""
+    by_deviance : whether deviances must also decrease; relax : share of the unpenalized refit"""
     candidate_models = [_blended(search, candidate, relax) for candidate in candidate_models]
     nothing = search.state(np.zeros(len(search.space), bool))
     out: list = []
@@ -120,10 +119,9 @@ def _blended(search, candidate, relax):
 
 
 def blend(refits, space, candidate):
-    """Return intercept (K,), coefficients (r, K) and deviance of a CandidateModel of r columns.
+    """Return intercept, coefficients and deviance of a CandidateModel, a mean of two models.
 
-    Coefficients average the unpenalized refit, with the candidate's weight `relax`, and the
-    penalized model, with weight 1 - relax (glmnet's gamma)."""
+    The unpenalized refit has weight `relax`, the penalized model 1 - relax (glmnet's gamma)."""
     intercept, coef = estimates_of(refits, space, candidate)
     on = space.columns_of(candidate.state.used)
     # The deviance of a gaussian refit has rounding errors: it is computed again from the rows.

@@ -33,10 +33,9 @@ class RuleResults:
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the selections (L, m) and prices (L,) of the L models on a search rule's path.
+        """Return the selections (L, m) and prices (L,) of L models on a search rule's path.
 
-        choice : (S,) source to use from each series of alternatives; candidates that need another
-            one are left out"""
+        Candidates are left out if they need other sources of the series than `choice` (S,)."""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -46,10 +45,9 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Model of all rows, and how to find its counterpart, of at most its price, for other rows.
+    """Recipe to find a model's counterpart, at most as expensive, among models of other rows.
 
-    The counterpart is on the path of the same search rule if the model is on a penalized path,
-    otherwise the best model of any rule."""
+    It is on the path of the same search rule, or else the best model of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
@@ -83,8 +81,7 @@ def _state(search, used, relax):
 def recipes_of(results, relax=None):
     """Return RefitRecipes of the null model and of all models in `results` within the budget.
 
-    relax : share of the unpenalized refit in coefficients of models on a penalized path; None:
-        three recipes per model, with shares 0, 0.5 and 1"""
+    relax : share of the refit in models on a penalized path; None: recipes for 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]
@@ -114,8 +111,8 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
-        fold_results, tests : per fold the models found without it (RuleResults), and its rows
-        n_draws : number of sets of folds; the folds of a set follow each other"""
+        fold_results, tests : per fold the models found without it, and its rows; folds of each of
+            n_draws sets follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -150,9 +147,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return the deviances (V, n) of `test` rows under V models refitted among `results`.
-
-    The deviance is inf if a model cannot be refitted without the test rows."""
+    """Return deviances (V, n) of `test` rows under V models refitted without them, or inf."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
@@ -172,10 +167,7 @@ def _losses(recipes, results, test, family):
 
 
 def select_held_out(search, recipes, held_out):
-    """Return the positions of the best recipes (models), from cheap to expensive.
-
-    Each has a lower held-out loss than all cheaper ones. Among nearly equal recipes of one price,
-    the first is taken."""
+    """Return positions, by price, of recipes with lower held-out loss than all cheaper ones."""
     value = search.criterion(held_out.mean, 0)
     price = np.array([float(f"{v.candidate.state.price:.9g}") for v in recipes])
     out: list[int] = []

@@ -171,10 +171,7 @@ def _column_lists(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the model `state` after its best change of a source within `budget`, or None.
-
-    A series is a set of alternative sources; the change replaces one of them by another. None
-    means that no change improves the criterion, or the price at an equal criterion."""
+    """Return the model after the best switch of alternative sources; None if none improves it."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
@@ -187,9 +184,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield selections (m,) bool that replace the source of series s in the selection `used`.
-
-    A series is a set of alternative sources; candidates that need it have a copy per source."""
+    """Yield selections (m,) that use another of the alternative sources `s` than `used` does."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

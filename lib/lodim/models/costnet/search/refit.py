@@ -62,9 +62,7 @@ class Refits:
 
     @classmethod
     def from_data(cls, data, near=None):
-        """Return an empty store of unpenalized models of the rows `data`.
-
-        near : Refits of a sample of the rows, whose coefficients are starting values"""
+        """Return an empty store of models of `data`; `near` (other Refits) has starting values."""
         nothing = np.empty(0, np.int64), np.zeros((0, data.n_scores))
         with single_blas():
             null = Refit(data.null, nothing[1], data.deviance(data.null, *nothing))
@@ -102,10 +100,9 @@ class Refits:
 
 
 def _ridge(refits, on, size=0.0):
-    """Return the matrix (r, r) of a ridge penalty that makes the fit of r columns `on` unique.
+    """Return a ridge penalty matrix (r, r) that makes the fit of r columns `on` unique.
 
-    It is `size` times the columns' covariance; for collinear columns, plus a penalty on effects
-    per standard deviation, only in directions that the rows do not determine."""
+    It is `size` times the covariance, plus a penalty in directions that rows do not determine."""
     gram = refits.at_null.gram[np.ix_(on, on)]
     ridge = size * gram
     if refits.rank(on) == len(on):
@@ -119,7 +116,7 @@ def _ridge(refits, on, size=0.0):
 
 
 def _fit_with_signs(refits, on):
-    """Return intercept, coefficients and deviance of columns `on`, with their required signs.
+    """Return intercept, coefficients and deviance of columns `on` with their required signs.
 
     The method is that of active sets (Lawson and Hanson 1974, chapter 23)."""
     fit = _least_squares if refits.data.family.name == "gaussian" else _newton
@@ -166,9 +163,7 @@ def _least_squares(refits, on):
 
 
 def _newton(refits, on, cold=False):
-    """Return intercept (K,), coefficients (r, K) and deviance of columns `on`, by Newton's method.
-
-    If `cold` is True, it starts from the null model."""
+    """Return intercept, coefficients and deviance by Newton's method (`cold`: from the null)."""
     data, theta = refits.data, _start(refits, on, cold)
     ridge = np.zeros((len(theta), len(theta)))  # no ridge for the intercept
     ridge[1:, 1:] = _ridge(refits, on, SEPARATED)

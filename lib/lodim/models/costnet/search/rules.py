@@ -28,8 +28,7 @@ TRIED = 2  # selections of a level that are refitted
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
 
-    c_j is the price of column j with all that it needs; free columns get the lowest other price,
-    or 1."""
+    c_j is the price of column j with all that it needs, or for free columns the lowest other."""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
@@ -43,9 +42,7 @@ def lasso_groups(network, p, monotone=None):
 
 
 def path_supports(search, path, rule):
-    """Return a refitted CandidateModel for each set of columns that models of a path use.
-
-    Its lambda_ is the smallest of the models with this set."""
+    """Return a refitted CandidateModel for each set of columns that models of a path use."""
     candidate_models: dict[bytes, CandidateModel] = {}
     for place, _, used in path_selections(search.space, path):
         key, at = used.tobytes(), {"lambda_": float(path.lambdas[place]), "place": place}
@@ -59,9 +56,8 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (index, choice, selection) for each model of a path and each choice of sources.
+    """Yield (index, choice of sources, selection) for each model of a path and each choice (S,).
 
-    choice : (S,) one source from each of S series of alternatives
     selection : (m,) bool, the model's candidates that need no other sources"""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
@@ -69,9 +65,7 @@ def path_selections(space, path):
 
 
 def selections_along(space, path):
-    """Return the candidates that each of L models of a path uses, (L, m) bool.
-
-    All copies of a candidate have the same columns, so all of them count as used."""
+    """Return which of m candidates (and their copies) each of L models of a path uses, (L, m)."""
     owns = np.zeros((len(space), path.coef.shape[1]), bool)
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
@@ -96,9 +90,7 @@ def served_by(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath in which only the first by name of duplicate columns is used.
-
-    Duplicates are multiples of each other, with equal price and needs."""
+    """Return a PenaltyPath in which only the first by name of duplicate columns is used."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -148,9 +140,7 @@ def _exchangeable(space, first, other):
 
 
 def forward_selection(search):
-    """Return the candidate models found by adding one candidate after the other, cheapest first.
-
-    Models better than all cheaper ones are improved by exchanges and then extended."""
+    """Return the models found by adding candidates one by one, from cheap to expensive models."""
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
@@ -172,9 +162,7 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the cheapest selections from the queue; refit and return the two most promising.
-
-    Promising selections have a low predicted criterion; those in `seen` are ignored."""
+    """Remove the cheapest selections from the queue; refit and return the two most promising."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= first * (1.0 + LEVEL):
         price, value, _, used = heapq.heappop(queue)
@@ -186,9 +174,7 @@ def _next_level(search, queue, seen):
 
 
 def _additions(search, state):
-    """Yield (price, predicted criterion, selection) of candidates whose addition improves `state`.
-
-    A candidate is added with all that it needs; at most two additions per price are yielded."""
+    """Yield (price, predicted criterion, selection) for additions that improve model `state`."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}

@@ -37,9 +37,8 @@ def sweep(gram, target, k):
 def enter(gram, target, variance, on):
     """Sweep the columns `on` into a least-squares model; return which entered, (q,) bool.
 
-    Aliased columns, which are linear combinations of earlier ones, do not enter. gram (q, q) and
-    target (q, K), products of columns and with responses, change in place.
-    variance : diagonal of gram before all sweeps"""
+    Aliased columns do not enter. gram (q, q) and target (q, K), products of columns and with
+    responses, change in place. variance : diagonal of gram before all sweeps"""
     within = np.empty(gram.shape[0], np.bool_)
     within[:] = False
     for k in on:
@@ -66,10 +65,10 @@ def _against(sign, j, v, k):
 def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
     """Return the decrease of deviance and change of rank, (n_out, n_in), by exchanges of columns.
 
-    Exchange (i, j) drops set i of columns from a linear model and adds set j. gram (q, q) and
-    target (q, K) are what `enter` made of the products of columns.
-    within : (q,) columns of the model; allowed : (n_out, n_in), other exchanges gain -inf
-    out_start, out_at : sets to drop; set i is out_at[out_start[i]:out_start[i + 1]]"""
+    Exchange (i, j) drops set i of columns from a linear model and adds set j, except columns of
+    a wrong `sign`. gram (q, q), target (q, K) : from `enter`; within : (q,) the model's columns
+    out_start, out_at : sets to drop; set i is out_at[out_start[i]:out_start[i + 1]]
+    allowed : (n_out, n_in) bool, other exchanges gain -inf"""
     n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
     gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
     gain[:], rank[:] = -np.inf, 0
