@@ -116,8 +116,8 @@ def fit_densities(Z, code, weight, options, cells=True):
 def _white_covariance(Z, weight, kind, white):
     """Return the covariance (k, k) of a class from its rows Z (n, k), whitened by `white`.
 
-    `white` scales the covariance within classes to the identity. If `kind` is "shrunk", the
-    identity is added with the weight of k + 1 rows, so that no direction is without width."""
+    If `kind` is "shrunk", the identity is added with the weight of k + 1 rows, so that no
+    direction is without width."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -184,9 +184,7 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss, by interpolation between values that were tried.
-
-    The values are a geometric progression, the interpolation is a parabola."""
+    """Return the value of lowest loss by a parabola through losses of a geometric progression."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

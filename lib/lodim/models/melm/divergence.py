@@ -68,7 +68,7 @@ class Divergence:
         self._stripes, self._together = 1, cuda_kernels.together(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) at q projections theta; zero if not `active`.
+        """Return values (q,) and gradients (q, r k) at projections theta; zero if not `active`.
 
         The value of V (r, k), a row of theta, is that of an orthonormal basis of its span."""
         V = theta.reshape(-1, self.r, self.k)
@@ -90,7 +90,7 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of the integrals of products of class densities, (len(active), C, C).
+        """Return logs of integrals of products of class densities, (len(active), C, C).
 
         The projections are V[active]; their gradients are written to gradient[active]."""
         s, q, k, r = self._sample, len(active), self.k, self.r
@@ -132,7 +132,7 @@ class Divergence:
     def _shift_to_closest(self, rows, root, shift, threads):
         """Fill shift (q, C, C) with half the smallest squared distance between two classes' rows.
 
-        As exp(shift), it keeps kernels from underflowing; rows and root are as in `_sum_pairs`."""
+        exp(shift) keeps kernels from underflowing; rows and root are as in `_sum_pairs`."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:

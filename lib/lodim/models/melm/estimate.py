@@ -48,10 +48,10 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
-    """Return linear predictors (n, K) of the rows `test` by fits to `train`, for each gamma.
+    """Return linear predictors (n, K) of rows `test` by fits to `train`, per kernel width gamma.
 
-    gamma is the kernel width. The first search has width `first_gamma`, from many starts or from
-    the projection warm_start (p, k). If no fit is possible, the null model predicts."""
+    The first search has width `first_gamma`, from many starts or from the projection warm_start
+    (p, k). If no fit is possible, the null model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
@@ -269,9 +269,9 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of the predictions of a View for training rows.
+    """Return deviance and balanced accuracy of a View for (at most 10,000) training rows.
 
-    About 10,000 rows are used at most. Only kernel densities leave the predicted row out."""
+    Only kernel densities leave the predicted row out."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -282,7 +282,7 @@ def training_measures(problem, view):
 
 
 def _leave_one_out(problem, view):
-    """Return a sample of the training rows, and their linear predictors (m, K) by `view`.
+    """Return sampled training rows and their linear predictors (m, K) by `view`.
 
     Kernel densities leave the predicted row out; a user's classifier does not."""
     settings, rule, batch = problem.settings, view.rule, problem.batch
@@ -296,11 +296,10 @@ def _leave_one_out(problem, view):
 
 
 def calibrate(problem, view, log):
-    """Calibrate a fitted view's class probabilities; return the new Rule and measures (a dict).
+    """Calibrate a view's class probabilities by held-out rows; return the new Rule and measures.
 
-    The calibration fits held-out rows, predicted by fits to other rows. The measures are for these
-    held-out rows; there, each fold is calibrated by the other folds. The folds differ from those by
-    which the kernel width was chosen. `log` has the results of the search for the view."""
+    The measures (a dict) are for held-out rows, each fold calibrated by the others. The folds
+    differ from those that chose the kernel width. `log` has the results of the search."""
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
@@ -325,9 +324,8 @@ def calibrate(problem, view, log):
 def _calibration_splits(problem, view, log):
     """Return pairs (train, test), the number of cross-validations, and arguments of the search.
 
-    With few rows, each is held out by itself, so that results do not depend on random folds;
-    searches then start from the projection of `view`. Otherwise they start as usual, with the
-    kernel width log["gamma"] if present."""
+    Each of few rows is held out by itself, without random folds; searches then start from the
+    projection of `view`. Otherwise they start as usual, with width log["gamma"] if present."""
     batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
     units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
     if few_classes and few_rows and FOLDS < units <= ALONE:
@@ -340,8 +338,8 @@ def _calibration_splits(problem, view, log):
 def _factors_of_others(rule, loss, part, draw):
     """Return the calibration factor (n, 1) of each held-out row, as chosen on the other folds.
 
-    `loss` has a row per held-out row and a column per factor tried; from sums over rows, `rule`
-    chooses a factor. part and draw (n,) number each row's fold and its cross-validation."""
+    From sums of `loss` (held-out rows, factors tried), `rule` chooses a factor. part and draw (n,)
+    number each row's fold and its cross-validation."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),

@@ -96,7 +96,7 @@ def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at point P[:, i], for a range of i.
 
-    The points are lo * step to hi * step - 1. tile[i] and place[i] locate a row of `classes` to
+    The range is lo * step to hi * step - 1. tile[i] and place[i] locate a row of `classes` to
     leave out, the point itself; -1 if none."""
     root, U, w, low, high, start = classes
     k, m = P.shape

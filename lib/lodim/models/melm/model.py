@@ -65,9 +65,7 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a projection (View), calibrated on held-out rows if asked for.
-
-        Fits of a path of gammas (`for_path`) are not calibrated."""
+        """Return the MelmFit of a View, calibrated if asked for, but never `for_path`."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(

@@ -176,9 +176,7 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points x on a line, class densities, and the most probable class, as a dict.
-
-    x includes near (m, 1), coordinates of training rows. The class is -1 if densities are zero."""
+    """Return points on a line, class densities and most probable class (-1: none), as a dict."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

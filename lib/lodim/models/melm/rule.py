@@ -77,9 +77,8 @@ def sample_rows(Z, code, weight, n_rows, seed):
 class Background:
     """Wide normal densities around the class means, which decide the class far from all rows.
 
-    A class density f becomes (1 - share) f + share g, where g is its background.
-    root : R with R'R the inverse of the common covariance
-    share : weight of the background, equal to the weight of one row among all rows"""
+    A class density f becomes (1 - share) f + share g, with its background g; the share is the
+    weight of one row among all. R'R (`root`) is the inverse of the common covariance."""
 
     mean: np.ndarray = forms.real(N_CLASSES, "k")
     root: np.ndarray = forms.real("k", "k")
@@ -176,9 +175,9 @@ class Rule:
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return linear predictors (n, K) from unnormalized log probabilities `score` of classes.
+        """Return linear predictors (n, K) from log probabilities of the classes with training rows.
 
-        `score` has a column per class with training rows; K is 1 for two classes."""
+        `score` is unnormalized; K is 1 for two classes."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -186,7 +185,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest loss, summed over held-out rows.
+        """Return the rule with the inverse temperature of lowest total held-out loss.
 
         `loss` has a column per temperature. A user's estimator is not calibrated."""
         if self.other is not None:
@@ -226,9 +225,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return the weighted deviance of each row per inverse temperature tried, (n, n_factors).
-
-    An inverse temperature multiplies the linear predictors, score (n, K)."""
+    """Return weighted deviances (n, n_factors) for linear predictors times each factor tried."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 

@@ -77,9 +77,9 @@ class Manifold:
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search the projection for several gammas (kernel widths); return a dict of Manifolds.
 
-    The search for first_gamma (by default the one closest to 4) starts from many projections, or
-    from warm_start (p, k); each other search starts from the result for its neighbour. `within` is
-    the Basis, if known; code (n,) are the classes of the rows X."""
+    The search for first_gamma (default: closest to 4) starts from many projections, or from
+    warm_start (p, k); each other search starts from its neighbour's result. `within` is the Basis,
+    if known; code (n,) are the classes of the rows X."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)

@@ -86,8 +86,8 @@ def correlations(X, Z, share):
 def orient(V, X, code, weight):
     """Return the directions V (p, k) rotated and scaled to the axes that are printed.
 
-    Coordinates of rows X have unit covariance within classes `code`. Class means differ most along
-    the first axes, spreads of classes along the others. The divergence stays the same."""
+    Coordinates of rows X have unit covariance within classes. Class means differ most along the
+    first axes, spreads of classes along the others. The divergence stays the same."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -106,7 +106,7 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) for columns of V (p, k), so that each one's largest loading is positive.
+    """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
 
     Ties are decided by the longer tail of coordinates Z (n, k); share (n,) are row weights."""
     up, down = V.max(axis=0), -V.min(axis=0)
@@ -116,9 +116,9 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), first those of class means, and how many of them there are.
+    """Return axes (k, k), first those of class means (and their number), then of class spreads.
 
-    The others are axes of class spreads. Coordinates have unit covariance within classes."""
+    Coordinates have unit covariance within classes."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

@@ -38,8 +38,8 @@ class Basis:
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
-        A positive shrinkage_factor (see `_shrinkage`) shrinks this covariance towards its diagonal,
-        and keeps directions in which only class means differ."""
+        A positive shrinkage_factor (see `_shrinkage`) shrinks this covariance towards its
+        diagonal, and keeps directions in which only class means differ."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -111,9 +111,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), and whether features vary there.
+    """Return standard deviations within classes (p,), or largest |x| of features that do not vary.
 
-    For others, the largest absolute value is the unit. `residual` are rows X minus class means."""
+    It also returns whether features vary. `residual` are rows X minus class means."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -121,9 +121,9 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means vary more than rows within classes, outside the span of `vectors`.
+    """Return whether class means differ more than rows, in directions not in `vectors`.
 
-    rows (m, p) : rows minus their class means; between (C, p) : class means minus their mean"""
+    rows (m, p) are centred by class; between (C, p) are centred class means."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())

@@ -18,8 +18,8 @@ from lodim.models.ripr.settings import ASSIGNMENT
 class Evidence:
     """Evidence for each of K classes in each of r views (feature sets) for m rows, (m, r, K).
 
-    ratio : log of the distance to the k-th nearest row of the class over that to the other classes,
-        times the number of features; infinite if the row misses a feature
+    ratio : d log(distance to the k-th nearest row of the class / that of other classes) for d
+        features; infinite if the row misses a feature
     vote : log share of the class among the k nearest rows, after adding one row of each class"""
 
     ratio: np.ndarray
@@ -54,10 +54,10 @@ class AssignedViews(Ensemble):
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions of the training rows nearest to X in feature set j.
+        """Return distances and positions of the k labelled rows nearest to X in feature set j.
 
-        There are k labelled neighbours per row. Without X, training rows are queried, each left
-        out. Missing neighbours have infinite distance and position -1."""
+        Without X, training rows are queried, each left out. Missing neighbours have infinite
+        distance and position -1."""
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
         X, y = self.X if itself else X, self.y[refs]
@@ -75,7 +75,6 @@ class ClassViews(AssignedViews):
     """Views (feature sets) for a response of classes; one view predicts each row.
 
     power : exponent, 1 - alpha; a loss is a ratio of distances to this power
-    balanced : whether class shares are removed from the distance ratios
     scale : factors of distance ratios and votes in log probabilities (`Evidence.scores`)"""
 
     power: float = forms.real(least=0, most=1)
@@ -98,9 +97,9 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return the votes for each class of a row's k nearest training rows in feature set j.
+        """Return votes (row weights over mean) per class of k neighbours in feature set j.
 
-        A vote is a row weight over the mean weight; without X, each training row is left out."""
+        Without X, each training row is left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))

@@ -36,9 +36,7 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its predicting feature set, and the squared distance.
-
-    `answers` says which feature set predicts each row. Rows without one get -1 and NaN."""
+    """Return each row's nearest cluster in its feature set, or -1, and the squared distance."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -71,9 +69,7 @@ def _n_clusters(X, weight, rng):
 
 
 def _agreement(halves, n_clusters, rng):
-    """Return the mean prediction strength (Tibshirani and Walther 2005) of clusters in two halves.
-
-    It is the smallest share of a cluster's pairs of rows that the other centres keep together."""
+    """Return the mean prediction strength of two halves' clusters (Tibshirani & Walther 2005)."""
     centres = [kmeans(X, weight, n_clusters, rng)[0] for X, weight in halves]
     least = []
     for (X, weight), own, other in zip(halves, centres, centres[::-1], strict=True):

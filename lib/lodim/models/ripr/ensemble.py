@@ -38,8 +38,8 @@ class Answers:
 
     view : view that predicts each row, -1 if each view has a missing feature
     value : (m, r) prediction of each view: a class code, a number, or NaN
-    loss : (m, r) loss of each view, infinite if a feature is missing. For numbers, or if views vote
-        together, it is one minus the view's weight
+    loss : (m, r) loss of each view, infinite if a feature is missing. For numbers, or if views
+        vote together, it is one minus the view's weight
     score : (m, K) linear predictors, such as log-odds; without a view NaN or the null model's
     code : predicted class, -1 if none; None without classes"""
 
@@ -134,7 +134,8 @@ class Ensemble:
     def information_gains(self, X):
         """Return the expected fall of the entropy, summed over rows X, if each row is labelled.
 
-        It is NaN if no feature set predicts the row; feature sets and neighbourhoods stay fixed."""
+        It is NaN if no feature set predicts the row; feature sets and neighbourhoods stay fixed.
+        """
         votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
         reach = np.array([self._reach(j, X) for j in range(len(self))])
         entropy, p = entropies(votes)

@@ -110,9 +110,7 @@ def largest_lambda(batch, family, settings):
 
 
 def cv_grid(problem, n):
-    """Return the penalties that cv() compares, {"lambda_": list}, and None in place of known fits.
-
-    The entry None in the list lets the model choose its penalty."""
+    """Return the penalties for cv(), {"lambda_": list}; an entry None is the model's own choice."""
     lambda_ = problem.arguments["lambda_"]
     if lambda_ is not None or problem.settings.method == VOTE:
         return {"lambda_": [lambda_]}, None
@@ -123,9 +121,9 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Find the feature sets; yield (Ensemble, log, held-out linear predictors) per penalty.
+    """Yield (Ensemble, log, held-out linear predictors) for each penalty in the `settings`.
 
-    `settings` have one penalty, an increasing tuple, or None for the automatic choice."""
+    They have one penalty, an increasing tuple, or None for the automatic choice."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)

@@ -76,10 +76,10 @@ def count_below(d, m, t):
 
 @njit(cache=True, inline="always")
 def next_above(d, d_bits, m, t):
-    """Return the smallest of the first m values of d that is above t.
+    """Return the smallest of the first m values of d that is above t; d[-1] is work space.
 
-    d_bits, the memory of d as integers, has the same order. Subtracting t wraps smaller values
-    around to large unsigned integers, so the loop is a plain minimum. d[-1] is work space."""
+    d_bits is the memory of d as integers, which have the same order. Subtracting t wraps smaller
+    values around to large unsigned integers, so the loop is a plain minimum."""
     d[-1] = t
     low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -160,9 +160,9 @@ def window(refs, start, stop, view, level_gap, x, reach):
 def kth_squared(refs, start, stop, view, dim, level_gap, x, k, member, guess, d, d_bits):
     """Return the squared distance from x to its k-th nearest row, and start and length of a window.
 
-    Rows are refs[:, start:stop]; d is filled with the squared distances in the window. With fewer
-    than k complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the
-    rows (which is left out); guess is a first squared distance."""
+    Rows are refs[:, start:stop]; d gets the squared distances in the window. With fewer than k
+    complete rows, the farthest counts; without any, 1e30. member is 1 if x is one of the rows
+    (which is left out); guess is a first squared distance."""
     k = k + member
     reach = max(guess, LEAST)
     while True:
@@ -303,10 +303,10 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d):
-    """Return start and length of a window with all rows tied at the k-th distance from x.
+    """Return start and length of a window of the n rows with all rows tied at the k-th distance.
 
-    It is the given window of m rows, or a wider one if more of the n rows could be tied. d holds
-    the squared distances from x to the rows of the window, before and after the call."""
+    It is the given window of m rows, or a wider one. d holds the squared distances from x to the
+    rows of the window, before and after the call."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
@@ -327,8 +327,8 @@ def find_nearest(i, X, refs, view, dim, level_gap, own, k, reach, x, d, d_bits):
     """Find the k nearest of the rows refs to row i of X in the features view[:dim].
 
     Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
-    start and length of a window of refs with all neighbours. d gets the window's squared distances,
-    x row i. own is the position of row i in refs, or -1."""
+    start and length of a window of refs with all neighbours. d gets the window's squared
+    distances, x row i. `own` is the position of row i in refs, or -1."""
     n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, view, dim, x):
         return FAR, (FAR, FAR), zero, zero
@@ -379,8 +379,8 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, level_gap, own, k, values, w
 def nearest_rows(lo, hi, out, X, refs, view, dim, level_gap, own, k, rank):
     """Fill out[lo:hi] with positions of the k nearest refs to each row of X in view[:dim], or -1.
 
-    Of too many rows tied at the k-th distance, evenly spaced ones in the order of `rank` are taken.
-    `own` holds the positions of the rows of X among the refs, or -1."""
+    Of too many rows tied at the k-th distance, evenly spaced ones in the order of `rank` are
+    taken. `own` holds the positions of the rows of X among the refs, or -1."""
     d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
     d_bits, reach = d.view(np.int32), np.float32(0.01)
     for i in range(lo, hi):

@@ -158,7 +158,7 @@ def uniform_references(X, rows, seed, draw=0):
     """Return rows X, then a uniform random point in their bounding box for each of the `rows`.
 
     Repeated values in X are spread at random, up to half the way to the next values, since equal
-    rows would look infinitely dense. The order of rows and columns has no effect."""
+    rows would look infinitely dense."""
     spread, sample, order = X.copy(), np.empty((len(rows), X.shape[1])), None
     for f, draws in zip(by_content(X[rows]), _generators(X[rows], seed, draw), strict=True):
         known = rows[~np.isnan(X[rows, f])]
@@ -176,8 +176,8 @@ def uniform_references(X, rows, seed, draw=0):
 def reference_volumes(X, views):
     """Return the relative volume, at most one, of the rows' bounding box in each feature set.
 
-    It is the volume of the box along principal components, divided by that along the features
-    (Tibshirani, Walther and Hastie 2001): correlated rows would otherwise always look dense."""
+    It is the volume along principal components over that along the features (Tibshirani, Walther
+    and Hastie 2001): correlated rows would otherwise always look dense."""
     out = np.ones(len(views))
     for j, view in enumerate(views):
         Z = X[:, features(view)]
@@ -226,8 +226,7 @@ def class_ratios(Q, X, y, views, k=None, *, leave_out=False, threads=1, **groups
     """Return log distance ratios (rows of Q, views, classes); small ones speak for the class.
 
     The ratio is the distance to the k-th nearest row of the class in X over that to other classes,
-    to the power of the number of features. With `leave_out`, Q is X, and each row is left out.
-    `groups` are arguments of ReferenceGroups.from_classes."""
+    to the power of the number of features. With `leave_out`, Q is X, and each row is left out."""
     groups = ReferenceGroups.from_classes(y, **groups)
     member = np.zeros((len(Q), len(groups.members)), np.int64)
     if leave_out:
@@ -265,7 +264,7 @@ def nearest_view(ratios):
 
 @dataclass(frozen=True)
 class NumberAnswers:
-    """Predictions of numbers by views: `view` is the one that predicts each row, -1 for none.
+    """Predictions of numbers by views; `view` predicts each row (-1: none).
 
     `share` (rows, views) is the weighted share of the row's neighbours assigned to a view."""
 

@@ -43,8 +43,8 @@ class Neighbours:
     def sums(self, views, k, values, weighting, threads=1):
         """Return sums (views, rows, C) of C values over the k nearest rows in each feature set.
 
-        `values` are (n, C), or (views, n, C) if they differ by view. Neighbours have equal weights
-        (weighting 0), weights that fall with the distance (1), or one over the distance (2)."""
+        `values` are (n, C) or (views, n, C). Neighbours have equal weights (weighting 0), weights
+        that fall with the distance (1), or one over the distance (2)."""
         out = np.empty((len(views), self.rows.shape[1], values.shape[-1]))
         for j in steps(range(len(views)), len(views), "neighbours in views"):
             args, order = self._sorted(views[j], k)
@@ -78,9 +78,9 @@ class Neighbours:
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
-    A view is a set of features. If Q is None, rows X are queried, each left out. Missing neighbours
-    have infinite distance and position -1. Tied rows are sorted by `like`. category_distance is the
-    squared distance of two levels per factor."""
+    If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
+    position -1. Tied rows are sorted by `like`. category_distance is the squared distance of two
+    levels per factor."""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
     distance = distances(X if Q is None else Q, X, at, view, category_distance)

@@ -12,9 +12,7 @@ ASSIGNMENT, VOTE = "assignment", "vote"  # methods: one view per row, or all vie
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings of a ripr fit, as explained in the help of `ripr`.
-
-    lambda_ is None or, in cross-validation, a tuple. `axes` says which features are one factor."""
+    """Checked settings of a ripr fit (see `ripr`); in cross-validation, lambda_ may be a tuple."""
 
     max_dim: int | None
     min_dim: int | None

@@ -75,9 +75,9 @@ def rows_by_content(X, first=None):
 
 
 def redundant(X, views, *, levels=False):
-    """Return whether each view (feature set) has two features that are copies of each other.
+    """Return whether each view has two copies of a feature or, with `levels`, only one factor.
 
-    With `levels`, also views whose features are all levels of one factor."""
+    A factor's view consists of columns of its levels alone."""
     pairs = list(combinations(range(views.shape[1]), 2))
     same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)

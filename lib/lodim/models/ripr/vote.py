@@ -113,9 +113,8 @@ def smoothed_targets(code, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Views (feature sets) chosen by forward selection.
+    """Views (sets of numbers or factors, padded with -1) in the order of their forward selection.
 
-    views : axes (numbers or factors) of each view, padded with -1, in the order of selection
     losses : leave-one-out losses with no view, with the first, with the first two, ...
     compared, possible, sampled : numbers of views compared, of possible views, and of rows used"""
 

@@ -52,8 +52,8 @@ class Mixture:
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
     """Return the shares of views in rows, B, that minimize the objective, and the minimum.
 
-    This is one step of Algorithm 2.1.1 of Fiterau (2014): `_objective`, with lambda_ * weight *
-    delta as cost. Raises ArgumentError if no assignment satisfies the constraints."""
+    This step of Algorithm 2.1.1 of Fiterau (2014) has the cost lambda_ * weight * delta in
+    `_objective`. Raises ArgumentError if no assignment satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()
@@ -80,7 +80,7 @@ def _objective(cp, B, L, cost, weight, hard):
     """Return sum_i weight_i (u_i - smallest_i)^2 + sum_ij cost_ij B_ij as a CVXPY expression.
 
     u_i = sum_j B_ij L_ij is the row's mean loss over the views, smallest_i its smallest loss. With
-    one view per row (`hard`), the expression is linear in B. cp is the module cvxpy."""
+    one view per row (`hard`), the expression is linear in B."""
     finite = np.isfinite(L)
     known = np.where(finite, L, 0.0)
     best = np.where(finite.any(axis=1), np.where(finite, L, np.inf).min(axis=1), 0.0)
@@ -111,8 +111,8 @@ def _cvxpy_constraints(B, constraints, served):
 def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 with constraints; return a Mixture.
 
-    Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
-    to lambda_ (1 - its share of the rows), until no share changes by more than `tol`."""
+    Each round assigns the rows by their losses L, then sets the penalty of each view to lambda_ (1
+    - its share of the rows), until no share changes by more than `tol`."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False

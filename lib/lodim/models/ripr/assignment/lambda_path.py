@@ -31,8 +31,8 @@ class LambdaPath:
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties in units of `unit`, and the Assignment of rows to views of each.
 
-    The grid extends until one view has more than the share `least` of the rows, and, at the other
-    end, until the selected views do not change. Warm starts would never return dropped views."""
+    The grid extends until one view has more than the share `least` of the rows and, at the other
+    end, until the selected views do not change."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -54,10 +54,10 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
 
 
 def select_lambda(grid, path, errors_of, control, weight=None):
-    """Choose the largest penalty with an error near the smallest; return the LambdaPath.
+    """Return the LambdaPath with the largest penalty whose error is near the smallest.
 
-    Near means within `control.tolerance` standard errors of the paired difference. `path` holds the
-    Assignments; errors_of(Assignment, columns) returns leave-one-out errors."""
+    Near means within `control.tolerance` standard errors of the paired difference.
+    errors_of(Assignment, columns) returns leave-one-out errors."""
     views = tuple(a.selected(control.least) for a in path)
     errors = _errors(path, views, errors_of)
     w = np.ones(errors.shape[1]) if weight is None else weight
@@ -89,8 +89,8 @@ def _errors(path, views, errors_of):
 def class_errors(ratios, y, columns):
     """Return a function (ignored, views) -> leave-one-out error of each row's predicted class.
 
-    `ratios` are log distance ratios (rows, views, classes), views as in `columns`. A row gets the
-    class of its smallest ratio. An error is 0 or 1, or the mean over tied classes."""
+    A row gets the class of its smallest log distance ratio (rows, views, classes). An error is 0
+    or 1, or the mean over tied classes."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -107,8 +107,8 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (Assignment, views) -> squared leave-one-out errors over the variance of y.
 
-    Rows are reassigned to the views (columns of the losses L) only. near[j] holds the distances and
-    positions of the rows' neighbours in view j."""
+    Rows are reassigned to these views only. near[j] holds the distances and positions of the rows'
+    neighbours in view j."""
 
     def errors_of(assignment, J):
         if not len(J):

@@ -44,9 +44,8 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows, and the views (feature sets) that are compared on them.
+    """Rows X (NaN if missing), and the views (feature sets) that are compared on them.
 
-    X : features on comparable scales, NaN if missing
     y : class codes (-1 unlabelled), numbers, or None for clustering
     task : "class", "number" or "cluster"
     views : positions of the features of each view, padded with -1"""
@@ -110,7 +109,7 @@ class Recovery:
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
-    """Select views (feature sets) and assign rows to them by Algorithm 2.1.1; return the Recovery.
+    """Return the Recovery: views (feature sets) selected by Algorithm 2.1.1, and their rows.
 
     lambda_ is in units of `Recovery.unit`. By default errors choose it (2 for clustering), or
     forward selection is used for classes if it has clearly fewer errors. L are known losses."""
@@ -200,7 +199,8 @@ def largest(mass, control):
 def refit(L, columns, lambda_, weight=None):
     """Return the views `columns`, largest first, and the Assignment of the rows to them alone.
 
-    lambda_ is at most the penalty of the search, since large ones concentrate rows in few views."""
+    lambda_ is at most the penalty of the search, since large ones concentrate rows in few views.
+    """
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass
@@ -212,9 +212,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return the weighted share of rows that each view (feature set) alone predicts wrongly.
-
-    A row is wrong if its loss exceeds 1 (half if it is 1); an upper bound for over two classes."""
+    """Return each view's error rate: share of rows with loss above 1 (half if it is 1)."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - TIE, 1.0 + TIE):
@@ -228,11 +226,11 @@ def candidates(L, weight=None, most=CANDIDATES):
 
 
 def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
-    """Select at most `most` views (feature sets) one by one; return their positions in `ratios`.
+    """Return positions of at most `most` views (feature sets), selected one by one.
 
-    `ratios` are log distance ratios (rows, views, classes). A row is predicted by the view of its
-    smallest ratio. Each step adds the view that most raises the mean probability of the own class.
-    It must lower the number of errors by more than `tolerance` times its square root."""
+    `ratios` are log distance ratios (rows, views, classes). Each step adds the view that most
+    raises the mean probability of the own class, if it lowers the number of errors by more than
+    `tolerance` times its square root."""
     weight = np.where(y >= 0, 1.0 if weight is None else weight, 0.0)
     weight = weight * np.count_nonzero(weight) / weight.sum()
     leasts, doubts, wrongs = _by_view(ratios, y)
@@ -254,8 +252,8 @@ def forward_selection(ratios, y, most, weight=None, tolerance=1.0):
 def _by_view(ratios, y):
     """Return smallest log ratio, doubt and error (rows, views) of each view (feature set) alone.
 
-    Doubt is one minus the probability of the row's class; probabilities are softmax(-ratios). Error
-    is 0 or 1, or the share of other classes among those tied for the smallest ratio."""
+    Doubt is one minus the probability, softmax(-ratios), of the row's class. Error is 0 or 1, or
+    the share of other classes among those tied for the smallest ratio."""
     own = np.maximum(y, 0)[:, None, None]
     p, right = softmax(-np.minimum(ratios, losses.ABSENT), axis=2), ties.argmin_shares(ratios)
     doubt, wrong = (1.0 - np.take_along_axis(z, own, axis=2)[:, :, 0] for z in (p, right))

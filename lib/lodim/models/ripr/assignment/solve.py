@@ -83,8 +83,8 @@ def next_vertex(row, delta, u, v):
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
     """Fill first, second and share with the best one or two views for the rows lo to hi - 1.
 
-    They minimize squared excess loss plus lambda_ times penalty, as in `solve_rows`. Ties are won
-    by the smaller penalty, then by the earlier view."""
+    They minimize the objective of `solve_rows`; the smaller penalty, then the earlier view, wins
+    ties."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
@@ -212,7 +212,7 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
 
 @njit(cache=True)
 def cheapest_chain(price, switch):
-    """Return a view per row that minimizes the sum of price plus `switch` for each change of view.
+    """Return a view per row that minimizes the sum of price and `switch` per change of view.
 
     price (rows, views) is in order of time. A row with only infinite prices gets -1, and the view
     of the previous row continues after it."""
@@ -244,8 +244,7 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     """Assign rows in order of time to one view (feature set) each; return the Assignment.
 
-    This is Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014): each change of view between
-    consecutive rows adds `switch` to the objective."""
+    In Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014), each change of view adds `switch`."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

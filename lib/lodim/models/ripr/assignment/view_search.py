@@ -145,7 +145,7 @@ class ViewSearch:
         return self.data.losses(k or self.settings.k)
 
     def recover(self, lambda_, L=None):
-        """Return the selected feature sets and the rows that each predicts, as a Recovery.
+        """Return the Recovery: selected feature sets and the rows that each predicts.
 
         lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
