@@ -31,20 +31,18 @@ class CostnetFit(Fit):
     Attributes
     ----------
     estimates : Estimates
-        Estimates for standardized features: `path`, models with the group penalty; `frontier`, the
-        best model at each price that any search rule finds.
+        For standardized features: `path`, models with the group penalty; `frontier`, the best model
+        at each price that any search rule finds.
     position : tuple of (bool, int)
-        Whether the model used by predict(), coef() and evaluate() is on the frontier, and its index
-        on the frontier or on the path; `at` changes it.
+        Whether the model in use is on the frontier, and its index there or on the path; see `at`.
     paid : Purchases
         Items that each model of the path needs, and their total price.
     limit, total : float
-        Largest price of the models searched, or inf; price of everything, where only the most
-        expensive of several alternatives counts.
+        Largest price of the models searched, or inf; price of everything, with the most expensive
+        of several alternatives.
     lightest : float
         Smallest positive row weight, where all weights sum to 1.
-    n, null_deviance : number of rows with positive weight; mean deviance of the intercept-only
-        model
+    n, null_deviance : number of rows with positive weight; mean deviance of the null model
     selection : DataFrame or None
         The cross-validation that chose the budget.
 
@@ -193,9 +191,8 @@ class CostnetFit(Fit):
     def tidy(self) -> pd.DataFrame:
         """Return one row per frontier model and term (and class), the cheapest model first.
 
-        step, cost, rule and lambda_ (as in `prices`) identify the model; `chosen` marks the model
-        that predict() uses. estimate is in units of the link per unit of the feature, std_estimate
-        per standard deviation (NaN for the intercept).
+        step, cost, rule, lambda_ and chosen are as in `prices`. estimate is in link units per unit
+        of the feature, std_estimate per standard deviation (NaN for the intercept).
 
         See Also
         --------
@@ -213,9 +210,8 @@ class CostnetFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, n, p, budget, cost, df, lambda_, rule, deviances, convergence.
 
-        df, rule and lambda_ are as in `prices`; budget is None for a penalized model.
-        deviance and null_deviance are means over (weighted) rows; gap is the largest duality gap
-        of the penalized path.
+        df, rule and lambda_ are as in `prices`; budget is None for a penalized model. Deviances are
+        means over (weighted) rows; gap is the largest duality gap of the penalized path.
 
         See Also
         --------
@@ -252,17 +248,15 @@ class CostnetFit(Fit):
         Parameters
         ----------
         kind : str, optional
-            "cost", the default: deviance explained against the price, in training and held-out
-            rows; log=True for prices of different sizes. "path": coefficients of the models with
-            the group penalty against log lambda, with names of the `top` (10) largest. "graph": the
-            columns and other items with a price, at most `most` (30), and the price from which each
-            is bought. "calibration": observed share of a class against its predicted probability,
-            in `bins` (10) groups of rows of `data`, for the class `level` (default: the second of
-            two, or all of several).
+            "cost", the default: deviance explained, in training and held-out rows, against the
+            price (`log` for a log scale). "path": penalized coefficients against log lambda; the
+            `top` (10) largest are named. "graph": at most `most` (30) items with a price, and the
+            price from which each is bought. "calibration": observed share of the class `level`
+            (default: the second of two, or all) against its probability, in `bins` (10) of `data`.
         ax : matplotlib Axes, optional
             New axes by default.
         **arguments
-            log, top, most, or data, level, bins and offset (of the rows of `data`).
+            log, top, most; or data, level, bins, and offset of the rows of `data`.
 
         Returns
         -------
@@ -304,8 +298,7 @@ class CostnetFit(Fit):
         Raises
         ------
         ArgumentError
-            If none or both are given, or the fit has no frontier. Also if the budget, or the price
-            of the model of lambda_, is larger than the searched range.
+            If none or both are given, there is no frontier, or the price was not searched.
 
         See Also
         --------
@@ -383,12 +376,11 @@ class CostnetFit(Fit):
     def prices(self) -> pd.DataFrame:
         """Return the frontier: one row per model; each is better than all cheaper models.
 
-        Columns: cost; df, the number of columns with a coefficient (a category has one per level;
-        with several classes a column counts once); deviance; dev_ratio; dev_ratio_held_out in
-        cross-validation (NaN if unknown); rule that found the model; lambda_ for the rule "group"
-        (NaN for others, which have other penalties than `path`); relax, the share of the refit;
-        new and dropped, purchases added and removed since the row above; chosen, the model that
-        predict() uses.
+        Columns: cost; df, the number of columns with a coefficient (of all levels of a category,
+        once for several classes); deviance; dev_ratio; dev_ratio_held_out in cross-validation (NaN
+        if unknown); rule that found the model; lambda_ (NaN except for the rule "group"); relax,
+        the share of the refit; new and dropped, purchases added and removed since the row above;
+        chosen, the model that predict() uses.
 
         See Also
         --------
@@ -433,8 +425,7 @@ class CostnetFit(Fit):
     def path(self) -> pd.DataFrame:
         """Return one row per penalty of the path: lambda_, df, cost, dev_ratio, gap, converged.
 
-        These models have the penalized coefficients, without a refit; the frontier has better
-        models.
+        These models have penalized coefficients, without a refit; the frontier has better ones.
 
         See Also
         --------

@@ -223,10 +223,9 @@ def costnet(
 ) -> CostnetFit:
     """Select features by cost over a dependency graph: the best linear model at every price.
 
-    The model is f(x) = offset + b0 + x'w. Its cost is a sum of prices c_v: of the used features,
-    and of everything that they need (all ancestors in the graph of `depends_on`). Each is paid
-    once. The fit is a frontier: at each cost, the model of lowest held-out loss that several search
-    rules find.
+    The cost of a model f(x) = offset + b0 + x'w is the sum of prices c_v of its features, and of
+    everything that they need (all ancestors in the graph of `depends_on`), each paid once. The fit
+    is a frontier: at each cost, the model of lowest held-out loss that several search rules find.
 
     The main rule is a path over lambda (Eq. 5.1 of the thesis), as in glmnet:
 
@@ -240,36 +239,33 @@ def costnet(
     Parameters
     ----------
     formula : str
-        Such as "y ~ .", "outcome ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are
-        bought as a whole. Terms computed from columns (`I(x**2)`, `a:b`) need these columns and
-        cost nothing more, unless `costs` names them. Ordered pandas categories are coded by
-        thresholds; C(x) ignores the order.
+        Such as "y ~ . + bs(age, df=4) + heart_rate:ward". Categories and splines are bought as a
+        whole. Terms such as `I(x**2)` and `a:b` need their columns and cost nothing more, unless
+        `costs` names them. Ordered categories are coded by thresholds; C(x) ignores the order.
     data : frame, path or other source
         pandas, polars or pyarrow table, dict of columns, file path or pattern, pyarrow Dataset,
         polars LazyFrame or Dask DataFrame.
     costs : dict, Series, frame of two columns, or function, optional
         Price of each column of the formula (0: free), of other purchases (a blood draw), and of
-        terms that cost something to compute. By default all 1. A function takes a frozenset of
-        names and returns the price of all of them together, for shared set-up costs or discounts;
-        it must be 0 for the empty set, and must not decrease as names are added.
+        terms that cost something to compute; by default all 1. A function returns the joint price
+        of a frozenset of names: 0 for the empty set, and never lower with more names.
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
-        Needs of each column, also through chains: {"hr_slope": ["heart_rate"], "glucose": ["blood
-        draw"]}, a Series of such lists, a table with columns parent and child (or from and to), or
-        a graph with edges parent -> child. Names must be in the formula or have a price.
+        What each column needs: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, a Series
+        of such lists, a table with columns parent and child (or from and to), or a graph with
+        edges parent -> child. Names must be in the formula or have a price.
     alternatives : dict, optional
         Interchangeable sources: with {"bp": ["bp_invasive", "bp_cuff"]}, whatever depends on "bp"
-        needs one of the two. A model uses the source that is best for its price.
+        needs one of the two: the one that is best for its price.
     budget : float, optional
         Largest cost of a model; inf is no limit. By default all models are searched, and
-        cross-validation chooses the budget for `predict`. With `costs` it is the price of the
-        cheapest model within one standard error of the lowest held-out loss, otherwise the price of
-        the model with the lowest loss.
+        `predict` uses the cheapest model within one standard error of the lowest held-out loss in
+        cross-validation, or without `costs` the model with the lowest loss.
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response. With a log
-        link: "poisson" for counts (with an offset of log exposure: rates), "gamma" for positive
+        link: "poisson" for counts (rates with an offset of log exposure), "gamma" for positive
         amounts, "tweedie" for amounts of which some are zero. "quantile": a quantile of a number,
-        by a check loss with a smoothed kink. "huber": a number with outliers; the loss is linear in
-        residuals above 1.345 robust standard deviations.
+        by a smoothed check loss. "huber": a number with outliers; the loss is linear in residuals
+        above 1.345 robust standard deviations.
     power : float, optional
         For family="tweedie": the variance is proportional to this power of the mean, between 1
         (Poisson) and 2 (gamma).
@@ -277,11 +273,10 @@ def costnet(
         For family="quantile": the quantile to predict, such as 0.9.
     monotone : dict, optional
         Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
-        their coefficients have one sign. Such a column must be a number or an ordered category, and
-        a term of its own that is in no other term; at most two classes.
+        numbers or ordered categories, each a term of its own and in no other; at most two classes.
     lambda_ : float, optional
-        Fit only the group-penalized model of this lambda, without refit and frontier. Arguments of
-        the path and of rules are then not allowed.
+        Fit only the group-penalized model of this lambda, without refit and frontier. Arguments
+        of path and rules are then not allowed.
     lambdas : array, optional
         Penalties of the path. By default `n_lambda` values from lambda_max, where all priced
         columns are zero, down to lambda_min_ratio lambda_max.
@@ -291,31 +286,29 @@ def costnet(
         By default 1e-4, or 1e-2 with more features than rows.
     l1_ratio : float in (0, 1], default=1
         Share of the group penalty; the rest is ridge. It equals glmnet's alpha for two classes; for
-        a numeric response of standard deviation s, l1_ratio=r is alpha = r / (r + (1 - r) s).
+        a numeric response of standard deviation s, alpha is r / (r + (1 - r) s) for l1_ratio=r.
     relax : float in [0, 1], optional
-        Position between the penalized coefficients (0) and those refitted without a penalty (1),
-        as 1 - gamma of glmnet's relaxed fits. By default 0, 0.5 or 1 by cross-validation, or 1 with
-        another criterion. Models of "greedy" are always refitted.
+        Position between penalized (0) and refitted (1) coefficients: 1 - gamma of glmnet's relaxed
+        fits. By default 0, 0.5 or 1 by cross-validation, or 1 with another criterion. Models of
+        "greedy" are always refitted.
     rules : str or sequence, default=("group", "lasso", "greedy")
         Search rules, whose models are compared at equal price. "group": columns used along the path
         above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (the lowest other
-        price if j is free). "greedy": forward selection. The best model at each cost is improved
-        by exchanging and removing features, and then extended by one feature.
+        price if j is free). "greedy": forward selection with exchanges of features.
     dependents : {"all", "direct"}, default="all"
-        G_v has all dependents of v, or only its children as in the thesis; then the penalty (never
-        the cost) counts some needs more than once.
+        G_v has all dependents of v, or only its children as in the thesis (then the penalty, but
+        not the cost, counts some needs more than once).
     solver : {"auto", "cvxpy"}, default="auto"
         "cvxpy" solves the path in CVXPY, as a reference with the same solution.
     weights : column name, array (n,) or "balanced", optional
-        Row weights.
-        "balanced" gives all K classes equal total weight: n / (K n_k) per row of class k.
+        Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
         Known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, with
-        an indicator column such as `age[missing]` (included in the price) if training had missing
-        values; a missing category is a level. "drop" drops the row, predicted as NaN. Rows without
-        response or weight are always dropped.
+        "indicator": a missing number becomes the training mean, with an indicator column such as
+        `age[missing]` (included in the price) if training had missing values; a missing category
+        is a level. "drop": the row is dropped, and predicted as NaN. Rows without response or
+        weight are always dropped.
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
@@ -333,8 +326,7 @@ def costnet(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        Settings of the algorithm, listed on the page "How costnet works": `criterion`,
-        `tol`, `max_iter`, `scratch`.
+        Settings `criterion`, `tol`, `max_iter`, `scratch`: see the page "How costnet works".
 
     Returns
     -------
@@ -344,8 +336,7 @@ def costnet(
     ------
     FormulaError, DataError
     ArgumentError
-        Also if a price is missing, negative or unused, a name is unknown, or dependencies are
-        cyclic.
+        Also if a price is missing, negative or unused, a name unknown, or dependencies cyclic.
 
     See Also
     --------
@@ -353,9 +344,9 @@ def costnet(
 
     Notes
     -----
-    The frontier is selected by its fit to the response. Its deviances are therefore optimistic (the
-    held-out ones slightly), and p-values would not be valid. `cv` repeats the whole procedure in
-    each fold. If classes are separated, predictions are useful but the size of coefficients is not.
+    The frontier is selected by its fit to the response: its deviances are optimistic (the held-out
+    ones slightly), and p-values would not be valid. `cv` repeats all steps in each fold. If classes
+    are separated, predictions are useful but the size of coefficients is not.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 
