@@ -145,7 +145,7 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Return the RuleResults of a batch; `lambdas` (dict rule -> penalties) fixes the paths."""
+    """Return the RuleResults of a batch; `lambdas` maps a search rule to penalties of its path."""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)

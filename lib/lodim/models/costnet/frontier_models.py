@@ -21,7 +21,7 @@ DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 @forms.record
 class Estimates:
-    """Estimates for standardized columns: models by penalty, and best models by price or None."""
+    """Estimates for standardized columns: penalized `path`; `frontier` (best by price) or None."""
 
     path: PenaltyPath = forms.part(PenaltyPath)
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))

@@ -129,7 +129,7 @@ def _newton_step(span, groups, H, c, w, lam, d):
 
 @njit(**INNER)
 def stop_at_zero(w, d, sign, lo, hi):
-    """End steps d of w[:, lo:hi] at zero, in place, if they would lead to the wrong sign."""
+    """Shorten steps d of w[:, lo:hi] to end at zero, in place, instead of at a wrong sign."""
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             if sign[j] * (w[k, j] + d[k, j]) < 0.0:

@@ -194,7 +194,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return the Newton decrement of unpenalized coefficients of negative gradient `free`."""
+        """Return twice the possible gain of unpenalized coefficients, given their slope `free`."""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

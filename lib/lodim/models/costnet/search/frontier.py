@@ -184,7 +184,7 @@ def _same_price(price, other):
 
 
 def _equivalents(search, state):
-    """Yield selections, a move or source away from the model `state`, that may be as good."""
+    """Yield selections that may be as good as model `state`: after a move or switch of sources."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

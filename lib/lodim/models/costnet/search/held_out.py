@@ -53,7 +53,7 @@ class RefitRecipe:
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the counterpart in `results` of other rows, or None if none is affordable."""
+        """Return the counterpart in `results` of other rows; None if price or size forbid it."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -147,7 +147,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return deviances (V, n) of `test` rows under V models refitted without them, or inf."""
+    """Return deviances (V, n) of `test` rows under V models of other rows; inf without a refit."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

@@ -38,7 +38,7 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search for models needs: nodes to choose among, refitted models and a criterion."""
+    """Parts of a search for models: nodes to choose among, refitted models and a criterion."""
 
     space: Any  # SearchSpace: candidate nodes and their prices
     refits: Any  # Refits on the rows that are searched
@@ -184,7 +184,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield selections (m,) that use another of the alternative sources `s` than `used` does."""
+    """Yield selections (m,) with another source of series (set of alternatives) s than `used`."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -75,7 +75,7 @@ class SearchData(TrainingRows):
     def at_model(self, theta, on, curvatures=0):
         """Return half the mean deviance, its negative gradient (K, 1 + r), and second moments.
 
-        theta : (1 + r, K) intercepts and coefficients of columns `on`"""
+        theta : (1 + r, K) coefficients of columns `on`; curvatures : as in `derivatives`"""
         columns = np.append(-1, self.columns[on])
         return self.derivatives(self.scores, columns, curvatures, theta.T)[:3]
 
@@ -87,7 +87,8 @@ class SearchData(TrainingRows):
 def screened_nodes(batch, family, network, path):
     """Return which nodes of a graph a search considers, (V,) bool; None for all.
 
-    In wide problems: those on the penalized path, then those with the largest score statistic."""
+    In wide problems: those on the penalized path, then those with the largest score statistic,
+    each with all that it needs."""
     p, most = batch.X.shape[1], MOST_COLUMNS * (2 if family.name == "gaussian" else 1)
     if p <= most:
         return None

@@ -28,7 +28,7 @@ TRIED = 2  # selections of a level that are refitted
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
 
-    c_j is the price of column j with all that it needs, or for free columns the lowest other."""
+    c_j is the full price of column j; free columns get the lowest other price, or 1."""
     cost = np.full(p, np.inf)
     for v, columns in enumerate(network.columns):
         if columns:
