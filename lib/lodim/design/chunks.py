@@ -296,9 +296,7 @@ def changed():
 
 @dataclass(frozen=True, eq=False)
 class SourceChunks(Chunks):
-    """Complete rows of data that are not in memory, in chunks that each pass reads again.
-
-    `known` has the columns' Summaries by name; if it is None, they must be computed."""
+    """Complete rows of data that are not in memory, in chunks that each pass reads again."""
 
     store: ChunkStore
     table: Table

@@ -155,9 +155,7 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Return the complete rows of new data as a Batch, with numbers as for the training rows.
-
-        `response` also reads the response, and weights that are a column."""
+        """Return new data's complete rows as a Batch; `response` also reads it and the weights."""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -181,9 +179,7 @@ class Design:
                 )
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a Frame as a Batch; `known` is a result of `known_levels`.
-
-        A `part` consists of training rows, whose weights were checked before."""
+        """Return a Frame's complete rows as a Batch; a `part` is of checked training rows."""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read

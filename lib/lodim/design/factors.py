@@ -97,9 +97,7 @@ LEARNT = forms.Form(_read_learnt, list)
 
 @forms.record
 class Expression:
-    """Factor that is a call over columns, such as bs(x).
-
-    `states` has a pair (name, dict) per inner call that learned from rows, in evaluation order."""
+    """Factor that is a call such as bs(x); `states`: (name, dict) per inner call that learned."""
 
     name: str = forms.text()
     width: int = forms.whole(least=1)

@@ -152,9 +152,7 @@ def raw_features(terms, table, p):
 
 
 def learn_tails(terms, table, prepared=None, *, at, size):
-    """Return a dict feature -> Tails of `size` values at each end, for the positions `at`.
-
-    Rows of weight zero are ignored."""
+    """Return a dict position -> Tails (`size` smallest and largest values) of the features `at`."""
     prepared, found = prepared or Prepared(terms, table), {}
 
     def work(term, first):

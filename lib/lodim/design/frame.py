@@ -189,8 +189,7 @@ def _nulls(nw, frame):
 def as_given(method: F) -> F:
     """Decorate a method that returns pandas objects, so that it returns the user's kind of frame.
 
-    The argument `data` decides or, without it, the training data. lodim itself calls the method
-    through `in_pandas`, which skips the conversion."""
+    The argument `data`, else the training data, decides. `in_pandas` skips the conversion."""
 
     takes_data = "data" in inspect.signature(method).parameters
 

@@ -280,9 +280,7 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows, in order, as a Frame, and their row inputs.
-
-    `data` is a Frame in memory if `source` is None."""
+    """Return `size` random rows in order, as a Frame, and their row inputs."""
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

@@ -117,10 +117,9 @@ def _moments(table, column, known):
 
 
 def _extremes(table, column, found):
-    """Return positions of the rows with the smallest and largest number; -1 if none.
+    """Return positions of the first rows with smallest and largest number; -1 if none.
 
-    Only rows of positive weight count; the first of equal rows is taken. `found` are the moments.
-    """
+    Only rows of positive weight count. `found` are the moments of the column."""
     x, positive = as_float(take(column.values, table.rows)), table.positive_weight
     places = []
     for size in found[3:]:

@@ -93,8 +93,7 @@ class Case(Node):
 class Kernels(Node):
     """The sum or `log` sum of m Gaussian kernels, weights_j exp(-1/2 |z - points_j|^2).
 
-    z are the k expressions in `args`; points are (m, k). Weights (m,) of a log sum are positive.
-    """
+    z are the k expressions in `args`; points are (m, k); weights of a log sum are positive."""
 
     args: tuple
     points: np.ndarray

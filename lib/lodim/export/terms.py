@@ -75,8 +75,7 @@ class Inputs:
     def _known_levels(self, forgiven):
         """Return a dict column -> (known levels, new levels that count as missing; None for all).
 
-        `forgiven` is the dict of `Design.known_levels`, which has the columns with such new
-        levels."""
+        `forgiven`, of `Design.known_levels`, has the columns whose new levels count as missing."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -351,9 +350,7 @@ class _Translation:
         return call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a spline or of center() etc., with the values learned in training.
-
-        node : syntax tree of the call; settings, words : its settings by position and by name"""
+        """Return the columns of a call such as bs() or center(), as learned in training."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -367,10 +364,7 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of bs(), cr() or cc() at x, as polynomials between the knots.
-
-        state : values learned in training; settings, words : other arguments by position and name
-        """
+        """Return the columns of bs(), cr() or cc() at x, as polynomials between its knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
         coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))

@@ -58,10 +58,10 @@ def unknown_argument(function: str, name: str, known: Collection[str]) -> Argume
 
 
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function to raise errors for unknown arguments and to show progress.
+    """Decorate a public function to show progress and to raise errors for unknown arguments.
 
-    `**arguments` also accepts the arguments of the model of its first argument (function or fit).
-    """
+    A function with `**arguments` also accepts those of the model that its first argument stands
+    for."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):

@@ -291,8 +291,7 @@ def _first_rows(source, names, only_first):
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
     """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
-    `rows` and `n` count complete and all rows; `batch` is a sample; `source` is None for frames.
-    """
+    `rows` and `n` count complete and all rows; `batch` is a sample; frames have no `source`."""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0

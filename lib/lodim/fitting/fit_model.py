@@ -74,9 +74,7 @@ def with_own(model, options, **others):
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Return the Problem of a model function's call; `which` selects one of several responses.
-
-    Rows with equal `groups` share a fold."""
+    """Return the Problem of a model call; `which` is the response, equal `groups` share a fold."""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:

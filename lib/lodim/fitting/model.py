@@ -103,9 +103,7 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings; `chosen` has the values from cross-validation.
-
-        Settings `given` become arguments of the call that a fit from path() or cv() prints."""
+        """Return the problem with other settings; `given` ones are arguments of the shown call."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -227,10 +225,7 @@ class Model:
         return self.stage_setting is not None
 
     def fit_stages(self, batch, family, settings, eval_batch=None) -> Iterator[tuple]:
-        """Yield (estimates, convergence log, linear predictors of `eval_batch`) after each stage.
-
-        A stage is a step such as one learner added, and the estimates are its part of the model.
-        """
+        """Yield (part of the estimates, log, linear predictors of `eval_batch`) per stage."""
         raise NotImplementedError
 
     def combine(self, parts: list[tuple]) -> tuple:

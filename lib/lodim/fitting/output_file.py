@@ -88,9 +88,7 @@ KINDS = {".parquet": _parquet, ".csv": CSV, ".arrow": _arrow, ".feather": _arrow
 
 @contextlib.contextmanager
 def _tables(open_writer):
-    """Yield a function that appends a frame to a file, as a pyarrow table of a common schema.
-
-    The first tables are kept in memory until each column has a value, and thus a type."""
+    """Yield a function that appends frames to a file as tables, once all column types are known."""
     pa = arrow()
     waiting, opened, schema = [], None, None
 

@@ -196,9 +196,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of a chunk's first row for which `answer` raises DataError.
-
-    The result is None if `answer` also raises it for a chunk without rows."""
+    """Return a chunk's first row for which `answer` raises DataError; None if it always does."""
     low, high = (
         -1,
         len(_frame(chunk, source).index),
@@ -276,9 +274,7 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return a source's rows with response: Batch without X, linear predictors (n, K), losses.
-
-    The losses are a dict of arrays (n,)."""
+    """Return a source's rows with response (Batch without X), linear predictors, and losses."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -54,9 +54,7 @@ def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class TablePiece(Piece):
-    """Consecutive batches of a file, number first to last: row groups, or record batches of Arrow.
-
-    levels : dict column -> categories over all files"""
+    """Batches `first` to `last` of a file; `levels` has each column's categories over all files."""
 
     place: str
     n: int

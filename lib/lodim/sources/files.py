@@ -80,9 +80,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Raise DataError that names the file if reading fails in a `with` block, or the file changed.
-
-    `kind` is the word for the format, such as "CSV"."""
+    """Raise DataError that names the file if reading its `kind` fails, or if it changed."""
     file.check_unchanged()
     try:
         yield

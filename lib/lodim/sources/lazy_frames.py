@@ -25,10 +25,7 @@ class Fingerprint:
             self.sums[name] = (self.sums.get(name, 0) + total) % 2**64
 
     def compare(self, other: "Fingerprint", place: str) -> None:
-        """Raise DataError if another pass over the data gave other values or another order.
-
-        other : Fingerprint of that pass; its new columns are added to this one
-        place : name for messages"""
+        """Raise DataError if another pass had other values or another order; add its columns."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
                 raise DataError(

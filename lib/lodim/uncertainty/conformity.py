@@ -122,9 +122,7 @@ class HeldOut:
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return upper limits for m new rows, from base + score * step (K, m) for K fits.
-
-        The method is that of Barber et al. (2021, Sect. 3)."""
+        """Return upper limits for new rows, base + score * step (Barber et al. 2021, Sect. 3)."""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -136,10 +134,7 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight (m, C) of held-out rows whose score is below a class's, (K, m, C).
-
-        Scores of C classes for m new rows by K fits; a held-out row is compared by the fit without
-        it."""
+        """Return the weight (m, C) of held-out rows that score below scores (K, m, C) of K fits."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -193,8 +188,7 @@ class HeldOut:
 def held_out_weights(given, units):
     """Return weights (n,) of held-out rows, relative to the weight one of a new row.
 
-    Their mean is one or, with groups (codes `units`), each group's sum (Lee, Barber and Willett
-    2023)."""
+    Their mean is one; groups (codes `units`) have the sum one (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

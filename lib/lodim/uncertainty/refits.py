@@ -106,9 +106,7 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 
 def held_problem(fit, data, groups, arguments):
-    """Return the Problem to refit a fit to its training rows; raise DataError for other data.
-
-    `arguments` are arrays of the fit's call, such as weights, which fits do not keep."""
+    """Return the Problem to refit a fit; raise DataError if `data` are not its training rows."""
     if not isinstance(fit, Fit):
         raise ArgumentError(
             f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"

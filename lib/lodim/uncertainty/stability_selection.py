@@ -287,9 +287,7 @@ class Stability(Generic[FitT_co]):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Bounds, by assumption, on the expected number of terms that are stable by chance.
-
-        A bound is NaN if its theorem does not apply to the cutoff or number of selected terms."""
+        """Bounds on the expected number of terms stable by chance; NaN if not applicable."""
         q, p = self.n_selected, len(self.frame)
         return {
             "worst case": worst_case(q, p, self.cutoff),

@@ -16,10 +16,7 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
-
-    `log` has the optimizer's results per learner. Fits of a path of penalties (`for_path`) store
-    no training rows."""
+    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge."""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family
@@ -68,9 +65,7 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return percentiles 0 to 100 of each drift indicator over held-out rows, as a dict of arrays.
-
-    None if a fold has too few training rows for the nearest neighbours."""
+    """Return percentiles 0 to 100 of each drift indicator on held-out rows; None for few rows."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

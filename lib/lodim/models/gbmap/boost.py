@@ -292,9 +292,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return stopping tolerances as a dict: ftol, or `resolution` if rows are many.
-
-    `resolution` is a gain that is small compared with the sampling error of the loss."""
+    """Return stopping tolerances (dict); with many rows, a gain below the loss's sampling error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -306,9 +304,7 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the loss on sampled rows whose Hessian preconditions L-BFGS, None if nothing does.
-
-    objective(sign) returns the loss on all rows of learners with these signs, for class k."""
+    """Return the loss on sampled rows whose Hessian preconditions L-BFGS, None if nothing does."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -384,10 +380,7 @@ def _steepest_of_span(X, y, base, weight, step, loss, softplus):
 
 
 def lambda_max(batch, family, settings):
-    """Return a penalty so large that the fit is (nearly) the intercept-only model.
-
-    With an L1 penalty all weights are zero. With a ridge alone, m learners lower the null model's
-    loss by at most 1%."""
+    """Return a penalty so large that the fit is (nearly) the intercept-only model."""
     state = BoostState.from_batch(batch, family, replace(settings, engine="cpu"))
     p = state.p + settings.penalize_intercept
     largest, squares = 0.0, 0.0

@@ -308,9 +308,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill value (64,) with log-losses of 64 rows, and slope (K, 64) with their derivatives.
-
-    score (K, 64) are the linear predictors of K classes; p (K,) is a work array."""
+    """Fill value (64,) with log-losses of score (K, 64), and slope (K, 64) with derivatives."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):

@@ -32,9 +32,7 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return 1 for class k, else 0, and the logit of class k as GPU arrays, (n_tiles, 64).
-
-        Without several classes, they are the response and the linear predictor."""
+        """Return class k's response and predictor; of several classes, 0/1 and its logit."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, *self.problem)

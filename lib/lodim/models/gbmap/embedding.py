@@ -31,9 +31,7 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Return a random sample of at most settings.reference_rows rows, as a Reference.
-
-        If `numeric`, the responses are stored minus their offsets."""
+        """Return a random sample of the rows; `numeric` responses are stored minus offsets."""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:

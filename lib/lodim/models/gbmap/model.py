@@ -120,10 +120,7 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Choose m and lambda_ by held-out deviance; return the new problem and the table of results.
-
-    Penalties closest to `near` (None: mid-grid) are tried first. Their range grows while the best
-    one is at, or for a joint fit near, one of its ends."""
+    """Choose m and lambda_ by held-out deviance, first near `near`; return problem and results."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

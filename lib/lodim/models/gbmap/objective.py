@@ -122,9 +122,7 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that makes a BoostObjective of new learners from their signs (q,).
-
-    `rows` are X, response, sum of earlier learners and weight, in blocks of 64 rows."""
+    """Return a function that makes a BoostObjective on `rows` from learners' signs (q,)."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

@@ -23,9 +23,7 @@ ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fi
 
 
 class JointObjective:
-    """Penalized loss of the summed learners, as a function of all their parameters together.
-
-    `state` has the rows before boosting; ridge (2 + p,) penalizes squared parameters."""
+    """Loss plus ridge penalty of the summed learners, as a function of all their parameters."""
 
     scaled = False
 

@@ -46,9 +46,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss of q learners from theta (q, d) by L-BFGS; return a solve.Minimum.
-
-    Parameters of monotone effects are bounded; `how` are stopping limits such as max_iter."""
+    """Minimize the loss from theta (q, d) by L-BFGS, with bounds that keep effects monotone."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -220,9 +218,7 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
-    """Return learners along the rows of U (k, p), up to n_starts per sign, and their signs.
-
-    X is (p, n); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
+    """Return learners along the rows of U (k, p), up to n_starts per sign, and their signs."""
     X = np.ascontiguousarray(X.T)
     return kernels.starts_along(U, X, slope, curvature, float(ridge), n_starts)
 

@@ -58,9 +58,7 @@ class StartRows:
 
     @classmethod
     def from_batch(cls, batch, X, sample, sample_X, family, seed):
-        """Choose rows of positive weight for starting learners, once per batch and seed.
-
-        `sample` has positions of sampled rows, sample_X their features; None for all rows."""
+        """Choose rows of positive weight for starting learners, from `sample` or all rows."""
 
         def choose():
             return cls(*_start_rows(batch, sample, family), X if sample is None else sample_X)
@@ -155,9 +153,7 @@ class BoostState:
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return X, response, linear predictor and weight for class k, in blocks of 64 rows.
-
-        With several classes, the response is 1 for class k, else 0, with the logit of class k."""
+        """Return X, class k's response (0/1 of several classes) and predictor, weight, in tiles."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -220,9 +216,7 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return 1 for class k, else 0, and the logit of class k, for a slice of rows, (n,).
-
-        Without several classes, they are the response and the linear predictor."""
+        """Return class k's response and predictor for `rows`; of several, 0/1 and its logit."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 
@@ -245,9 +239,7 @@ class BoostState:
         self.device.add(learner)
 
     def add_values(self, add_to):
-        """Add values to the linear predictors by add_to(array), which works in place.
-
-        The array is (n_tiles, K, 64), or (n_tiles, 1, 64) for ordered classes, which share it."""
+        """Call add_to(array) to add to the linear predictors (n_tiles, K, 64) in place."""
         shared = self.family.shared_slopes
         out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
         add_to(out)
@@ -307,10 +299,7 @@ def _draw_sample(batch, X, settings):
 
 
 def _start_rows(batch, sample, family):
-    """Choose rows for starting learners; return positions, keys, and an order of the classes.
-
-    Keys are numbers computed from the rows' content; the order does not depend on class names. A
-    `sample` of None means all rows."""
+    """Return positions, content-based keys and a class order of the rows for starting learners."""
     rows = np.arange(batch.n) if sample is None else sample
     at = np.flatnonzero(batch.weight[rows])
     if sample is not None:
@@ -340,9 +329,7 @@ def _scale(rest, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return linear predictors offset + null (K,) before boosting; zero for a numeric response.
-
-    They are in blocks of 64 rows."""
+    """Return offset + null (K,) in blocks of 64 rows, or zeros for a numeric response."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -17,8 +17,7 @@ from lodim.models.gbmap.learners import divided, row_weights
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    Numeric responses y are in standard deviations; score (n_tiles, K, 64) are linear predictors.
-    """
+    score (n_tiles, K, 64) are linear predictors; numeric y are in standard deviations."""
 
     family: Any
     loss: tuple
@@ -43,9 +42,7 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return the response and linear predictor of class k as WorkerTiles.
-
-        With several classes, they are 1 for class k, else 0, and the logit of class k."""
+        """Return class k's response and predictor; of several classes, 0/1 and its logit."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)

@@ -198,9 +198,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions (k,) of the coefficients of some terms in a linear predictor.
-
-    `columns` are the design columns to which `estimates` were fitted, by default all."""
+    """Return positions (k,) of the terms' coefficients in a linear predictor of `columns`."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))

@@ -24,9 +24,7 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to `batch`; yield one triple (Estimates, dict of measures, linear predictors).
-
-    Linear predictors (n, K) are for the rows `eval_batch`, or None."""
+    """Fit the model to `batch`; yield (Estimates, measures, linear predictors of `eval_batch`)."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None
@@ -199,9 +197,7 @@ def _rises(family):
 
 
 def maximize_in_memory(family, X, y, weight, offset, max_iter):
-    """Return maximum likelihood coefficients (q, S) by statsmodels, and the iteration count.
-
-    Coefficients are NaN if the iterations failed or there are more than two classes."""
+    """Return ML coefficients (q, S) by statsmodels, NaN if it fails, and its iteration count."""
     unknown = np.full((X.shape[1], family.n_linear), np.nan)
     if family.several_classes:
         return unknown, 0

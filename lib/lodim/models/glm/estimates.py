@@ -86,10 +86,7 @@ class Estimates:
         return (np.abs(others - made) <= ALIAS_TOLERANCE * size).all(axis=1)
 
     def in_units_of_data(self, mean, scale):
-        """Return coefficients (q, S) per unit of the features, covariance, and standard errors.
-
-        `mean` and `scale` of the features undo the standardization. Covariances beyond double
-        precision are infinite."""
+        """Return coefficients (q, S) per unit of the data, covariance, and standard errors."""
         T = self._to_units_of_data(mean, scale)
         q, S = self.coef.shape
         unit = np.tile(np.frexp(np.abs(T).max(axis=1))[1], S)
@@ -149,10 +146,7 @@ def score_nodes(estimates, family, features, offset):
 
 
 def _not_estimable(estimates, X, columns):
-    """Return conditions (expressions) under which a row's linear predictor is not estimable.
-
-    X are expressions of all design columns, `columns` those of the columns that are not aliased.
-    """
+    """Return conditions on columns X (expressions) under which the predictor is not estimable."""
     left_out = np.setdiff1d(np.arange(len(X)), estimates.kept)
     found = []
     for j, made_of in zip(left_out, estimates.combination.T, strict=True):

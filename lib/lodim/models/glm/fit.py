@@ -420,9 +420,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix (N, q) in units of the data, and offsets (N, K) or None.
-
-        Rows that cannot be predicted are NaN."""
+        """Return the design matrix (N, q), NaN if unpredictable, in units of the data; offsets."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan

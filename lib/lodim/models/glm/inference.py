@@ -73,8 +73,7 @@ def zero_limit(at_null):
 def bread(H, least):
     """Return the pseudo-inverse of information H (Geyer 2009) and its null directions (S q, k).
 
-    Null directions have an eigenvalue of at most `least`: along them, no finite estimate exists.
-    """
+    Null directions have an eigenvalue of at most `least`: they have no finite estimate."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]

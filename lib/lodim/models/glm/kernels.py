@@ -18,9 +18,7 @@ def padded_length(X):
 
 @njit(**FAST)
 def scores(X, columns, coef, out):
-    """Fill out (S, n) with linear predictors of rows, for coefficients coef (S, q) of `columns`.
-
-    A column k >= 0 is feature k of X; -1 is the constant."""
+    """Fill out (S, n) with linear predictors for coef (S, q) of `columns` (-1: the constant)."""
     for t in range(len(X)):
         for s in range(len(coef)):
             score = out[s, t * TILE : (t + 1) * TILE]

@@ -68,9 +68,7 @@ class RowBlock:
         return out
 
     def score(self, family, coef):
-        """Return linear predictors (m, K) with offset, for coefficients coef (S, q) of z = T'x.
-
-        Only the m rows with positive weight are returned."""
+        """Return linear predictors (m, K), with offset, of the m rows of positive weight."""
         out = np.empty((len(coef), kernels.padded_length(self.X)))
         kernels.scores(np.asarray(self.X), self.kept - 1, coef @ self.T.T, out)
         score = all_scores(out[:, self.live].T, family)

@@ -56,9 +56,7 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 
 
 def closest(X, weight, owner, begin, V, root):
-    """Return half of the smallest squared distance between rows of two classes A < B, (q, C, C).
-
-    It is the `shift` of `pair_sums`, whose other arguments it takes."""
+    """Return half the smallest squared distance between rows of classes A < B, (q, C, C)."""
     q, C = len(V), root.shape[1]
     U = _project(X, owner, V, root)
     ends = _ends(X, U)

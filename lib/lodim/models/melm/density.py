@@ -137,9 +137,7 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return log densities (m, C) of C classes at points with coordinates Z (m, k).
-
-    `place`, the positions from `fit_densities`, leaves each training row out of its own class."""
+    """Return log densities (m, C) at points Z; with `place`, training rows leave out themselves."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale

@@ -130,9 +130,7 @@ class Divergence:
         return (sums[:, self._upper] < MIN_SUM).any()
 
     def _shift_to_closest(self, rows, root, shift, threads):
-        """Fill shift (q, C, C) with half the smallest squared distance between two classes' rows.
-
-        exp(shift) keeps kernels from underflowing; rows and root are as in `_sum_pairs`."""
+        """Fill shift (q, C, C) with half the least squared distance of two classes' rows."""
         if self._tiles is not None:
             shift[:] = self._tiles.run(closest, *self._classes, rows, root)
         else:
@@ -149,9 +147,7 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Return an upper bound of the integral of min(f, g) over a region (Theorem 3).
-
-    It follows from the logs of the integral of f g and of the region's volume."""
+    """Bound the integral of min(f, g) by logs of that of f g and a region's volume (Theorem 3)."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 

@@ -188,9 +188,7 @@ def _rows(batch):
 
 
 def _checked_basis(X, code, weight, settings):
-    """Return the Basis in which rows X have unit covariance within classes `code`.
-
-    Raise a DataError if the rows do not vary within classes, or in fewer than k directions."""
+    """Return the Basis of rows X; raise DataError if they vary in fewer than k directions."""
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]

@@ -225,7 +225,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return weighted deviances (n, n_factors) for linear predictors times each factor tried."""
+    """Return each row's weighted deviance per factor tried on its predictors, (n, n_factors)."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 

@@ -54,10 +54,9 @@ class AssignedViews(Ensemble):
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions of the k labelled rows nearest to X in feature set j.
+        """Return distances and positions (-1: none) of k rows nearest to X in feature set j.
 
-        Without X, training rows are queried, each left out. Missing neighbours have infinite
-        distance and position -1."""
+        Neighbours are labelled. Without X, training rows are queried, each left out."""
         refs, itself = self.references, X is None
         k = min(k or self.k, max(1, len(refs)))
         X, y = self.X if itself else X, self.y[refs]

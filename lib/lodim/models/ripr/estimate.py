@@ -121,9 +121,7 @@ def cv_grid(problem, n):
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Yield (Ensemble, log, held-out linear predictors) for each penalty in the `settings`.
-
-    They have one penalty, an increasing tuple, or None for the automatic choice."""
+    """Yield (Ensemble, log, held-out linear predictors) for each penalty in the `settings`."""
     search = ViewSearch.from_batch(batch, family, settings)
     several = isinstance(settings.lambda_, tuple)
     penalties = settings.lambda_ if several else (settings.lambda_,)

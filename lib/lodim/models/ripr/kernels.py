@@ -76,10 +76,7 @@ def count_below(d, m, t):
 
 @njit(cache=True, inline="always")
 def next_above(d, d_bits, m, t):
-    """Return the smallest of the first m values of d that is above t; d[-1] is work space.
-
-    d_bits is the memory of d as integers, which have the same order. Subtracting t wraps smaller
-    values around to large unsigned integers, so the loop is a plain minimum."""
+    """Return the smallest of d[:m] above t; d_bits is d's memory as integers, d[-1] work space."""
     d[-1] = t
     low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -303,10 +300,9 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d):
-    """Return start and length of a window of the n rows with all rows tied at the k-th distance.
+    """Return start and length of a window, widened to all rows tied at the k-th distance.
 
-    It is the given window of m rows, or a wider one. d holds the squared distances from x to the
-    rows of the window, before and after the call."""
+    d holds the squared distances from x to the rows of the window, before and after the call."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
     r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m

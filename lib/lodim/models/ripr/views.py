@@ -150,8 +150,7 @@ def merit(L, weight=None):
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most `max_views` sets of min_dim to max_dim features, and whether these are all.
 
-    If sets of d features are too many, only those that extend the best sets of d - 1 features are
-    taken, by their losses_of(sets)."""
+    If too many, sets of d features extend the sets of d - 1 with the lowest losses_of(sets)."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True

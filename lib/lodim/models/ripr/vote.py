@@ -129,8 +129,7 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    At most n_views sets are chosen (None: 8) and max_views compared (None: 2,000 per number of
-    features), on rows drawn with `seed`. If k is None, the best of three values is used."""
+    None stands for 8 sets, 2,000 compared sets per number of features, or the best of three k."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)
@@ -246,10 +245,7 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of the selected views (feature sets), and the loss after each step.
-
-    The first loss is without views. Each step adds the view that lowers the loss most, until the
-    decrease is too small or there are `most` views."""
+    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]

@@ -197,10 +197,7 @@ def largest(mass, control):
 
 
 def refit(L, columns, lambda_, weight=None):
-    """Return the views `columns`, largest first, and the Assignment of the rows to them alone.
-
-    lambda_ is at most the penalty of the search, since large ones concentrate rows in few views.
-    """
+    """Return the views `columns`, largest first, and the Assignment of the rows to them alone."""
     own = assign(L[:, columns], lambda_, weight=weight)
     mass = np.zeros(len(columns))
     mass[own.views] = own.mass

@@ -81,10 +81,7 @@ def next_vertex(row, delta, u, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def assign_rows(lo, hi, L, delta, lambda_, first, second, share):
-    """Fill first, second and share with the best one or two views for the rows lo to hi - 1.
-
-    They minimize the objective of `solve_rows`; the smaller penalty, then the earlier view, wins
-    ties."""
+    """Fill first, second and share of the rows lo to hi - 1, as `solve_rows` describes."""
     for i in range(lo, hi):
         row, at = L[i], -1
         for j in range(row.size):
