@@ -65,8 +65,7 @@ def scan(x, bad):
 def moments(x, rows, weights):
     """Return the sum of weights, mean, sum of squared deviations, minimum and maximum of x[rows].
 
-    Blocks of 512 rows are merged as in Chan, Golub & LeVeque (1979), which is accurate even for
-    large means. Empty `weights` mean one each."""
+    Blocks are merged as in Chan, Golub & LeVeque (1979). Empty `weights` mean one each."""
     n = rows.size if rows.size else x.size
     total, mean, spread = 0.0, 0.0, 0.0
     least, greatest = np.inf, -np.inf
@@ -127,8 +126,8 @@ def inverses(scale, dtype):
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x - mean) / scale of the given rows to column k of X, `tiles` (n_tiles, p, 64).
 
-    `inverse` is 1 / scale, or 0 to divide. size (64,) gets the largest |x - mean| per position in
-    a tile."""
+    `inverse` is 1 / scale, or 0 to divide; size (64,) gets max |x - mean| per position in a tile.
+    """
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

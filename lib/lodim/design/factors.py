@@ -382,8 +382,7 @@ def _categorical(code, name, used):
 def _with_missing(factor, summary, missing):
     """Return a Levels factor that also knows declared categories without rows.
 
-    If `missing` is "indicator", missing values get their own column or, if none is missing in
-    training, the shares of the levels."""
+    With "indicator", missing values get a column or, if training has none, the levels' shares."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

@@ -313,7 +313,7 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, and numbers of dropped rows and of rows with gaps only.
+    """Return positions of complete rows, and numbers of dropped and of incomplete rows.
 
     Rows of weight zero are not counted. If `learning`, raise DataError if no row is complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"

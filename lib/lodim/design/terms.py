@@ -270,10 +270,9 @@ def _keeps_order(term, name):
 
 
 def compress(keys, written, parts, summaries):
-    """Return a formula's terms, with a compressing function around each heavy-tailed column.
+    """Return the terms `keys` with a compressing function around each heavy-tailed column.
 
-    Terms are tuples of (column, None) or (None, text of a call). Columns `written` in the formula
-    itself are left as they are."""
+    Columns `written` in the formula itself are left as they are."""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

@@ -186,9 +186,7 @@ def _submodels(fit, sets, data, changes, method):
 
 
 def _projected(fit, terms):
-    """Return the _Submodel of a least-squares fit with only some terms, without a refit.
-
-    Dropping coefficients b with covariance V adds dispersion times b'V^-1 b to the deviance."""
+    """Return the _Submodel of a least-squares fit with only some terms, without a refit."""
     positions = np.setdiff1d(np.arange(1, fit.df), _positions(fit, fit.estimates, terms))
     whole = _whole(fit)
     rise = fit.dispersion * _quadratic(fit.estimates, positions)[0]
@@ -222,9 +220,7 @@ def _quadratic(estimates, positions, n_scores=1):
 
 
 def _wald(fit, estimates, term):
-    """Return Wald statistic and df for a term, in a model with it and the terms before it.
-
-    `estimates` are of this model, or of the whole fit, which has all terms."""
+    """Return Wald statistic and df for a term, in a model with it and the terms before it."""
     columns = np.arange(len(fit.design.names))
     if estimates is not fit.estimates:
         before = _in_order(fit)[: _in_order(fit).index(term) + 1]
@@ -254,10 +250,7 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function from a list of terms to the Estimates and measures of their model.
-
-    `changes` has the array arguments of `glm`, which a fit does not store; errors name `method`.
-    """
+    """Return a function from a list of terms to the Estimates and measures of their model."""
     if data is None:
         raise ArgumentError(
             f"{method}() refits the model with fewer terms and needs the training rows, which a "

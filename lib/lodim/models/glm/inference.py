@@ -101,10 +101,9 @@ def covariance(kind, rows, basis, found, B, dispersion):
 
 
 def _of_clusters(rows, basis, found, B, n, q):
-    """Return the cluster-robust covariance (S q, S q) of the coefficients of a Basis.
+    """Return the cluster-robust covariance (S q, S q) of a Basis of q columns, from n rows.
 
-    B is the nonrobust covariance divided by the dispersion, `found` the Sums at the estimates; n
-    rows and q coefficients give the small-sample factor."""
+    B is the nonrobust covariance divided by the dispersion, `found` the Sums at the estimates."""
     G, count = rows.n_clusters, rows.n_codes
     most = max(1, max(LARGEST, n) // len(B))
     meat = np.zeros_like(B)

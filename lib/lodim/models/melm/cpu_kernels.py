@@ -244,8 +244,7 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 def closest(lo, hi, P, start, root, shift):
     """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
 
-    `root` transforms rows of the q projections P for each pair of classes. Class c has rows
-    start[c] to start[c + 1] - 1."""
+    `root` transforms rows of projection P per pair of classes; class c begins at row start[c]."""
     k, C = P.shape[1], start.size - 1
     u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
     for q in range(lo, hi):
@@ -285,9 +284,8 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
-    A potential is the integral of the product of two class densities; share (C, C) are their
-    weights. `rows` and `sums` are arguments and results of `prepare` and `pair_sums`. potential[i]
-    (C, C) and gradient[active[i]] (r, k) are filled."""
+    A potential is the integral of the product of two class densities. `rows` and `sums` are from
+    `prepare` and `pair_sums`; potential[i] (C, C) and gradient[active[i]] (r, k) are filled."""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

@@ -116,8 +116,7 @@ def fit_densities(Z, code, weight, options, cells=True):
 def _white_covariance(Z, weight, kind, white):
     """Return the covariance (k, k) of a class from its rows Z (n, k), whitened by `white`.
 
-    If `kind` is "shrunk", the identity is added with the weight of k + 1 rows, so that no
-    direction is without width."""
+    If `kind` is "shrunk", the identity is added with the weight of k + 1 rows."""
     cov = class_covariance(Z, weight, kind, white)
     if kind != SHRUNK:
         return cov
@@ -155,8 +154,8 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    `background` are wide densities; `width` is a factor of the kernels' width; `known` is the
-    result of `fit_densities` with cells=False, or None."""
+    `background` are wide densities, `known` is a result of `fit_densities` without cells or None.
+    """
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)

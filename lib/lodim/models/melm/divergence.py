@@ -170,10 +170,9 @@ def _boxes(Z, weight, width):
 
 
 def overlaps(Z, code, weight, width, potential):
-    """Return upper bounds (C, C) of the overlaps of class densities f_A and f_B, for A < B.
+    """Return upper bounds (C, C) of the integrals of min(f_A, f_B), the overlap of classes A < B.
 
-    The overlap is the integral of min(f_A, f_B). width (C, k) are the SDs of the kernels, potential
-    (C, C) the logs of the integrals of f_A f_B."""
+    width (C, k) are the SDs of the kernels, potential (C, C) the log integrals of f_A f_B."""
     C = len(potential)
     boxes = [_boxes(Z[code == c], weight[code == c], width[c]) for c in range(C)]
     out = np.zeros((C, C))

@@ -58,9 +58,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return the positions of about `n_rows` rows of Z (n, k), in order; all if there are fewer.
-
-    Classes `code` are sampled in proportion, but each keeps enough rows for a density."""
+    """Return ordered positions of about `n_rows` rows of Z, in proportion to classes `code`."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -175,9 +173,7 @@ class Rule:
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return linear predictors (n, K) from log probabilities of the classes with training rows.
-
-        `score` is unnormalized; K is 1 for two classes."""
+        """Return linear predictors (n, K; one for two classes) from classes' log probabilities."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -185,9 +181,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature of lowest total held-out loss.
-
-        `loss` has a column per temperature. A user's estimator is not calibrated."""
+        """Return the rule with the inverse temperature (column of `loss`) of lowest total loss."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -202,9 +196,7 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule fitted to rows with coordinates Z (n, k) and class codes (n,).
-
-    `code` numbers only the classes that have rows; `present` has the family's codes of these."""
+    """Return the Rule fitted to rows Z (n, k) with class codes (n,), positions in `present`."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -254,9 +246,7 @@ def coordinates(V, axes, features):
 
 
 def score_nodes(rule, Z):
-    """Return linear predictors by a Rule as expressions of the coordinates Z, for code export.
-
-    An ArgumentError is raised if a user's estimator classifies, since it has no formula."""
+    """Return linear predictors by a Rule as expressions of Z; refuse a user's estimator."""
     if rule.other is not None:
         raise ArgumentError(
             "a fit with another classifier than 'kde' cannot be exported: fit it with "

@@ -84,10 +84,10 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """Return the directions V (p, k) rotated and scaled to the axes that are printed.
+    """Return V (p, k) rotated and scaled to the printed axes, which keeps the divergence.
 
     Coordinates of rows X have unit covariance within classes. Class means differ most along the
-    first axes, spreads of classes along the others. The divergence stays the same."""
+    first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
     size = np.bincount(code, weight, C)
     share = size / size.sum()
@@ -106,9 +106,7 @@ def orient(V, X, code, weight):
 
 
 def upright(V, Z, share):
-    """Return signs (k,) that make the largest loading in each column of V (p, k) positive.
-
-    Ties are decided by the longer tail of coordinates Z (n, k); share (n,) are row weights."""
+    """Return signs (k,) that make the largest loading in each column of V (p, k) positive."""
     up, down = V.max(axis=0), -V.min(axis=0)
     lean, tail = up - down, share @ (Z - share @ Z) ** 3
     tied = np.abs(lean) <= TIE * np.maximum(up, down)
@@ -116,9 +114,7 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), first those of class means (and their number), then of class spreads.
-
-    Coordinates have unit covariance within classes."""
+    """Return axes (k, k), first those of class means (and their number), then of class spreads."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

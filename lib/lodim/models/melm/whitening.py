@@ -38,8 +38,8 @@ class Basis:
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
-        A positive shrinkage_factor (see `_shrinkage`) shrinks this covariance towards its
-        diagonal, and keeps directions in which only class means differ."""
+        A positive shrinkage_factor (see `_shrinkage`) shrinks it towards its diagonal, and keeps
+        directions in which only class means differ."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
@@ -121,9 +121,7 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows, in directions not in `vectors`.
-
-    rows (m, p) are centred by class; between (C, p) are centred class means."""
+    """Return whether class means differ more than rows, in directions not in `vectors`."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -160,9 +158,9 @@ def ledoit_wolf(X, weight, kept=1.0, added=0.0):
 
 
 def _intensity(mean, square, fourth, n, p):
-    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features, from moments.
+    """Return Ledoit and Wolf's shrinkage intensity for n rows of p features.
 
-    They are the mean variance, the sum of squared covariances, and the lengths' fourth moment."""
+    The moments are mean variance, sum of squared covariances, and fourth moment of the lengths."""
     distance = square - p * mean**2
     error = min(distance, (fourth - square) / n)
     return error / distance if error > 0.0 else 0.0

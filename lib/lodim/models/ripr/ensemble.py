@@ -242,9 +242,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean leave-one-out deviance, and the mean deviance of the null model.
-
-    For clusters, return mean squared distances to the cluster centre and to the view's centre."""
+    """Return the mean leave-one-out deviance of e and the null model's; for clusters, distances."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

@@ -19,7 +19,7 @@ class VotingViews(Ensemble):
     """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
 
     Evidence is the log ratio of a class's votes to its share; for numbers a difference of means.
-    category_distance is the squared distance of two levels per factor; zero for numbers."""
+    """
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)

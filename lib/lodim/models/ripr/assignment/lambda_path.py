@@ -31,8 +31,7 @@ class LambdaPath:
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties in units of `unit`, and the Assignment of rows to views of each.
 
-    The grid extends until one view has more than the share `least` of the rows and, at the other
-    end, until the selected views do not change."""
+    The grid ends where one view has more than the share `least`, or the views no longer change."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -107,8 +106,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (Assignment, views) -> squared leave-one-out errors over the variance of y.
 
-    Rows are reassigned to these views only. near[j] holds the distances and positions of the rows'
-    neighbours in view j."""
+    Rows are reassigned to these views. near[j] has distances and positions of neighbours."""
 
     def errors_of(assignment, J):
         if not len(J):
