@@ -102,8 +102,8 @@ def _for_terms(work, terms, table, p):
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
     """Standardize the features of terms and write them to X (n_tiles, p, 64), initially zero.
 
-    Constant features, marked in `flat`, stay zero. `limits` maps a feature's position to (lower,
-    upper, middle); values outside become the middle."""
+    Features marked `flat` stay zero; values outside of `limits` (lower, upper, middle) are
+    replaced."""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
@@ -120,8 +120,7 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 def learn_moments(terms, table, prepared=None, *, known, limits):
     """Return the features' weights, mean, squared deviations, minimum and maximum, (p, 5).
 
-    Features marked in `known` get zeros. `limits` maps a feature's position to (lower, upper,
-    middle); values outside become the middle."""
+    Features marked `known` get zeros; values outside of `limits` are replaced by their middle."""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 

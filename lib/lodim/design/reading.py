@@ -76,8 +76,8 @@ class Reading:
     def reader(self, data, source, request, answers, inputs, missing):
         """Return a function that turns RowInputs into Rows, and the RowInputs to call it with.
 
-        It is called twice if weights depend on the response. `source` is None for a frame in
-        memory; `answers` are the response columns."""
+        It is called twice if weights depend on the response; `source` is None for data in memory.
+        """
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))

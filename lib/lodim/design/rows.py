@@ -80,8 +80,8 @@ class Response:
 class RowInputs:
     """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
-    After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,), with
-    codes for clusters and groups. Rows of a group are held out together."""
+    After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,). Rows
+    of a group are held out together."""
 
     weights: Any = None
     offset: Any = None

@@ -400,8 +400,7 @@ def _values(name, state, at, settings, words):
 def _between(breaks, degree, values):
     """Return coefficients (m, degree + 1, q) of polynomials that equal a function on m intervals.
 
-    values(x) returns the function's q columns. Powers increase along the second axis, of a
-    variable that runs from -1 to 1 within each interval."""
+    Powers of a variable from -1 to 1 per interval increase; values(x) is the function, (n, q)."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)

@@ -37,8 +37,8 @@ ROUNDING = 1e-12  # explained shares below this are rounding errors
 class Fit(Delegates):
     """Result of a model function: a fitted model.
 
-    predict(), augment() and evaluate() return frames of their data's package (pandas, polars or
-    pyarrow); tidy() and glance() use the training data's. Other methods return pandas frames."""
+    predict(), augment() and evaluate() return frames of their data's package, tidy() and glance()
+    of the training data's. Other methods return pandas frames."""
 
     name: str
     _estimate_name: str  # axis label of tidy()'s estimates

@@ -103,7 +103,7 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings; `given` ones are arguments of the shown call."""
+        """Return the problem with other settings; the fit's call will show the `given` ones."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -204,8 +204,8 @@ class Model:
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
         """Return the fit of a problem with all settings fixed; `for_path` is as in `assemble`.
 
-        selection : table of tried settings; warm_start : estimates to start from
-        found : (estimates, log of the optimizer) if already computed"""
+        `selection` is a table of tried settings; `found` has (estimates, log) if already computed.
+        """
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1

@@ -32,7 +32,7 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem, sample)
 
     def margin(self, k):
-        """Return class k's response and predictor; of several classes, 0/1 and its logit."""
+        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         cuda_kernels.margin(self.y, self.score, k, *self.problem)

@@ -153,7 +153,7 @@ class BoostState:
         return not self.exact and smooth and p >= WIDE
 
     def rows(self, k):
-        """Return X, class k's response (0/1 of several classes) and predictor, weight, in tiles."""
+        """Return X, class k's response and predictor (see `margin`), and weight, in tiles."""
         if self.on_workers:
             return self.X, *self.device.problem(k)
         if self.device is not None:
@@ -216,7 +216,7 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return class k's response and predictor for `rows`; of several, 0/1 and its logit."""
+        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return _margin(self.family, self.y[rows], score, k)
 

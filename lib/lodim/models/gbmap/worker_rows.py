@@ -42,7 +42,7 @@ class WorkerRows:
         return cls(family, loss, X, y, row_weights(batch), score, sample)
 
     def margin(self, k):
-        """Return class k's response and predictor; of several classes, 0/1 and its logit."""
+        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
         return y, self.score.map(_margin_score, k, self.X.dtype, **to)

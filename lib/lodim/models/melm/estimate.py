@@ -50,8 +50,8 @@ def fit_stages(batch, family, settings, eval_batch=None):
 def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
     """Return linear predictors (n, K) of rows `test` by fits to `train`, per kernel width gamma.
 
-    If no fit is possible, the null model predicts. The first search has width `first_gamma`, from
-    many starts or from warm_start (p, k)."""
+    The first search, of `first_gamma`, has many starts or warm_start (p, k). The null model
+    predicts if no fit is possible."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
