@@ -17,10 +17,7 @@ RARE = 1e-4  # smallest level of a response; more extreme levels are not reliabl
 
 
 def calibrate(problem, prototypes, widen=True):
-    """Return the Calibration of a fit: percentiles of training rows' familiarity and errors.
-
-    Familiarity is a row's similarity to the prototypes. If `widen`, errors are scaled up to the
-    size of errors on new rows."""
+    """Return a fit's Calibration; if `widen`, errors are scaled up to the size on new rows."""
     state = _state_with(problem, problem.batch, prototypes)
     familiarity = _percentiles(state.b - 1.0, state.weight)
     none = np.empty(0)
@@ -46,10 +43,7 @@ def _state_with(problem, batch, prototypes):
 
 
 def _growth(problem):
-    """Return the factor, at least 1, by which errors on new rows exceed errors on training rows.
-
-    It is a ratio of mean absolute errors, from fits to parts of the rows; squared errors would
-    depend on outliers. 1 if all rows are in the same group."""
+    """Return the ratio, at least 1, of mean absolute errors on held-out and on training rows."""
     if count_units(problem.batch) < 2:
         return 1.0
     fitted = new = 0.0
@@ -64,11 +58,9 @@ def _growth(problem):
 
 
 def _error_sizes(state, prototypes):
-    """Return the absolute error of each training row, (n,), in standard deviations.
+    """Return the absolute error of each training row, (n,), in SD, without its own prototype.
 
-    `state` (BatchState) has the training rows and their estimates by `prototypes`. A row that is a
-    prototype is left out of its own estimate. With loss="density", the error is the normal quantile
-    of the estimated distribution function at the response."""
+    With loss="density", it is the absolute normal quantile of the distribution function at y."""
     if state.loss == DENSITY:
         return np.abs(ndtri(_cdf_at_response(state, prototypes)))
     return np.abs(state.y - state.a / state.b)
@@ -86,13 +78,10 @@ def _new_error_sizes(state, prototypes, batch):
 
 
 def _variances(state, prototypes):
-    """Return the variances of the prototypes and of the null model, and scaled residuals.
+    """Return variances of the prototypes (M,) and null model, and residuals / SD of the rows (n,).
 
-    They are an array (M,), a number and an array (n,), for the training rows of `state`. A
-    prototype's variance is the mean squared residual of the rows merged in it; the null model's is
-    that of all rows. A row's variance is a weighted mean of these: weight 1 for the null model,
-    weight times similarity for a prototype. The row's residual is divided by the root of its
-    variance."""
+    A prototype's variance is the mean squared residual of its rows. A row's variance is a mean of
+    these, with weight times similarity as weights, and the null model's, with weight 1."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)
@@ -110,9 +99,7 @@ def _variances(state, prototypes):
 
 
 def _cdf_at_response(state, prototypes):
-    """Return each training row's estimated distribution function at its response, (n,).
-
-    A row of `state` that is one of the prototypes is left out of its own estimate."""
+    """Return each training row's distribution function at its response, without itself."""
     X, n = state.batch.X, state.batch.n
     F = distribution.cdf(prototypes, X, n, state.y, state.threads)
     rows, w = state.prototype_rows(prototypes)

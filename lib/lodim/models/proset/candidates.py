@@ -31,11 +31,9 @@ class Split:
 
 
 def easy_and_hard(label, goodness, hard_share):
-    """Return the number of each row's group, (n,), for drawing candidates: easy or hard, by class.
+    """Return each row's group, (n,): 2 k for the easy and 2 k + 1 for the hard rows of class k.
 
-    Class k has the groups 2 k (easy rows) and 2 k + 1 (hard rows). Hard rows have a `goodness`
-    (minus their loss) below its quantile `hard_share` in the class. label (n,) is the class, 0 for
-    numbers."""
+    Hard rows have a `goodness` (minus their loss) below its quantile `hard_share` in the class."""
     groups = 2 * label
     for k in np.unique(label):
         of = label == k
@@ -45,10 +43,9 @@ def easy_and_hard(label, goodness, hard_share):
 
 
 def allocate(sizes, n_candidates, max_fraction):
-    """Return how many candidates to draw from each group of rows, as equal as possible.
+    """Return how many candidates to draw from groups of rows of given sizes, as equal as possible.
 
-    `sizes` are the numbers of rows, n_candidates is the total. At most the share `max_fraction` of
-    a group is drawn, and never all of it, since the loss is on the other rows; None allows all."""
+    At most the share `max_fraction` of a group is drawn, and never all of it; None allows all."""
     most = sizes
     if max_fraction is not None:
         most = np.minimum(np.rint(max_fraction * sizes), np.maximum(sizes - 1, 0)).astype(int)
@@ -62,10 +59,8 @@ def allocate(sizes, n_candidates, max_fraction):
 def draw_split(groups, weight, content, settings, seed):
     """Draw candidates and scoring rows at random within the given groups; return a Split.
 
-    The draw depends on the seed and on content (n,), a hash of each row. If there are more than
-    `max_rows` rows, about this number is drawn. With max_fraction, the drawn rows that are not
-    candidates are scoring rows; otherwise all are. Weights of scoring rows are scaled to the total
-    weight of their group."""
+    The draw depends on the seed and on content (n,), a hash of each row. With max_fraction,
+    candidates are not scoring rows. Scoring weights are scaled to the total weight of the group."""
     within = [np.flatnonzero(groups == g) for g in np.unique(groups)]
     # Groups of equal size are ordered by content, not by class names.
     within.sort(key=lambda rows: content[rows].sum())
@@ -92,9 +87,8 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    With too few rows, a class could lack candidates (possible prototypes) or other rows in a fold.
-    With N rows in the class, ceil(N / 2) must be at least 1 / (2 eta) and above 1 / (2 (1 - eta)).
-    This is condition 2.14 of Ruf (2022); eta is max_fraction, or 1/2."""
+    With N rows, ceil(N / 2) must be at least 1 / (2 eta) and above 1 / (2 (1 - eta)): condition
+    2.14 of Ruf (2022), where eta is max_fraction, or 1/2."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch
@@ -135,9 +129,7 @@ def _check_loss(problem, levels):
 
 
 def _check_continuous(problem):
-    """Raise a DataError if the response consists of integers that are mostly repeated.
-
-    At repeated values, normal densities of width zero have an unbounded likelihood."""
+    """Raise a DataError if most responses are repeated integers (unbounded likelihood)."""
     y = problem.batch.y[problem.batch.positive_weight]
     values, times = np.unique(y, return_counts=True)
     shared = int(times[times > 1].sum())

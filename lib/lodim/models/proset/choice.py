@@ -29,12 +29,10 @@ LEAST_SPREAD = 0.25  # smallest SD of centres, in steps: two repetitions may agr
 
 
 def choose_lambda_v(problem):
-    """Choose the penalty lambda_v by cross-validation; return the problem and a table of values.
+    """Choose lambda_v by repeated cross-validation; return the problem and a table of values.
 
-    Fits have one batch of prototypes. The choice is the centre of the values with similar held-out
-    deviance. If the best value does not beat the null model by two standard errors, the choice is a
-    penalty that gives the null model. Cross-validation is repeated with new folds until the choice
-    is clear."""
+    The choice is the centre of the values with similar held-out deviance. If the best one does not
+    beat the null model by two standard errors, it is a penalty that gives the null model."""
     check_units(problem.batch, "lambda_v")
     values = [step / problem.batch.n_positive for step in STEPS]
     most = _most_draws(problem.batch)
@@ -66,10 +64,9 @@ def _seeds(seed, n):
 
 
 def _held_out(problem, values, seed, bar):
-    """Return held-out losses, and gains over the null model, of each lambda_v in each fold.
+    """Return losses, and gains over the null model, of each lambda_v in each held-out fold.
 
-    Both are arrays (n_values, n_folds, 3): mean, total weight and standard error. `bar` is the
-    progress bar."""
+    Both are arrays (n_values, n_folds, 3): mean, total weight and standard error."""
     s = problem.settings
     rough = {"tol": max(s.tol, COMPARED_TOL), "ftol": max(s.ftol, COMPARED_FTOL), "threads": 1}
     rough["max_iter"] = min(s.max_iter, COMPARED_EVALUATIONS)
@@ -94,18 +91,15 @@ def _null_scores(train, test, family, settings):
 
 
 def _choice(losses, gains, values, null):
-    """Return the lambda_v among `values` that cross-validation chooses.
+    """Return the chosen lambda_v; at least `null` if none of `values` clearly beats the null model.
 
-    If the best value does not clearly beat the null model, the result is at least `null`, a penalty
-    that gives the null model. losses and gains have an array from `_held_out` per repetition."""
+    losses and gains have an array from `_held_out` per repetition of cross-validation."""
     value = values[int(_mean_position(losses) + 0.5)]
     return value if _lead_over_null(losses, gains)[0] > 0.0 else max(value, null)
 
 
 def _weights(losses):
-    """Return weights (n_values,) of the values of lambda_v tried, larger for lower losses; sum 1.
-
-    `losses` has an array from `_held_out` per repetition of cross-validation."""
+    """Return a weight for each lambda_v tried, larger for lower held-out losses; their sum is 1."""
     rows = np.concatenate(losses, axis=1)
     return np.concatenate(weights(rows[:, None], len(losses), stages_open=False))
 
@@ -116,9 +110,7 @@ def _mean_position(losses):
 
 
 def _lead_over_null(losses, gains):
-    """Return the best lambda_v's gain over the null model minus two SE, and this SE.
-
-    The best one has the lowest mean of `losses`. Both arguments are as in `_choice`."""
+    """Return the best lambda_v's gain over the null model minus two SE, and this SE."""
     best = np.argmin(fold_means(np.concatenate(losses, axis=1)))
     rows = np.concatenate(gains, axis=1)[best]
     error = rows_error(rows, len(gains))
@@ -126,11 +118,10 @@ def _lead_over_null(losses, gains):
 
 
 def _is_settled(losses, gains, most):
-    """Return whether further repetitions of cross-validation would hardly change lambda_v.
+    """Return whether more repetitions, up to `most`, would hardly change the chosen lambda_v.
 
-    Two conditions are in units of standard errors. The mean position in the list of penalties must
-    be far from half-way between two penalties, and the lead over the null model far from zero.
-    losses and gains are as in `_choice`; `most` is the largest number of repetitions."""
+    In standard errors, the mean position among the penalties must be far from half-way between two,
+    and the lead over the null model far from zero."""
     share, centre = CLEAR * np.sqrt(1.0 / len(losses) - 1.0 / most), _mean_position(losses)
     lead, error = _lead_over_null(losses, gains)
     centres = [_mean_position([a]) for a in losses]

@@ -1,10 +1,4 @@
-"""Compiled loops of proset for the CPU: sums over prototypes, and the loss with its gradient.
-
-Rows are stored in tiles of 64 rows. A matrix product gives the similarities of the rows of a tile
-with all points (prototypes or candidates); they are used at once and not stored. Sums over tiles
-are in float64. Matrices are padded with zeros to multiples of four rows and columns, because
-`multiply` computes four at a time. Functions for one tile are always inlined: otherwise rounding
-could differ between a fresh compilation and code from the cache."""
+"""Compiled CPU loops of proset: sums over prototypes, and the loss with its gradient."""
 
 import math
 from typing import NamedTuple
@@ -16,33 +10,29 @@ from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 
 CLASSES, SQUARED, DENSITY = 0, 1, 2
-FOUR = 4
+FOUR = 4  # `multiply` computes four rows and columns at once: matrices are padded to that
 
+# Functions for one tile of 64 rows are always inlined: otherwise rounding could differ between a
+# fresh compilation and code from the cache. Sums over tiles are in float64.
 REASSOCIATE = {"reassoc", "contract", "nsz"}
 ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Points(NamedTuple):
-    """J points (candidates or prototypes) with D active features (those with positive weight).
+    """J candidates or prototypes, described by the D features with positive weight."""
 
-    active, v : (D,) positions and weights of the active features
-    V : matrix from `scaled`, from which similarities with rows are computed
-    w, target : (J,) weight and response (class code or number) of each point"""
-
-    active: np.ndarray
-    v: np.ndarray
-    V: np.ndarray
-    w: np.ndarray
-    target: np.ndarray
+    active: np.ndarray  # (D,) positions of the features
+    v: np.ndarray  # (D,) feature weights
+    V: np.ndarray  # matrix from `scaled`, from which similarities with rows are computed
+    w: np.ndarray  # (J,) weights of the points
+    target: np.ndarray  # (J,) class codes or numeric responses
 
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def multiply(V, T, Z):
-    """Fill Z with the product V T, for V (M, K) and T (K, 64), M and K multiples of four.
-
-    T and Z are flattened, so that the compiler sees that their rows do not overlap. Callers write
-    V[::1], which hides the memory layout of V: one compilation then also suits transposed matrices.
-    """
+    """Fill Z (M, 64) with V (M, K) times T (K, 64); M and K are multiples of four, T and Z flat."""
+    # Flat T and Z show the compiler that their rows do not overlap. Callers write V[::1], which
+    # hides the memory layout of V: one compilation then also suits transposed matrices.
     M, K = V.shape
     zero = V.dtype.type(0)
     m = 0
@@ -70,12 +60,11 @@ def multiply(V, T, Z):
 
 @njit(cache=True, error_model="numpy")
 def scaled(x, v, rows, columns):
-    """Return the matrix V from which similarities of data rows with J points are computed.
+    """Return a matrix V whose product with a data row gives log similarities with J points.
 
-    Point j is row rows[j] of x; `columns` are the positions of the D features with weights v. With
-    z = v * x[rows[j], columns], row j of V is z, then -|z|^2 / 2, then 1. Its product with (t, 1,
-    -|t|^2 / 2), where t = v times the features of a data row, is the log of their similarity. V is
-    padded with zeros to multiples of four rows and columns."""
+    Row j of V is (z, -|z|^2 / 2, 1), where z = v * x[rows[j], columns]. The data row is (t, 1,
+    -|t|^2 / 2), where t = v times its features. V is padded with zeros to multiples of four rows
+    and columns."""
     J, D = rows.size, columns.size
     V = np.zeros((-(-J // FOUR) * FOUR, -(-(D + 2) // FOUR) * FOUR), v.dtype)
     for j in range(J):
@@ -92,9 +81,8 @@ def scaled(x, v, rows, columns):
 def similarities(tile, active, v, V, J, T, G):
     """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    tile (p, 64) holds 64 rows i, `active` the D features with weights v, V the J points j as
-    `scaled` returns them. G is (J', 64), flattened, with J padded to a multiple of four, J'. T is a
-    work array."""
+    tile (p, 64) holds the rows i; V, from `scaled`, the J points j. The weights v belong to the
+    features `active`. G is flat, one row of 64 per point; T is a work array."""
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
     for i in range(TILE):
@@ -114,9 +102,7 @@ def similarities(tile, active, v, V, J, T, G):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def leave_out(own, G):
-    """Set the similarities G of 64 rows with themselves to zero, so that no row predicts itself.
-
-    own (64,) is each row's position among the candidates, -1 if it is not a candidate."""
+    """Set the similarity G of rows with themselves to zero; own[i] is row i's candidate, or -1."""
     for i in range(TILE):
         if own[i] >= 0:
             G[own[i] * TILE + i] = 0.0
@@ -127,7 +113,7 @@ def agreement(y, target, u, loss, h):
     """Fill h (64,) with the agreement of a prototype's response, `target`, with y of 64 rows.
 
     For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
-    it is the normal density around the target with standard deviation 1 / u."""
+    it is the normal density of y around the target with SD 1 / u."""
     zero, one = h.dtype.type(0), h.dtype.type(1)
     if loss == DENSITY:
         half, height = h.dtype.type(0.5), u / h.dtype.type(ROOT_TAU)
@@ -144,9 +130,7 @@ def agreement(y, target, u, loss, h):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def slopes(y, weight, A, B, loss, alpha, beta):
-    """Return the loss of 64 rows with estimates A / B; fill alpha and beta with its derivatives.
-
-    alpha (64,) are the derivatives by A, beta (64,) by B."""
+    """Return the loss of 64 estimates A / B; fill alpha, beta with its derivatives by A and B."""
     value = 0.0
     for i in range(TILE):
         a, b, weight_i = float(A[i]), float(B[i]), float(weight[i])
@@ -166,11 +150,10 @@ def slopes(y, weight, A, B, loss, alpha, beta):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def add_impacts(G, first, stop, w, h, A, B):
-    """Add points with equal responses to the numerators A and denominators B of 64 estimates A / B.
+    """Add points `first` to `stop` - 1 to numerators A and denominators B of 64 estimates A / B.
 
-    Each adds its weight times its similarity with the row to B. To A, it adds this product times h
-    (64,), the agreement of its response with the row's. The points are `first` to `stop` - 1; G are
-    their similarities, w their weights."""
+    Each adds its weight w times its similarity G to B, and h (64,) times this product to A; h is
+    the agreement of the points' common response with the rows' responses."""
     for j in range(first, stop):
         row, wj = G[j * TILE : (j + 1) * TILE], w[j]
         for i in range(TILE):
@@ -181,10 +164,10 @@ def add_impacts(G, first, stop, w, h, A, B):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def weight_slope(G, j, w, slope):
-    """Return the loss derivative of 64 rows by the weight w of candidate j.
+    """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    Row j of G holds similarities G_ij with the rows i, slope (64,) the derivatives of the loss by w
-    G_ij. Afterwards, row j of G holds w G_ij slope_i, for the gradient by feature weights."""
+    slope (64,) is the derivative by w times similarity. Row j of G, the candidate's similarities,
+    is multiplied by w times slope, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -195,11 +178,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the derivative of the loss by u that comes from prototype j, divided by j's weight.
+    """Return the derivative of the loss by the inverse width u due to prototype j, over its weight.
 
-    h (64,) is the normal density around the prototype's response, `target`, at the responses y of
-    64 rows; u is its inverse width. Row j of G holds the prototype's similarities with the rows.
-    alpha (64,) are the derivatives of the loss by A, where A / B are the rows' estimates."""
+    h (64,) is the normal density around its response at y, row j of G its similarities with the
+    rows, alpha (64,) the derivative of the loss by the numerators of the estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target
@@ -209,11 +191,9 @@ def width_slope(G, j, y, target, u, h, alpha):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def feature_sum(T, Y, k, last):
-    """Return the part of 64 rows i in the sum for feature k that `loss_gradient` computes.
+    """Return sum_i s_i t_i^2 - 2 t_i Y_ki over 64 rows i, for the derivative by feature weight k.
 
-    It is sum_i s_i t_i^2 - 2 t_i Y_ki. Row k of T holds t_i, the feature times its weight v_k. With
-    C_ij from `loss_gradient` and candidates j, s_i = sum_j C_ij is row `last` of Y, and Y_ki =
-    sum_j C_ij v_k x_jk is row k."""
+    t_i is the weighted feature (row k of T); Y_ki and s_i are rows k and `last` of Y."""
     t, y = T[k * TILE : (k + 1) * TILE], Y[k * TILE : (k + 1) * TILE]
     reach, s = Y[last * TILE : (last + 1) * TILE], T[0] - T[0]
     for i in range(TILE):
@@ -225,21 +205,12 @@ def feature_sum(T, Y, k, last):
 def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     """Fill `partials` with the loss of the scoring rows and its gradient (Ruf 2022, Eqs. 2.8-2.12).
 
-    The loss is summed over scoring rows i. Candidates j have weights w_j, similarities G_ij with
-    row i, and agreements h_ij of responses (see `agreement`). The estimate of row i is A_i / B_i,
-    where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j w_j G_ij; a candidate that is row i
-    itself is left out. a_i and b_i come from the null model and earlier batches.
-
-    scoring : ScoringRows; `own` is the candidate that is the row itself
-    points : J candidates with D active features (Points), those with positive weight first
-    runs : (R + 1,) starts of R runs of candidates with equal responses
-    u : inverse width, for loss "density"
-    lo, hi, step : blocks to compute, and number of tiles per block
-    partials : (n_blocks, 2 + D + J); for each block: the loss, its derivative by u, D sums from
-        which derivatives by feature weights v_d follow, and the derivatives by w_j
-
-    The sum for feature d is sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), where C_ij is w_j times the
-    derivative of row i's loss by w_j."""
+    The estimate of row i is A_i / B_i, where A_i = a_i + sum_j w_j h_ij G_ij and B_i = b_i + sum_j
+    w_j G_ij. Candidate j has weight w_j, similarity G_ij (0 if it is row i) and agreement h_ij (see
+    `agreement`). Candidates in `points` with positive weight come first; `runs` has the starts of
+    runs with equal responses. Each block, lo to hi - 1, has `step` tiles and a row of `partials`:
+    the loss, its derivative by u, for each feature d sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), and
+    the derivatives by w_j. C_ij is w_j times the derivative of row i's loss by w_j."""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
     active, v, V, w, target = points
     kind = X.dtype
@@ -280,12 +251,11 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out[t, q, i], for the rows i of tile t and columns q.
+    """Add sum_j values_qj G_ij to out[t, q, i]; G_ij is the similarity of row i and prototype j.
 
-    G_ij is the similarity of row i with prototype j. Tiles t of X from lo * step to hi * step - 1
-    are processed. v are weights of the features `active`; V, from `scaled`, describes the J
-    prototypes. `values` includes the prototypes' weights, padded with zeros to multiples of four
-    rows and columns."""
+    Tiles t of X from lo * step to hi * step - 1 are processed. V is from `scaled`. `values`
+    contains the prototypes' weights, and is padded with zeros to multiples of four rows and
+    columns."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
@@ -301,10 +271,9 @@ def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
 def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     """Add prototypes to the numerators A and denominators B of the rows' estimates A / B.
 
-    To B (n_tiles, 64), each prototype adds its weight times its similarity with the row of X. To A,
-    it adds this product times its agreement with the row's response y (see `agreement`). Tiles from
-    lo * step to hi * step - 1 are processed. `points` are the prototypes (Points), u is the inverse
-    width of densities."""
+    Each adds its weight times its similarity with the row to B, and this product times its
+    agreement with the response y to A (see `agreement`). Tiles lo * step to hi * step - 1 are
+    processed."""
     active, v, V, w, target = points
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
@@ -318,10 +287,9 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kernel_rows(lo, hi, X, step, active, v, V, w, out):
-    """Fill out[t, j, i] with weight times similarity of prototype j, for the rows i of tile t.
+    """Fill out[t, j, i] with weight w_j times similarity of prototype j and row i of tile t.
 
-    Tiles of X from lo * step to hi * step - 1 are processed. v are weights of the features
-    `active`; V, from `scaled`, describes the prototypes; w (J,) are their weights."""
+    Tiles of X from lo * step to hi * step - 1 are processed; V is from `scaled`."""
     kind = X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
@@ -333,9 +301,7 @@ def kernel_rows(lo, hi, X, step, active, v, V, w, out):
 
 @njit(cache=True)
 def square_sums(V, c, out):
-    """Add sum_j c_j V_jk^2 to out_k, for each k < out.size.
-
-    This completes the derivatives of `loss_gradient` by feature weights."""
+    """Add sum_j c_j V_jk^2 to out[k], which completes the derivatives by feature weights."""
     for j in range(c.size):
         if c[j] != 0.0:
             for k in range(out.size):

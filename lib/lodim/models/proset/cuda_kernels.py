@@ -1,9 +1,4 @@
-"""GPU versions of the loops in `cpu`; rows stay on the GPU in blocks of 64, called tiles.
-
-A thread block takes 64 rows and goes through the points, 64 at a time; each thread keeps the
-similarities of four rows with four points. Sums over tiles are in float64, without atomic
-operations, so results do not depend on timing.
-"""
+"""GPU versions of the loops in `cpu_kernels`."""
 
 import math
 
@@ -13,6 +8,9 @@ from lodim.engine.cuda import cuda, launch, limit_registers, upload
 from lodim.engine.tiles import TILE
 from lodim.models.proset.cpu_kernels import CLASSES, ROOT_TAU, SQUARED
 
+# A thread block takes 64 rows and goes through the points, 64 at a time; each thread keeps the
+# similarities of four rows with four points. Sums over tiles are in float64, without atomic
+# operations, so results do not depend on timing.
 SIDE = 16  # threads along rows, and along points
 ROWS_PER_THREAD = TILE // SIDE  # rows and points per thread: every SIDE-th
 THREADS = SIDE * SIDE
@@ -40,15 +38,9 @@ def width(J):
 def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss):
     """Return the loss of the scoring rows and its derivatives by u, v (D,) and w (J,), in a vector.
 
-    This is the GPU version of `cpu.loss_gradient`, which explains the symbols. X are the features.
-
-    u, v, w : inverse width, weights of the D features `active`, weights of the J candidates `order`
-    rows : (n_tiles, 4, 64) response y, numerator a and denominator b of the estimate by earlier
-        prototypes, and weight
-    own : (n_tiles, 64) the candidate that is the row itself, or -1
-    candidates : (p + 1, J) features and response of all candidates
-    points : work array
-    order : positions of the candidates in use, those with positive weight w first"""
+    `cpu_kernels.loss_gradient` explains the symbols. v are weights of the features `active`, w of
+    the candidates `order`, those with positive weight first. X are features on the GPU; rows, own,
+    candidates and points are from `upload_rows`."""
     D, J, n_blocks = active.size, order.size, count_blocks(len(X))
     live = np.count_nonzero(w.astype(X.dtype))
     tail = [1.0, ROOT_HALF * u, u / ROOT_TAU, 1.0 / ROOT_TAU]
@@ -68,10 +60,9 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
 
 
 def kernel_sums(X, active, v, V, J, values, out):
-    """Add sum_j values_qj G_ij to out (n_tiles, Q, 64), an array in the main memory.
+    """Add sums of `values` times similarities over prototypes to `out`, which is in main memory.
 
-    G_ij is the similarity of row i of X, on the GPU, with prototype j. The other arguments are as
-    in `cpu.kernel_sums`."""
+    The arguments are as in `cpu_kernels.kernel_sums`, but X is on the GPU."""
     D, Q = active.size, out.shape[1]
     points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
     points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
@@ -83,11 +74,10 @@ def kernel_sums(X, active, v, V, J, values, out):
 
 @cuda.jit(cache=True)
 def _gather_points(candidates, theta, index, D, J, points):
-    """Fill points (D + 2, width(J)): a column for each of J candidates, then columns of zeros.
+    """Fill points (D + 2, width(J)): weighted features, weight and response of J candidates.
 
-    A column has the D features times their weights, the candidate's weight, and its response. theta
-    has the D feature weights and the J candidates' weights. index has the positions of the
-    features, then those of the candidates, in `candidates`."""
+    theta has the D feature weights, then the candidates' weights; `index` has the positions of the
+    features, then of the candidates. Columns from J on become zero."""
     j, k = cuda.grid(1), cuda.blockIdx.y
     if j >= J:
         points[k, j] = 0.0
@@ -101,11 +91,10 @@ def _gather_points(candidates, theta, index, D, J, points):
 
 @cuda.jit(device=True)
 def _stage(tile, j, first, size, stage):
-    """Copy `size` features of 64 rows and 64 points to the shared memory `stage`.
+    """Copy `size` features, from `first` on, of 64 rows and of the 64 points from j on to `stage`.
 
-    They are the features from position `first` on, and the points from position j on. Row values
-    are multiplied by feature weights here; values in `points` already are. `tile` is (X, number of
-    the tile, active features, their weights, points, number of features)."""
+    `tile` is (X, number of the tile, active features, their weights, points, number of features).
+    Rows are multiplied by the weights here, `points` already are."""
     (X, t, active, v, points, _), (row, point) = tile, stage
     for e in range(cuda.threadIdx.x, size * TILE, THREADS):
         k, i = e // TILE, e % TILE
@@ -115,10 +104,9 @@ def _stage(tile, j, first, size, stage):
 
 @cuda.jit(device=True)
 def _similarities(tile, j, stage, G):
-    """Fill this thread's G (4, 4) with similarities of four rows and four points.
+    """Fill this thread's G (4, 4) with similarities of four rows of `tile` and four points.
 
-    The threads share the 64 rows of `tile` (see `_stage`) and the 64 points from j on. `stage` is
-    the shared memory."""
+    The points are among the 64 from j on; `stage` is shared memory."""
     D, (row, point) = tile[5], stage
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for r in range(ROWS_PER_THREAD):
@@ -141,10 +129,10 @@ def _similarities(tile, j, stage, G):
 
 @cuda.jit(device=True)
 def _leave_out(own, t, index, D, J, first, G):
-    """Set similarities in G of rows with themselves to zero, so that no row predicts itself.
+    """Set entries of G (4, 4) to zero where a row of tile t and a point are the same row.
 
-    G (4, 4) has this thread's rows of tile t, and its points among the 64 from position `first` on.
-    own[t] has the rows' positions among the candidates. index[D:] has those of the J points."""
+    The points are this thread's from `first` on. own[t] and index[D:] are positions of rows and
+    points."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     for c in range(ROWS_PER_THREAD):
         j = first + yours + SIDE * c
@@ -156,11 +144,10 @@ def _leave_out(own, t, index, D, J, first, G):
 
 @cuda.jit(device=True)
 def _agreement(y, target, normal, loss):
-    """Return the agreement of a point's response `target` with a row's y, and its derivative by u.
+    """Return a point's agreement with a row's response y, and its derivative by u.
 
-    For classes it is 1 if they are equal, else 0; for squared loss it is the target; for densities
-    it is a normal density around the target with SD 1 / u. `normal` holds 1, u sqrt(1/2), u /
-    sqrt(2 pi) and 1 / sqrt(2 pi)."""
+    `cpu_kernels.agreement` defines it. `normal` is 1, u / sqrt(2), u / sqrt(2 pi), 1 / sqrt(2
+    pi)."""
     one, narrow, height, peak = normal
     if loss == CLASSES:
         return one if y == target else one - one, one - one
@@ -184,12 +171,11 @@ def _slopes(y, a, b, weight, loss):
 
 @cuda.jit(device=True)
 def _estimates(tile, rows, own, J, live, normal, loss, stage, G, A, B, room):
-    """Store this thread's part of the numerators and denominators of 64 estimates in `room`.
+    """Store this thread's part of numerators and denominators of 64 estimates in `room`.
 
-    `room` is shared memory. Denominators are sums of weight times similarity over the first `live`
-    of J points, which have positive weight; in numerators, agreement of responses is another
-    factor. tile, stage and own are as in `_stage` and `_leave_out`; `rows` is as in
-    `loss_gradient`; normal and loss are as in `_agreement`; A, B and G are work arrays."""
+    Denominators are sums of weight times similarity over the first `live` of J points; in
+    numerators, agreement of responses is another factor. `room` and `stage` are shared memory; A, B
+    and G are work arrays."""
     mine, yours = cuda.threadIdx.x % SIDE, cuda.threadIdx.x // SIDE
     _, t, index, _, points, D = tile
     for r in range(ROWS_PER_THREAD):
@@ -223,12 +209,11 @@ def _column(room, start, i):
 
 @cuda.jit(device=True)
 def _feature_sums(tile, j, stage, C, zero, room, out):
-    """Add sums over 64 rows i and 64 points j of C_ij (v_d (x_id - x_jd))^2 / 2 to out[d].
+    """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    The derivative of the loss by the feature weight v_d follows from these sums. C (4, 4) is this
-    thread's part of C_ij: the weight w_j of point j times the derivative of row i's loss by w_j.
-    tile, stage and the first point, j, are as in `_stage`; `room` is shared memory; `zero` is 0
-    with the precision of the sums."""
+    C (4, 4) is this thread's part of C_ij: the weight of point j times the derivative of row i's
+    loss by it. The argument j is the first point; `zero` is 0 in the precision of the sums; `stage`
+    and `room` are shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x
     mine, yours = thread % SIDE, thread // SIDE
@@ -265,10 +250,9 @@ def _feature_sums(tile, j, stage, C, zero, room, out):
 def _loss_gradient(X, rows, own, index, theta, points, D, J, live, loss, partials):
     """Fill a thread block's row of `partials` with the loss of its rows and its derivatives.
 
-    Derivatives are by u (inverse width), D feature weights and J candidates' weights. `theta` has
-    these parameters, `index` the positions of features and candidates, `points` is from
-    `_gather_points`. The first `live` candidates have positive weight. Other arguments are as in
-    `loss_gradient`."""
+    `theta` has the feature weights, the candidates' weights and constants from u; `index` has
+    positions of features and candidates; `points` is from `_gather_points`, its first `live` of
+    positive weight."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     room = cuda.shared.array(N_EXCHANGED, X.dtype)
@@ -338,9 +322,9 @@ def _add_partials(partials, sums):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _kernel_sums(X, active, v, points, values, out):
-    """Add sums over points of values times similarities to `out`, for all rows of X.
+    """Add sums over points of values times similarities with each row of X to `out`.
 
-    v are weights of the features `active`; points (D, n_points) already are multiplied by them."""
+    points (D, n_points) are already multiplied by v, the weights of the features `active`."""
     row = cuda.shared.array((CHUNK, TILE), X.dtype)
     point = cuda.shared.array((CHUNK, TILE), X.dtype)
     held = cuda.shared.array((TILE, TILE), X.dtype)
@@ -365,8 +349,8 @@ def _kernel_sums(X, active, v, points, values, out):
 def upload_rows(X, scoring, x, target):
     """Return the arguments rows, own, candidates and points of `loss_gradient`, on the GPU.
 
-    The first two come from the ScoringRows `scoring`. x (J, p) and target (J,) are features and
-    responses of the candidates; points is a work array, of the precision of X."""
+    They are: y, a, b and weight, (n_tiles, 4, 64), and `own` of the ScoringRows; features and
+    response of the candidates, (p + 1, J), from x (J, p) and target (J,); a work array."""
     rows = np.stack([scoring.y, scoring.a, scoring.b, scoring.weight], axis=1)
     room = np.zeros((x.shape[1] + 2, width(len(x))), X.dtype)
     return upload(rows), upload(scoring.own), upload(np.vstack([x.T, target])), upload(room)

@@ -1,15 +1,4 @@
-"""Distribution of a numeric response, in standard units: mean, variance, quantiles, density.
-
-Prototype j has weight w_j, response y_j and similarity G_j with the row. B = 1 + sum_j w_j G_j.
-
-With loss="squared", the mean is m = sum_j w_j G_j y_j / B and the variance is s^2 = (e_0^2 + sum_j
-w_j G_j e_j^2) / B. Here e_0^2 is the mean squared residual of all rows, and e_j^2 that of the rows
-merged in prototype j. For residuals, a row is left out of its own estimate. A quantile is m + s q,
-where q is the quantile of residual / s over the training rows.
-
-With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
-of normal densities with inverse width u. Levels of quantiles are calibrated on the training rows.
-"""
+"""Distribution of a numeric response, in standard units: mean, variance, quantiles, density."""
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -18,6 +7,16 @@ from lodim import forms
 from lodim.engine.tiles import TILE
 from lodim.models.proset.cpu_kernels import DENSITY, ROOT_TAU
 from lodim.models.proset.prototypes import impacts, response_values, weighted_sums
+
+# Prototype j has weight w_j, response y_j and similarity G_j with the row. B = 1 + sum_j w_j G_j.
+#
+# With loss="squared", the mean is m = sum_j w_j G_j y_j / B and the variance is s^2 = (e_0^2 +
+# sum_j w_j G_j e_j^2) / B. Here e_0^2 is the mean squared residual of all rows, and e_j^2 that of
+# the rows merged in prototype j. A quantile is m + s q, where q is the quantile of residual / s
+# over the training rows.
+#
+# With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
+# of normal densities with inverse width u. Quantile levels are calibrated on the training rows.
 
 HALVINGS = 50  # steps of bisection to invert distribution functions
 MIN_LEVEL = 2.0**-53  # smallest level of a quantile; 1 minus it is the largest
@@ -29,9 +28,8 @@ CHUNK = 64  # tiles of rows per step
 class Calibration:
     """Percentiles 0 to 100 of the training rows' familiarity and errors.
 
-    They give quantiles of familiarity (similarity to the prototypes) and prediction intervals. A
-    row that is a prototype is left out of its own estimate. Variances are relative to the variance
-    of the response."""
+    Each row is estimated without its own prototype. Variances are relative to the response's
+    variance."""
 
     familiarity: np.ndarray = forms.real(101, least=0)  # of sum_j w_j G_j(x), Eq. 4.5
     # loss="squared": percentiles of residuals / SD. loss="density": percentiles of the distribution
@@ -43,10 +41,7 @@ class Calibration:
 
 
 def mean_and_variance(prototypes, calibration, X, n, threads):
-    """Return each row's estimated mean and variance of the standardized response, (n,) each.
-
-    This is the response minus the null model, divided by its SD. X are n rows in blocks of 64 rows;
-    `calibration` has the variances of the prototypes."""
+    """Return the mean and variance of (response - null model) / SD for each row, (n,) each."""
     density = prototypes.loss == DENSITY
     second = prototypes.y**2 + _widths(prototypes) ** 2 if density else calibration.variance
     values = np.column_stack([response_values(prototypes), second])
@@ -77,8 +72,8 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
 def _inverse_cdf(prototypes, W, total, p):
     """Return the quantile at level p of each row's mixture of normals, (r,), by bisection.
 
-    W (r, M) are the weights of the prototypes' normals; the null model's normal has weight 1; total
-    (r,) is the sum of all weights."""
+    W (r, M) are the weights of the prototypes' normals; total (r,) adds the null model's, which is
+    1."""
     y, width = prototypes.y, _widths(prototypes)
     # A mixture's quantile lies between the quantiles of its normals. Bisection in arcsinh keeps
     # steps fine for narrow normals although others are wide.
@@ -113,10 +108,7 @@ def density(prototypes, X, n, y, threads):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (slice of rows, W, total): for these rows, the weights in their mixture of normals.
-
-    W (r, M) has the weights of the M prototypes. The null model has weight 1, so total (r,) is 1
-    plus the row sums of W."""
+    """Yield (rows, W, total): weights W (r, M) of the M prototypes' normals, and 1 + their sum."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

@@ -36,10 +36,10 @@ LEAST_U = 1e-3  # smallest inverse width of normals
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
     """Fit batches of prototypes in turn; after each, yield prototypes, log and predictions.
 
-    Prototypes are weighted training rows. Given the earlier batches, a batch minimizes Eq. 2.8 of
-    Ruf (2022). After an empty batch, prototypes and log are None. `previous`, the (prototypes, log)
-    of a fit to the same rows, supplies the first batches. Predictions are linear predictors (n, K)
-    of the rows `eval_batch`, or None."""
+    A batch minimizes Eq. 2.8 of Ruf (2022), given the earlier ones. After an empty batch,
+    prototypes and log are None. `previous`, the (prototypes, log) of a fit to the same rows,
+    supplies the first batches. Predictions are linear predictors (n, K) of `eval_batch`, or
+    None."""
     state = BatchState(batch, family, settings)
     used, ended, base, sums = np.zeros(len(state.varies), bool), False, None, None
     if eval_batch is not None:
@@ -75,11 +75,10 @@ def combine(parts):
 
 
 def _fit_batch(state, c, used):
-    """Fit batch c of prototypes, given the earlier ones; return Prototypes and log entry (dict).
+    """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict for the log.
 
-    `state` (BatchState) has the training rows and their estimates so far. used (p,) bool are the
-    features that earlier batches use. New features must lower the loss by at least `worth` (a
-    setting) standard errors, so that noise features do not enter."""
+    Features that are not `used` (p,) by earlier batches must lower the loss by `worth` standard
+    errors."""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():
@@ -94,9 +93,7 @@ def _fit_batch(state, c, used):
 
 
 def _fit_features(state, split, features):
-    """Fit a batch of prototypes with some features (p,) bool; return Prototypes and a Minimum.
-
-    `state` has the training rows; `split` says which are candidates and which score them."""
+    """Fit a batch of prototypes with the `features` (p,) bool; return Prototypes and a Minimum."""
     s, j = state.settings, split.candidates
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
@@ -113,9 +110,8 @@ def _fit_features(state, split, features):
 def _prototypes(state, split, x, v, w, u):
     """Return the candidates of positive weight w (J,) as Prototypes; equal ones are merged.
 
-    `state` has the training rows, `split` the candidates. x (J, p) holds the candidates' features,
-    v (p,) feature weights, u (1,) an inverse width. If all feature weights are zero, there are no
-    prototypes, since all rows would be equal."""
+    x (J, p) are the candidates' features, v (p,) feature weights, u (1,) an inverse width. If v is
+    zero, there are no prototypes, since all rows would be equal."""
     live = np.flatnonzero(w * v.any())
     v = v * (len(live) > 0)  # an empty batch has no feature weights
     j, x = split.candidates[live], x[live].astype(np.float64)
@@ -136,10 +132,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of the prototypes of an earlier fit, with all p features.
-
-    Raises a DataError if the training rows in `state` are not the same as in that fit, or have
-    other responses."""
+    """Return batch c of an earlier fit with all p features; raise DataError if the rows differ."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)
@@ -157,12 +150,11 @@ def _previous_batch(prototypes, c, state):
 
 
 def minimize(objective, loss, features, J, settings):
-    """Minimize the loss of one batch of prototypes; return the parameters theta and a Minimum.
+    """Minimize the loss of one batch; return the parameters (p + J + 1,) and a Minimum.
 
-    theta holds p feature weights v (zero outside `features`), J candidates' weights w and an
-    inverse width u; `objective` is a BatchObjective. The derivative of the loss by v_d is zero at
-    v_d = 0, so a weight that a long step sets to zero would stay zero. Therefore the first
-    minimization is over v_d^2, and only the second over v_d."""
+    They are feature weights (zero outside `features`), candidates' weights and an inverse width.
+    The first minimization is over squared feature weights: a weight that a long step sets to zero
+    would stay zero, because its derivative is zero there."""
     D, p = int(features.sum()), len(features)
     w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
@@ -205,13 +197,11 @@ def minimize(objective, loss, features, J, settings):
 
 
 def _descend(function, t, lower, D, max_iter, stop, steps):
-    """Minimize over the parameters t of one batch, leaving out those at a bound; return a Minimum.
+    """Minimize from t within the bounds `lower`, in rounds without idle parameters.
 
-    `function` returns value and gradient at t, given which parameters are in use (None: all). t and
-    `lower` (D + J + 1,) are start and bounds of D feature weights, J candidates' weights and an
-    inverse width. Parameters at their bound that would not lower the loss are left out of
-    evaluations, and checked again at the end. `stop` are stopping limits; `steps` stores the
-    optimizer's last steps."""
+    Return a Minimum. `function` returns value and gradient, given t and the parameters in use
+    (None: all). Parameters at a bound that would not lower the loss are idle, and checked again at
+    the end. The first D are feature weights; `steps` stores the optimizer's last steps."""
     (value, gradient), n_eval, n_iter = function(t, None), 1, 0
     keep = (t > lower) | (gradient < 0.0)
     for k in count():
@@ -251,24 +241,18 @@ def _positions(mask):
 
 
 def largest_v(batch, family, settings):
-    """Return a lambda_v that (nearly) gives the null model, as the largest of a path of penalties.
-
-    Its penalty on a feature weight of 0.3 equals the loss of the null model. Smaller feature
-    weights make similarities nearly constant."""
+    """Return a lambda_v that (nearly) gives the null model, the largest of a path of penalties."""
     state = BatchState(batch, family, settings)
     loss = state.weight @ state.losses(state.a, state.b)
-    least = 0.3
+    least = 0.3  # smaller feature weights make similarities nearly constant
     cost = 0.5 * (1.0 - settings.l1_ratio_v) * least**2 + settings.l1_ratio_v * least
     return float(max(loss / cost, 1e-8))
 
 
 def largest_w(batch, family, settings):
-    """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero.
-
-    Its L1 part exceeds a bound on the slope of the loss at zero weights: 1 for classes and
-    densities, 2 mean |y| max |y| for squared loss."""
+    """Return a lambda_w (penalty of prototypes' weights) that keeps all weights at zero."""
     state = BatchState(batch, family, settings)
-    bound = 1.0
+    bound = 1.0  # of the slope of the loss at zero weights, for classes and densities
     if state.loss == SQUARED:
         size = np.abs(state.y)
         bound = 2.0 * float(state.weight @ size) * float(size.max())

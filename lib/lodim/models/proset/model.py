@@ -90,9 +90,8 @@ class Proset(Model):
     def assemble(self, problem, prototypes, log, selection, for_path):
         """Return the ProsetFit of prototypes and log.
 
-        `selection` is the table of cross-validation, or None. `for_path` is set for a fit that is
-        one of several for a path of penalties. It stores no typical row (reference row of Shapley
-        values) and usually no calibration."""
+        `selection` is the table of cross-validation, or None. A fit `for_path` (one of several, for
+        a path of penalties) stores no typical row and usually no calibration."""
         batch = problem.batch
         if not log["converged"].all():
             failed = np.flatnonzero(~log["converged"]) + 1
@@ -124,9 +123,7 @@ MODEL = Proset()
 
 
 def extend(fit, data, n_batches):
-    """Return the fit with batches of prototypes added, up to `n_batches` in total.
-
-    `data` are the training data of the fit."""
+    """Return the fit with batches added, `n_batches` in total; `data` must be its training data."""
     arguments = fit._call_arguments({"n_batches": n_batches})
     problem = prepare(MODEL, fit.design.formula, data, arguments)
     # If the call left penalties open, new batches use the chosen penalties.

@@ -14,19 +14,14 @@ SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
 
 
 class ScoringRows(NamedTuple):
-    """Rows whose loss a batch of prototypes minimizes, in blocks of 64 rows.
-
-    y : responses
-    a, b : numerator and denominator of the estimate by earlier prototypes
-    weight : row weights, with sum one, zero on padding
-    own : position of each row among the candidates (possible prototypes), -1 if it is none"""
+    """Rows whose loss a batch of prototypes minimizes, in blocks of 64 rows."""
 
     X: np.ndarray
-    y: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-    weight: np.ndarray
-    own: np.ndarray
+    y: np.ndarray  # responses
+    a: np.ndarray  # numerator of the estimate by earlier prototypes
+    b: np.ndarray  # its denominator
+    weight: np.ndarray  # row weights, with sum one, zero on padding
+    own: np.ndarray  # position of each row among the candidates, -1 if it is none
 
     @classmethod
     def from_tiles(cls, packed, y, a, b, weight, own):
@@ -48,10 +43,7 @@ class ElasticNet:
 
     @classmethod
     def from_settings(cls, p, J, settings):
-        """Return the penalty of p feature weights, J candidates' weights and one inverse width.
-
-        Each of these three kinds of parameters theta adds lambda ((1 - r) / 2 sum theta^2 + r sum
-        theta), with its own lambda and l1_ratio r."""
+        """Return the penalty of p feature weights, J candidates' weights and one inverse width."""
         s = settings
         lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
         l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
@@ -64,11 +56,10 @@ class ElasticNet:
 
 
 class BatchObjective:
-    """Penalized loss of the scoring rows as a function of nonnegative parameters (p + J + 1,).
+    """Penalized loss of the scoring rows, as a function of nonnegative v (p,), w (J,) and u.
 
-    They are p feature weights v, J candidates' weights w and an inverse width u of normal
-    densities. x (J, p) and target (J,) are the candidates' features and responses. With
-    engine="cuda", rows stay on the GPU as long as the objective exists."""
+    v are feature weights, w candidates' weights, u an inverse width. x (J, p) and target (J,) are
+    the candidates' features and responses. With engine="cuda", rows stay on the GPU."""
 
     def __init__(self, scoring, x, target, loss, penalty, threads, engine="cpu"):
         self._scoring, self._loss, self._penalty = scoring, loss, penalty
@@ -84,8 +75,8 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at parameters theta = (v, w, u).
 
-        `among` (J,) bool marks the candidates for which the gradient is computed (None: all); it
-        must include the candidates of positive weight."""
+        `among` (J,) bool marks candidates with a gradient (None: all), and all of positive
+        weight."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
@@ -108,8 +99,8 @@ class BatchObjective:
     def _sums(self, v, w, u, active, order, loss):
         """Return the loss and its derivatives by u, v (D,) and w (J,), as a vector (2 + D + J,).
 
-        v are the weights of the D features at positions `active`, w those of the J candidates at
-        positions `order`. u is the inverse width for densities, `loss` the code of the loss."""
+        v are weights of the features at positions `active`, w of the candidates at positions
+        `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

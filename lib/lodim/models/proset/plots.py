@@ -38,9 +38,7 @@ def weights(fit, ax, *, top=20):
 
 
 def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
-    """Draw a batch of prototypes, rows of `data` and one `row` by weighted PCA (Eqs. 4.1-4.4).
-
-    The `named` heaviest prototypes get labels."""
+    """Draw a batch of prototypes, `data` and one `row` by PCA; label the `named` heaviest."""
     t = fit.estimates
     if batch not in range(1, t.n_batches + 1) or not len(t.of_batch(batch)):
         raise ArgumentError(f"batch {batch!r} has no prototypes to map")
@@ -52,9 +50,7 @@ def map_(fit, ax, *, data=None, row=None, batch=1, named=0):
 
 
 def scatter(fit, ax, *, features=None, data=None, row=None, named=0):
-    """Draw prototypes, rows of `data` and one `row` in the plane of two active features.
-
-    The `named` heaviest prototypes get labels, or those with the largest impact on `row`."""
+    """Draw prototypes, `data` and one `row` in two active features; label the `named` largest."""
     two = _two_features(fit, features)
     names = [active_names(fit)[k] for k in two]
     of = np.arange(len(fit.estimates))
@@ -107,10 +103,10 @@ def shapley(fit, ax, *, data, row=0, reference=None, level=None, top=15):
 
 
 def _plane(fit, ax, to_plane, names, of, data, row, named, title=None):
-    """Draw the prototypes at positions `of` in the fit, the rows of `data` and one row in a plane.
+    """Draw the prototypes at positions `of`, rows of `data` and one row; label the `named` largest.
 
-    `to_plane` maps active features (n, A) to coordinates (n, 2) with labels `names`. The number of
-    prototypes with a label is `named`: those of largest weight (or impact on the row)."""
+    `to_plane` maps active features (n, A) to coordinates (n, 2), whose axes are labelled
+    `names`."""
     t, levels = fit.estimates, fit.levels
     size, meaning, star, faint = t.w[of], "prototype weight", None, None
     if row is not None:
@@ -156,9 +152,7 @@ def _map_names(fit, to_plane):
 
 @dataclass(frozen=True)
 class BatchMap:
-    """Map of a batch of prototypes: principal components, weighted by feature and row weights.
-
-    There are A active features and R components."""
+    """Weighted principal components of a batch of prototypes: A features, R components."""
 
     v: np.ndarray  # (A,) feature weights, by which features are scaled (Eq. 4.1)
     centre: np.ndarray  # (A,) mean of the scaled prototypes, weighted by w (Eq. 4.2)
@@ -191,10 +185,9 @@ def batch_map(x, w, v):
 
 
 def surface_over(fit, two, r):
-    """Return estimates on a grid over two features: x, y, estimates, familiarity.
+    """Return a grid over two features: x and y (G,), estimates (G, G, K), familiarity (G, G).
 
-    x and y (G,) are in original units; estimates are (G, G, K) and familiarity (similarity to the
-    prototypes) is (G, G). `two` are the features' positions; other active features have the
+    x and y are in original units. `two` are the features' positions; other active features have the
     standardized values r (A,)."""
     t, d = fit.estimates, fit.design
     on = t.features[two]
@@ -219,11 +212,9 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return values on the grid whose zero contour encloses the familiar region, and its label.
+    """Return numbers on the grid that are negative in the unfamiliar region, and a label, or None.
 
-    They are the familiarity (similarity to the prototypes) of the grid's points, mass (G, G), minus
-    the value that 99% of the training rows exceed. None if all are positive, or without
-    calibration."""
+    They are the familiarity `mass` (G, G) minus the value that 99% of the training rows exceed."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -233,9 +224,7 @@ def _edge(fit, mass):
 
 
 def _other_features(fit, two, r):
-    """Return a text with the values of at most three features that are not axes of the plot.
-
-    r (A,) are standardized values of the active features, `two` the positions of the axes."""
+    """Return a text with the values r (A,) of at most three features that are not axes."""
     rest = [k for k in by_importance(fit) if k not in two]
     values = original_units(fit, r[None])[0]
     texts = [f"{active_names(fit)[k]} = {values[k]:.4g}" for k in rest[:3]]
@@ -244,10 +233,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return the values (G, G) to draw, their colour key, and the level of the thick contour.
-
-    They are probabilities of class `level` among estimates Z (G, G, K), or estimates of a number.
-    """
+    """Return P(level), or the estimated number, (G, G), its colours, and the thick contour."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:
@@ -262,9 +248,7 @@ def _one_surface(fit, Z, level):
 
 
 def _of_level(fit, frame, level):
-    """Return the rows of a table of Shapley values for one class, and the class.
-
-    By default it is the most probable class, or the second of two."""
+    """Return the rows of one class (default: most probable, or second of two), and the class."""
     if "level" not in frame:
         shown = fit.levels[1]
         if level is not None and not (isinstance(level, type(shown)) and level == shown):

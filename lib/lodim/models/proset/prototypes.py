@@ -120,11 +120,10 @@ def join(parts):
 
 
 def merge(points, w):
-    """Merge points (J, D + 1) that are equal up to rounding; return (first, w, group).
+    """Merge equal points (J, D + 1): weighted features and response; return (first, w, group).
 
-    A point is a prototype: D features times their weights, and its response. first and w (M,) are,
-    for each group of equal points, the position of the first and the sum of weights; group (J,) is
-    the group of each point."""
+    first and w (M,) are the position of the first point and the total weight of each group of
+    points that are equal up to rounding; group (J,) is each point's group."""
     # Repeated points enter the tree once, since the number of pairs grows quadratically.
     cells = np.floor(points / CELL)
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
@@ -144,8 +143,7 @@ def merge(points, w):
 def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     """Return sum_j w_j G_j(x) values_jq over the prototypes j, (n, Q), for the n rows x of X.
 
-    w_j are weights, G_j similarities with a row; values is (M, Q). Estimates are computed from such
-    sums. With engine="cuda", the GPU computes them."""
+    w_j are the prototypes' weights, G_j their similarities with the row; values is (M, Q)."""
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = _padded((prototypes.w[of, None] * values[of]).T)
@@ -174,10 +172,7 @@ def impacts(prototypes, X, n, threads=1):
 
 
 def batch_kernel(prototypes, c, of):
-    """Return arguments of the kernels for the prototypes of batch c, which are at positions `of`.
-
-    The arguments are the positions (D,) of the features with positive weight, these weights (D,),
-    and the matrix that `scaled` computes from the prototypes' features."""
+    """Return active features and their weights, (D,) each, and V (see `scaled`) for a batch c."""
     v = prototypes.v[c - 1]
     on = np.flatnonzero(v)
     x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
@@ -255,15 +250,11 @@ class Mixture:
     """Mixture of the null model and M prototypes that gives the estimates of n rows (Eq. 2.4).
 
     The estimate is shift + (prior + sum_j W_j targets_j) / (1 + sum_j W_j), where W_j is the weight
-    of prototype j times its similarity with the row.
+    of prototype j times its similarity with the row."""
 
-    shift : zero for classes; for a number, the null model's mean plus the row's offset
-    prior : class probabilities of the null model; zero for a number
-    targets : one-hot classes of the prototypes, or their responses minus the null model"""
-
-    shift: np.ndarray
-    prior: np.ndarray
-    targets: np.ndarray
+    shift: np.ndarray  # zero for classes; for a number, the null model's mean plus the offset
+    prior: np.ndarray  # class probabilities of the null model; zero for a number
+    targets: np.ndarray  # one-hot classes of the prototypes, or responses minus the null model
 
     @classmethod
     def from_prototypes(cls, prototypes, base):
@@ -275,17 +266,12 @@ class Mixture:
         return cls(shift, np.zeros_like(shift), prototypes.scale * prototypes.y[:, None])
 
     def estimate(self, total, mass):
-        """Return estimates (n, K) from sums over prototypes.
-
-        total (n, K) is sum_j W_j targets_j, mass (n,) is sum_j W_j."""
+        """Return estimates (n, K), given total = sum_j W_j targets_j and mass = sum_j W_j."""
         return self.shift + (self.prior + total) / (1.0 + mass)[:, None]
 
 
 def estimates_at(prototypes, x, threads):
-    """Return estimates (n, K) without offset, and familiarity (n,), at points x (n, A).
-
-    x has standardized values of the A active features. Familiarity is similarity to the prototypes.
-    """
+    """Return estimates (n, K) without offset and familiarity (n,) at standardized x (n, A)."""
     mixture = Mixture.from_prototypes(prototypes, np.zeros((len(x), len(prototypes.level))))
     active = replace(prototypes, features=np.arange(x.shape[1]))
     values = np.column_stack([mixture.targets, np.ones(len(prototypes))])
@@ -311,10 +297,7 @@ def score_nodes(prototypes, features, offset):
 
 
 def _kernel_sum(t, values, features):
-    """Return sum_j values_j w_j G_j over the prototypes t, as an expression for code export.
-
-    w_j is the weight of prototype j, G_j its similarity with a row. `features` are the expressions
-    of the row's standardized features."""
+    """Return the sum of values times weights times similarities as an expression of `features`."""
     parts = []
     for c in range(1, t.n_batches + 1):
         of = t.of_batch(c)
@@ -332,10 +315,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities as expressions, for code export.
-
-    `t` (Prototypes) has the level of the null model. The probabilities depend on the offset if the
-    fit has one (with two classes only)."""
+    """Return the null model's class probabilities as expressions, given that of the offset."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -23,11 +23,7 @@ PATIENCE = 5  # successive steps without gain after which a batch stops
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a proset fit, as explained in the help of `proset`.
-
-    n_batches, lambda_v and lambda_w are None if cross-validation must choose them. "auto" penalties
-    become numbers as soon as the family is known.
-    """
+    """Settings of `proset`; n_batches or a penalty is None if cross-validation must choose it."""
 
     n_batches: int | None
     n_candidates: int

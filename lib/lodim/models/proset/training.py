@@ -25,20 +25,9 @@ LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must 
 class BatchState:
     """Training rows of positive weight, and each row's estimate a / b by the prototypes so far.
 
-    A row that is a prototype is left out of its own estimate. Otherwise it would seem well
+    A row that is a prototype is left out of its own estimate: otherwise it would seem well
     predicted, and later batches would ignore it. Data of more than 65,536 rows keep rows of weight
-    zero, because dropping them would copy the features.
-
-    y : (n,) class codes, or (response - offset - level) / scale
-    weight : (n,) weights that sum to one
-    a, b : (n,) numerator and denominator of the estimate; depending on the loss, it is the
-        probability of the row's class, the density at its response, or the mean of y
-    moment : (n,) for numeric responses, numerator of the mean of y (with denominator b)
-    level, scale : linear predictor of the null model, (K,); standard deviation of a numeric
-        response (else 1)
-    loss, n_classes : code of the loss; number of classes (0 for a numeric response)
-    content : (n,) key of each row, computed from its values, for random draws
-    varies : (p,) bool, features that are not constant"""
+    zero, because dropping them would copy the features."""
 
     def __init__(self, batch, family, settings):
         if batch.n <= SPAN_ROWS:
@@ -48,7 +37,10 @@ class BatchState:
         self.weight, base = batch.weight, batch.offset_matrix(family.n_scores)
         null = family.null_score(batch.y, self.weight, base)
         self.level, self.scale, self.moment = (null - base)[0], 1.0, None
+        # level and scale: linear predictor (K,) of the null model, SD of a numeric response
         self.varies = tiles.varies(batch.X)
+        # The estimate a / b is the probability of the row's class, the density at its response, or
+        # the mean of the response; moment / b is this mean for every numeric response.
         self.b = np.ones(batch.n)
         if family.name == "gaussian":
             self.n_classes, self.loss = 0, LOSS_CODES[settings.loss]
@@ -108,9 +100,7 @@ class BatchState:
         return ScoringRows.from_tiles(X, self.y, self.a, self.b, weight, own)
 
     def estimates_with(self, part):
-        """Return numerators a and denominators b, (n,) each, of estimates with more prototypes.
-
-        `part` holds the additional Prototypes; the state is not changed."""
+        """Return numerators and denominators, (n,) each, as if the prototypes `part` were added."""
         if not len(part):
             return self.a, self.b
         a, b = self._with_sums(part, self.loss, self.a)
@@ -118,13 +108,10 @@ class BatchState:
         return a if self.loss == SQUARED else np.maximum(a, self.a), np.maximum(b, self.b)
 
     def _with_sums(self, part, loss, start):
-        """Return the numerators and denominators of estimates after adding the prototypes `part`.
+        """Return numerators and denominators of estimates, (n,) each, with the prototypes `part`.
 
-        Both are (n,); without them, the numerators are `start`, the denominators b. Each prototype
-        adds its weight times its similarity with the row to b, and this product times an agreement
-        to the numerator. Depending on the `loss`, the agreement is 1 for equal classes (else 0),
-        the prototype's response, or its normal density at the row's response. If the row itself is
-        the prototype, its own term is subtracted; this needs float64."""
+        Without them, numerators are `start`. `loss` selects the agreement that enters numerators
+        (see `cpu_kernels.agreement`). A row's own prototype is subtracted, which needs float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
         active, v, V = batch_kernel(part, 1, np.arange(len(part)))
@@ -142,9 +129,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return positions of the rows that are prototypes, and their weights, (r,) each.
-
-        `part` are Prototypes. Rows merged into one prototype share its weight equally."""
+        """Return the positions of rows merged into prototypes, and their equal shares of weight."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

@@ -304,11 +304,10 @@ def explain(
 
 
 def _nearest_rows(fit, query, data, on):
-    """Return a table of the rows of `data` nearest to the explained row, `query`.
+    """Return a table of the rows of `data` nearest to the explained row, `query`, without itself.
 
-    Columns are the distance and the features at positions `on`. The distance is sqrt(sum_d (v_d
-    z_d)^2), where z_d is the difference in feature d in standard deviations, v_d its largest weight
-    over the batches. The explained row is left out."""
+    The distance is sqrt(sum_d (v_d z_d)^2), with differences z_d in SD and the largest weight v_d
+    over the batches; the features at positions `on` are shown."""
     batch = fit.design.apply(data, offset=zero_offset(fit), response=True)
     x, labels = active_values(fit, batch), batch.index[batch.rows]
     v = fit.estimates.v.max(axis=0, initial=0.0)
@@ -326,9 +325,7 @@ def _nearest_rows(fit, query, data, on):
 
 
 def _largest(impact, wanted):
-    """Return the positions of the prototypes marked in `wanted`, by decreasing impact.
-
-    The impact of a prototype is its weight times its similarity with the row."""
+    """Return the positions of the `wanted` prototypes (M,) bool, by decreasing impact."""
     shown = np.flatnonzero(wanted)
     return shown[np.argsort(-impact[shown], kind="stable")]
 
@@ -336,9 +333,8 @@ def _largest(impact, wanted):
 def _dominant(fit, impact, mixture):
     """Return which prototypes are in the dominant set, bool (M,) (Algorithm 4.1 of Ruf 2022).
 
-    Whatever the targets of the others, the most probable class stays, or a number stays on its side
-    of the null model's mean. impact (M,) is a prototype's weight times its similarity with the row.
-    `mixture` is the Mixture of null model and prototypes."""
+    Whatever the responses of the others, the most probable class stays, or a number stays on its
+    side of the null model's mean."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])
@@ -350,9 +346,7 @@ def _columns(fit):
 
 
 def _rows(fit, role, added, **columns):
-    """Return rows of the table of an explanation, which have the same role, such as "prior".
-
-    The columns are the role, the given `columns`, and the contributions `added` (n_rows, K)."""
+    """Return an explanation's table rows of one role, with contributions `added` (n_rows, K)."""
     frame = pd.DataFrame({"role": [role] * len(added), **columns})
     return pd.concat([frame, pd.DataFrame(added, columns=_columns(fit))], axis=1)
 
@@ -365,10 +359,7 @@ def _query_rows(fit, query, estimate):
 
 
 def _prior_rows(fit, mixture, mass, dominant):
-    """Return the null model's part of an explanation: a row per class, or one row for a number.
-
-    `mixture` has the null model, `mass` is the sum of the prototypes' impacts. `dominant` is the
-    value of the column "dominant"."""
+    """Return the null model's part of an explanation: a row per class, or one row for a number."""
     if fit.levels is None:
         weight, target, added = [1.0], mixture.shift[0], mixture.shift
     else:
@@ -388,10 +379,7 @@ def _prototype_rows(fit, impact, dominant, added, j):
 
 
 def _other_rows(fit, impact, added, j):
-    """Return the table row that sums up the prototypes at positions j; no row if j is empty.
-
-    impact (M,) are the weights times similarities of all prototypes, added (M, K) their
-    contributions."""
+    """Return the table row that sums up the prototypes at positions j; no row if j is empty."""
     columns = {"row": f"{len(j)} prototypes", "prototype_weight": fit.estimates.w[j].sum()}
     columns |= {"impact": impact[j].sum(), "dominant": False}
     n = min(1, len(j))
@@ -419,10 +407,7 @@ def _joined(fit, rows):
 
 
 def _with_features(fit, frame, query, shown, on):
-    """Add active features as columns to the table `frame`; return it.
-
-    They have values for `query`, the row explained, and for prototypes. `shown` are the positions
-    of these prototypes among all; `on` are the features' positions among the active ones."""
+    """Add the features at positions `on` to the table `frame`, which is returned."""
     x = original_units(fit, np.vstack([query.x[None], fit.estimates.x[shown]]))[:, on]
     places = [0, *np.flatnonzero(frame["role"] == PROTOTYPE)]
     for k, name in enumerate(distinct_names([active_names(fit)[a] for a in on], frame.columns)):
@@ -449,10 +434,9 @@ def _prediction(fit, estimate):
 def dominant_for_classes(impact, code, prior):
     """Return which of M prototypes decide the most probable class, bool (M,) (Algorithm 4.1).
 
-    Prototypes are taken by decreasing impact (weight times similarity), until one class leads
-    whatever the classes of the others. Those of equal impact are taken together. If no class leads
-    in the end, none is dominant. impact and code (M,) are the prototypes' impacts and classes,
-    prior (K,) the null model's probabilities."""
+    They are the fewest of largest impact with which one class leads, whatever the classes of the
+    others; equal impacts stay together. None if no class leads. `code` are the prototypes' classes,
+    `prior` the null model's probabilities."""
     order, last = _ranks(impact)
     by_class = np.eye(len(prior))[code[order]] * impact[order, None]
     q = prior + np.cumsum(by_class, axis=0)[last]
@@ -463,9 +447,8 @@ def dominant_for_classes(impact, code, prior):
 def dominant_for_numbers(impact, y):
     """Return which of M prototypes keep a numeric estimate on its side of the null model's mean.
 
-    They are the fewest prototypes of largest impact (weight times similarity) that do so even if
-    all others had any responses in the observed range. y (M,) are the prototypes' responses minus
-    the null model's mean."""
+    They are the fewest of largest impact that do so whatever responses in the observed range the
+    others have. y (M,) are the prototypes' responses minus the null model's mean."""
     order, last = _ranks(impact)
     moved = np.cumsum(impact[order] * y[order])[last]
     least, most = min(y.min(initial=0.0), 0.0), max(y.max(initial=0.0), 0.0)
@@ -481,18 +464,15 @@ def _ranks(impact):
 
 
 def _rest(impact):
-    """Return for each number in `impact` (M,) the sum of all later numbers.
-
-    It is exactly 0 for the last number."""
+    """Return for each number in `impact` the sum of all later numbers, exactly 0 for the last."""
     return np.append(np.cumsum(impact[::-1])[::-1][1:], 0.0)
 
 
 def _up_to(order, last, decided):
     """Return which prototypes are in the dominant set, bool (M,); none if nothing is decided.
 
-    `order` has their positions by decreasing impact, `last` the ends of groups of equal impact.
-    `decided` (one bool per group) says whether this and all earlier groups decide the estimate. The
-    first such group is the last in the set."""
+    `order` has positions by decreasing impact, `last` the end of each group of equal impact; the
+    first group that is `decided` is the last in the set."""
     dominant = np.zeros(len(order), bool)
     if decided.any():
         dominant[order[: last[np.argmax(decided)] + 1]] = True
@@ -559,9 +539,7 @@ def _equal(column, values):
 
 
 def _other_columns(fit, data, taken):
-    """Return columns of the training data that the fit does not keep, for its prototypes.
-
-    `data` are the training data, `taken` the names of other columns in the result."""
+    """Return the prototypes' values in columns of the training data that the fit does not keep."""
     t = fit.estimates
     if not isinstance(data, pd.DataFrame) or len(data) <= t.row.max(initial=-1):
         raise DataError("data must be the pandas DataFrame that the model was fitted to")

@@ -16,21 +16,16 @@ from lodim.typing import Data
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A complete row to explain.
-
-    x : (A,) standardized active features (those with positive weight)
-    y : class code or number, NaN if the response is unknown"""
+    """A complete row to explain."""
 
     batch: object
     label: object
-    x: np.ndarray
-    y: float
+    x: np.ndarray  # (A,) standardized active features
+    y: float  # class code or number, NaN if the response is unknown
 
 
 def read_query(fit, data, offset=None, what="row"):
-    """Return the Query for data with a single row: a frame, a Series or a dict of values.
-
-    `what` is the word for the row in error messages."""
+    """Return the Query for one row (frame, Series or dict), which error messages call `what`."""
     data = _as_frame(data)
     batch = fit.design.apply(data, offset=offset)
     if len(batch.index) != 1:
@@ -64,9 +59,7 @@ def active_names(fit):
 
 
 def select_features(fit, features):
-    """Return the positions of chosen active features, (q,).
-
-    `features` is None (all, by importance), a number (the most important ones) or names."""
+    """Return positions of active features: all by importance (None), the first few, or by name."""
     names, order = active_names(fit), by_importance(fit)
     if features is None:
         return order
@@ -84,9 +77,7 @@ def select_features(fit, features):
 
 
 def original_units(fit, x):
-    """Convert standardized active features x (n, A) to original units.
-
-    Values within rounding error of an integer become integers, so that codes 0 and 1 are exact."""
+    """Convert standardized x (n, A) to original units; near-integers become integers."""
     d, on = fit.design, fit.estimates.features
     mean, scale = d.mean[on], d.scale[on]
     values = x * scale + mean
@@ -181,20 +172,14 @@ def familiarity(
 
 
 def familiarity_quantile(fit, value):
-    """Return the share of training rows that are at most as familiar as `value`.
-
-    Familiarity is similarity to the prototypes. NaN if the fit has no percentiles, as in a path.
-    """
+    """Return the share of training rows at most as familiar as `value`; NaN if unknown."""
     if fit.calibration is None:
         return np.nan
     return float(_share_below(fit.calibration.familiarity, value))
 
 
 def _known_values(fit, held_out):
-    """Return the sorted familiarities of the rows `held_out`, for comparison with other rows.
-
-    If it is None, return stored percentiles of the training rows. Familiarity is similarity to the
-    prototypes."""
+    """Return the sorted familiarities of `held_out`, or the training rows' percentiles if None."""
     if held_out is None:
         return fit._calibrated().familiarity
     values = fit._familiarity(fit.design.apply(held_out, offset=zero_offset(fit)))

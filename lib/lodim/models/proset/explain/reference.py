@@ -34,9 +34,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the training row that is most central in features and in estimates by prototypes.
-
-        If there are many rows, it is one of a random sample (`seed`)."""
+        """Return the most central training row, or that of a random sample if there are many."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
@@ -99,10 +97,10 @@ def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
 
 
 def reference_values(fit, data):
-    """Return the standardized active features (A,) of a reference row.
+    """Return the standardized active features (A,) of a reference row; None: the typical row.
 
-    `data` is a frame of one row, with the formula's columns or with active features in original
-    units; None stands for the fit's typical training row."""
+    `data` is a frame of one row, with the formula's columns or active features in original
+    units."""
     if data is None:
         return _typical(fit).x
     names, on = active_names(fit), fit.estimates.features
@@ -123,10 +121,7 @@ def _typical(fit):
 
 
 def central_row(prototypes, x, threads):
-    """Return the position of the most typical of rows x (n, A).
-
-    Its mean distance to all other rows is small, both in features and in the estimates by
-    prototypes. Among equals, the row with the most uncertain class wins."""
+    """Return the position of the row of x (n, A) that is most central in features and estimates."""
     estimate, _ = estimates_at(prototypes, x, threads)
     tie = entr(estimate).sum(axis=1) if prototypes.loss == CLASSES else np.zeros(len(x))
     return reference_point(x, estimate, tie)
@@ -135,8 +130,8 @@ def central_row(prototypes, x, threads):
 def reference_point(x, estimate, tie):
     """Return the position of the row that is most central in features x and estimates together.
 
-    Rows are ranked by mean absolute distance to all other rows, in x (n, A) and in `estimate` (n,
-    K). The ranks are added (Borda's rule). Among equal sums, the largest `tie` (n,) wins."""
+    Ranks of the mean absolute distance to all rows, in x and in `estimate`, are added (Borda's
+    rule). Among equal sums, the largest `tie` (n,) wins."""
     points = _borda_points(x) + _borda_points(estimate)
     best = np.flatnonzero(points == points.max())
     return int(best[np.argmax(tie[best])])

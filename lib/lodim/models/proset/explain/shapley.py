@@ -1,7 +1,4 @@
-"""Shapley values of proset estimates: from a reference row to a row, terms change one by one.
-
-The similarity with a prototype is a product over features, so its logarithm is a sum over terms.
-The parts of this sum are computed once, for the values of the row and of the reference."""
+"""Shapley values of proset estimates, relative to a reference row."""
 
 import math
 from typing import Any
@@ -14,6 +11,9 @@ from lodim.models.proset.explain.query import active_values
 from lodim.models.proset.explain.reference import reference_values
 from lodim.models.proset.prototypes import Mixture
 from lodim.typing import Data, Offset
+
+# The similarity with a prototype is a product over features, so its logarithm is a sum over terms.
+# Parts of this sum are computed once, for the values of the row and of the reference.
 
 MOST_EXACT = 12  # most terms for which all coalitions (2^12) are enumerated
 MOST_NUMBERS = 2**22  # numbers of a temporary array
@@ -108,11 +108,10 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return the reference's prediction and the Shapley values of P terms, with standard errors.
+    """Return (2, 1 + P, K): prediction at the reference and P Shapley values; then their SE.
 
-    In the result (2, 1 + P, K), [0, 0] is the prediction, [0, 1:] the values, and row 1 the errors.
-    terms (P,) are positions of terms; x and r (A,) are active features of the row and of the
-    reference; base (1, K) is the offset. n_permutations and rng are for random orders."""
+    x and r (A,) are active features of the row and of the reference, `terms` positions of terms,
+    and base (1, K) is the offset."""
     t = fit.estimates
     player = np.searchsorted(terms, fit.design.term_of[t.features])
     mixture = Mixture.from_prototypes(t, base)
@@ -133,10 +132,9 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
 
 
 def half_squares(x, prototypes, player_of, n_players):
-    """Return half the squared distances of x to M prototypes within each term, (M, n_players).
+    """Return half the weighted squared distances of x to M prototypes by term, (M, n_players).
 
-    player_of (A,) is the number of the term to which each feature belongs. Distances are weighted
-    by the feature weights."""
+    player_of (A,) is the number of the term to which each feature belongs."""
     v = prototypes.v[prototypes.batch - 1]
     member = np.equal.outer(player_of, np.arange(n_players)).astype(float)
     return 0.5 * (v * (x - prototypes.x)) ** 2 @ member
@@ -145,9 +143,8 @@ def half_squares(x, prototypes, player_of, n_players):
 def coalition_values(at_row, at_reference, w, mixture):
     """Return a function from C sets of terms, bool (C, P), to estimates (C, K) by a Mixture.
 
-    Terms of the set have the values of the row, all others the values of the reference. at_row and
-    at_reference (M, P) are half the squared distances from M prototypes within each term, w (M,)
-    the prototypes' weights."""
+    Terms of a set have the row's values, others the reference's. at_row and at_reference (M, P) are
+    from `half_squares`; w (M,) are the prototypes' weights times similarity in all other terms."""
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
@@ -162,9 +159,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 
 
 def exact_values(value, P):
-    """Return the Shapley values (P, K) of P terms, exactly, from all 2^P sets of terms.
-
-    `value` is a function from C sets of terms, bool (C, P), to estimates (C, K)."""
+    """Return exact Shapley values (P, K) from all 2^P sets; `value` is from `coalition_values`."""
     code = np.arange(2**P)
     S = (code[:, None] >> np.arange(P)) & 1 == 1
     v, size = value(S), S.sum(axis=1)
@@ -177,10 +172,7 @@ def exact_values(value, P):
 
 
 def sampled_values(value, P, n_permutations, rng):
-    """Return Shapley values (P, K) and their standard errors from random orders of P terms.
-
-    There are n_permutations orders, each with its reverse. `value` is a function from C sets of
-    terms, bool (C, P), to estimates (C, K)."""
+    """Return Shapley values (P, K) and their SE from random orders of P terms and the reverses."""
     pairs = []
     for _ in range(n_permutations):
         order = rng.permutation(P)
@@ -191,9 +183,7 @@ def sampled_values(value, P, n_permutations, rng):
 
 
 def _steps(value, order):
-    """Return how the estimates change as each of P terms is added, in this order, (P, K).
-
-    `value` is a function from sets of terms to estimates, as from `coalition_values`."""
+    """Return the changes of the estimates as P terms are added in this order, (P, K)."""
     P = len(order)
     S = np.zeros((P + 1, P), bool)
     S[:, order] = np.arange(P + 1)[:, None] > np.arange(P)
