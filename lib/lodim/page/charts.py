@@ -1,7 +1,4 @@
-"""Pictures as Vega-Lite charts, which a browser draws. Only this module imports altair.
-
-Columns are named c0, c1, ... in a chart; the user's names are only titles. So no name is read as a
-path, an expression or HTML."""
+"""Pictures as Vega-Lite charts, which a browser draws; only this module imports altair."""
 
 import functools
 import math
@@ -46,10 +43,8 @@ def libraries():
 
 @functools.cache
 def program():
-    """Return the source code of the JavaScript library (Vega) that draws charts in a report page.
-
-    vl-convert writes it in another process, because its JavaScript engine ends the process if
-    memory is limited."""
+    """Return the source code of the JavaScript library (Vega) that draws a report page's charts."""
+    # In another process, because vl-convert's JavaScript engine ends it if memory is limited.
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
@@ -64,6 +59,7 @@ def program():
 def chart(picture):
     """Return the specification of a Picture as a Vega-Lite chart for browsers. It is a dict."""
     alt = libraries()[0]
+    # So that no name is read as a path, an expression or HTML; the user's names are only titles.
     names = {name: f"c{k}" for k, name in enumerate(picture.frame.columns)}
     data = alt.Data(values=_values(picture.frame.rename(columns=names)))
     marks = {"bars": _bars, "points": _points, "lines": _lines, "intervals": _intervals}
@@ -123,11 +119,9 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return how a chart shows a column of a picture: on an axis, in colour or in a tooltip.
+    """Return how a chart shows a column: on an axis, in colour or in a tooltip (`encoding`).
 
-    encoding : class of altair, such as alt.X; name : the user's name of the column
-    names : dict from users' names to the names c0, c1, ... in the chart
-    options : further arguments of `encoding`"""
+    `names` maps the user's names to the names c0, c1, ... in the chart."""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -166,9 +160,7 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict that adds shapes or dashes to a picture whose classes share colours; else {}.
-
-    encoding : alt.Shape or alt.StrokeDash; marks : the shapes or dashes"""
+    """Return a dict that adds shapes or dashes if classes share colours; else an empty one."""
     many = _many_classes(picture)
     if not many:
         return {}

@@ -73,10 +73,7 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """Return an Input (name, range, typical value) per column, from the design alone.
-
-    The range of a number is its mean plus or minus 2 standard deviations. The result is None if the
-    design does not determine all inputs, for example with an offset."""
+    """Return an Input (name, range, typical value) per column; None if the design lacks one."""
     found = {}
     for k, t in enumerate(design.term_of):
         parts = design.terms[t]

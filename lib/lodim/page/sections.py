@@ -28,10 +28,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return the frame `rows` with additional columns, and the names of these columns.
-
-    They are the row labels, and the columns in the dict `new`. A blank is added to a name that the
-    frame already has."""
+    """Return `rows` with the row labels and the columns `new`, and the final names of these."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
@@ -43,11 +40,10 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of the partial dependence on each column, those with the widest range first.
+    """Return pictures of partial dependence, widest range first, and names of columns without one.
 
-    Also return the names of columns without a picture. Predictions are averaged over some rows of
-    the data (Friedman 2001, Sect. 8.2). Without data, other columns have their typical values.
-    inputs : columns with their ranges"""
+    Predictions are averaged over some rows of the data (Friedman 2001, Sect. 8.2); without data,
+    other columns have their typical values."""
     typical = {column.name: [column.typical] for column in inputs}
     base = pd.DataFrame(typical) if data is None else thinned(data[list(typical)], BASE)
     found = {c.name: _effect(fit, base, c) for c in inputs[:MOST_COLUMNS]}

@@ -35,10 +35,7 @@ def ensure_axes(ax, size=(7.0, 4.5)):
 
 
 def draw(kinds, kind, fit, ax, arguments):
-    """Draw a plot of a fit, and return the Axes.
-
-    kinds : dict name -> function (fit, ax, ...)
-    kind : a name, or None for the first plot that accepts the arguments"""
+    """Draw a plot of a fit and return its Axes; kind None is the first that takes the arguments."""
     if kind is None:
         takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
         kind = next(takers, next(iter(kinds)))

@@ -37,7 +37,7 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return lower and upper ends (2, k) of k axes that contain rows xy (n, k) except outliers.
+    """Return the lower and upper ends (2, k) of k axes that contain rows xy (n, k) except outliers.
 
     ratio : width over height of a plane, to which the ends are adapted"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
@@ -72,8 +72,8 @@ class Ground:
 def plane(rows, legend, names, ax=None, *, ends, ground=None, arrows=None, title=None):
     """Draw rows in two dimensions within the frame `ends` (2, 2), and return the Axes.
 
-    legend : names of the classes; arrows : loadings of features
-    ground : densities and predicted classes of the background"""
+    `ground` has densities and predicted classes of the background; `arrows` are loadings of
+    features."""
     ax = ensure_axes(ax, SIZE)
     decided = ground is not None and ground.score is not None
     if decided:
@@ -135,10 +135,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw density contours of each class, which contain given shares of its rows.
-
-    Return (name, position, colour) of each class's maximum if there are many classes, else [].
-    ground : the densities; legend : names of the classes"""
+    """Draw density contours of each class; return its maximum (name, position, colour) if many."""
     peaks, C = [], ground.density.shape[2]
     named = (
         shorten(legend.labels, NARROW if C <= MANY_CLASSES else SHORT_NAME)
@@ -178,9 +175,7 @@ def _arrows(ax, arrows, ends):
 
 
 def stretch(to, origin, ends):
-    """Return the factor with which the longest arrow almost reaches the frame of the plot.
-
-    to (m, 2) : arrows from `origin`; ends (2, 2) : lower and upper ends of the frame"""
+    """Return the factor by which arrows `to` (m, 2) from `origin` nearly reach the frame `ends`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(to > 0.0, (ends[1] - origin) / to, (ends[0] - origin) / to)
     room = np.where(to == 0.0, np.inf, room).min(axis=1)
@@ -188,10 +183,7 @@ def stretch(to, origin, ends):
 
 
 def _write_names(ax, names, tips, origin, peaks):
-    """Write names beyond the tips of arrows and at the maxima of classes, without overlap.
-
-    Classes are only named if there is room. tips (m, 2) : ends of arrows from `origin`
-    peaks : (name, position, colour) of each class"""
+    """Write names at arrow tips (m, 2) and, if there is room, at class maxima, without overlap."""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -224,9 +216,9 @@ def _write_names(ax, names, tips, origin, peaks):
 
 
 def apart(place, half, rounds=200):
-    """Return centres (m, 2) of m rectangles, moved until they do not overlap, or `rounds` times.
+    """Return centres (m, 2) of m rectangles, moved apart in at most `rounds` steps.
 
-    place (m, 2) : first centres; half (m, 2) : half widths and heights"""
+    `place` (m, 2) are the first centres, `half` (m, 2) half the widths and heights."""
     place = place.copy()
     for _ in range(rounds):
         moved = False
@@ -255,10 +247,9 @@ def _beyond(ax, xy, ends):
 
 
 def line(rows, legend, name, ax, *, x, density, best=None, arrows=None, title=None):
-    """Draw rows in one dimension: densities of C classes at positions x, tick marks for the rows.
+    """Draw rows as ticks, and densities (len(x), C) of C classes at positions x.
 
-    legend : names of the classes; name : of the axis; density : (len(x), C)
-    best : predicted class at each x, to draw where it changes; arrows : loadings"""
+    `best` is the predicted class at each x, to draw where it changes; `arrows` are loadings."""
     top, entries = float(np.nanmax(density)), []
     for k, label in enumerate(legend.entries):
         ax.fill_between(x, density[:, k], color=colour(k), alpha=0.18, lw=0)
@@ -299,10 +290,7 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings as horizontal arrows, one below the other; return the height of the lowest.
-
-    floor : height below which they are drawn; top : height of the densities above
-    x : increasing positions, from the left to the right end of the plot"""
+    """Draw loadings as horizontal arrows below the height `floor`; return the lowest height."""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

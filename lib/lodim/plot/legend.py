@@ -31,10 +31,7 @@ class Legend:
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
-    """Draw the legend: outside on the right, or in a corner of three-dimensional Axes (`inside`).
-
-    boundary, densities : whether the plot has a decision boundary, and densities
-    arrows : loadings drawn as arrows, or None"""
+    """Draw the legend outside on the right, or in a corner of three-dimensional Axes (`inside`)."""
     entries = []
     for k, label in enumerate(legend.entries):
         entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
@@ -51,10 +48,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 
 
 def write(ax, entries, legend, inside=False):
-    """Draw legend entries, classes first, in as many lines as the Axes have room for.
-
-    Many classes get closer lines, then two columns; in the end only the first classes are shown.
-    legend : names of the classes; inside : whether it is drawn inside the Axes"""
+    """Draw legend entries, classes first; many are drawn closer, or only the first classes."""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}

@@ -16,9 +16,7 @@ AXES = "ax must be matplotlib Axes, one per panel"
 
 
 def literal(function):
-    """Decorate a function (object, ax=None, ...) -> Axes so that all texts it draws are literal.
-
-    A `$` does not start mathematics, missing letters become boxes, and long texts are shortened."""
+    """Decorate a function (object, ax=None, ...) -> Axes: its texts become literal, not TeX."""
 
     @wraps(function)
     def drawn(thing, ax=None, *args, **kwargs):
@@ -48,9 +46,7 @@ def literal(function):
 
 
 def legend(place, entries, **style):
-    """Add a legend to Axes or a Figure (`place`), also with labels that start with an underscore.
-
-    entries : artists with labels; style : arguments of matplotlib's legend()"""
+    """Add a legend to Axes or a Figure, also with labels that start with an underscore."""
     labels = _cut([entry.get_label() for entry in entries], LINE)
     out = place.legend(entries, [f"entry {k}" for k in range(len(entries))], **style)
     for text, label in zip(out.get_texts(), labels, strict=True):

@@ -27,8 +27,8 @@ BASE, HEIGHT = -0.22, 0.17  # position and height of the histogram
 def against_log(wide, name, ylabel, above, ax=None, top=10):
     """Draw lines against the log of a penalty; name the `top` lines largest at its smallest value.
 
-    wide : frame with a row per penalty (increasing) and a column per line
-    above : (label of the top axis, penalties, text for each of these penalties)"""
+    `wide` has a row per penalty and a column per line; `above` is (label of the top axis,
+    penalties, texts)."""
     ax = ensure_axes(ax)
     if not (wide.index > 0).all():
         raise ArgumentError("a penalty of 0 cannot be drawn on a log axis: leave it out of lambdas")
@@ -52,9 +52,7 @@ def against_log(wide, name, ylabel, above, ax=None, top=10):
 
 
 def name_ends(ax, x, ends):
-    """Write names at the ends of lines, at position x, without overlap.
-
-    ends : dict name -> (height, colour)"""
+    """Write names at the ends of lines, at position x; `ends` maps a name to (height, colour)."""
     low, high = ax.get_ylim()
     order = sorted(ends, key=lambda name: ends[name][0])
     heights = spread_labels(np.array([ends[name][0] for name in order]), 0.045 * (high - low))
@@ -88,10 +86,7 @@ def rounds(values, name, ax=None):
 
 
 def calibration(fit, ax, *, data, level=None, bins=10, offset=None):
-    """Draw observed shares against predicted probabilities, and a histogram of probabilities.
-
-    level : the class to draw; default: the second of two classes, or all of several
-    bins : number of groups of rows with similar probabilities"""
+    """Draw observed shares of class `level` against predicted probabilities, in `bins` groups."""
     whole("bins", bins, least=2)
     if fit.levels is None:
         response = fit.design.response

@@ -40,8 +40,8 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    value : (n,) class codes or numbers of the rows; key : colours of these values
-    axes : one per view; star : name of the queried row in the legend"""
+    `value` (n,) are class codes or numbers, `key` their colours, `star` the name of the queried
+    row."""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -90,9 +90,7 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes 0, 1, ... of values `rows` of a view's feature j; others get the nearest.
-
-    x (n,) : values of the feature, which define the codes"""
+    """Return codes 0, 1, ... of `rows`, values of a view's feature j; x (n,) defines the codes."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -141,9 +139,7 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours.
-
-    x : positions of the rows; solid : style of marks in three dimensions"""
+    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours."""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -164,9 +160,7 @@ def _spread(view):
 
 
 def _strip(ax, view, value, key):
-    """Draw the rows of a view with one feature: against a numeric response, or a density per class.
-
-    value : (n,) responses or class codes; key : their Key"""
+    """Draw a view with one feature: against a numeric response, or as a density per class."""
     x = view.x[:, 0]
     if key.labels is None:
         both = View(np.column_stack([x, value]), (*view.names, key.name), view.served, "")
@@ -203,9 +197,7 @@ def _line(ax, view):
 
 
 def _density(x, grid):
-    """Return the kernel density of x at the points `grid`, scaled to maximum 1; None if constant.
-
-    The kernel is normal with Silverman's width."""
+    """Return the normal kernel density of x on `grid`, scaled to maximum 1; None for constant x."""
     if len(x) < 2 or x.std() == 0:
         return None
     quartiles = np.subtract(*np.quantile(x, [0.75, 0.25])) / 1.34
@@ -257,9 +249,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below the x axis of a view, and names of its blocks above.
-
-    A block is a level of one feature, and has a place for each level of another feature."""
+    """Write names of levels below the x axis of a view, and names of its blocks above."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)
@@ -277,11 +267,10 @@ def _name_blocks(ax, view):
 
 
 def _explain(axes, key, shades, star, views, fresh):
-    """Draw the legend of all panels (views), and a colour scale if the response is numeric.
+    """Draw the legend of all panels, and a colour scale (`shades`) if the response is numeric.
 
-    key : colours of the response; shades : artist of the colour scale, if known
-    star : label of the queried row; fresh : whether Axes are new, so that there is room below them
-    """
+    star : label of the queried row; fresh : whether Axes are new, so that there is room below
+    them"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

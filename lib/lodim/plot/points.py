@@ -29,13 +29,11 @@ HATCHED = {"facecolor": "white", "edgecolor": VEIL, "hatch": "///", "lw": 0.5}
 
 @dataclass(frozen=True)
 class Points:
-    """Points xy (n, 2) to draw, each with a class code or number `value` (n,), NaN if unknown.
-
-    size (n,) : areas, scaled so that the largest has a fixed size; None: small and faint points"""
+    """Points xy (n, 2) to draw, with class codes or numbers `value` (n,) and areas `size` (n,)."""
 
     xy: np.ndarray
-    value: np.ndarray
-    size: np.ndarray | None = None
+    value: np.ndarray  # NaN if unknown
+    size: np.ndarray | None = None  # scaled when drawn; None: small and faint points
 
     @property
     def area(self):
@@ -47,9 +45,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """Colours of values: by class if `labels` are given, else on a scale from low to high.
-
-    size : name of the quantity that areas show"""
+    """Colours of values, by class or on a scale; `size` names the quantity that areas show."""
 
     name: str
     labels: tuple | None
@@ -63,9 +59,7 @@ class Key:
 
     @classmethod
     def from_response(cls, name, labels, values, size=""):
-        """Return the Key (colours) of a response with a scale that covers all values.
-
-        labels : its classes, or None; size : name of the quantity that areas show"""
+        """Return the Key of a response: `labels` of classes or None, and a scale for `values`."""
         known = values[np.isfinite(values)]
         ends = (known.min(), known.max()) if len(known) else (0.0, 1.0)
         return cls(name, labels, float(ends[0]), float(ends[1]), size)
@@ -79,9 +73,8 @@ def class_style(k):
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) coloured by class or on a scale; return the artist for a scale.
 
-    value (n,) : class codes or numbers; key : their colours; hollow : draw numbers as rings
-    style : arguments of ax.scatter; an array (n,) has one value per point
-    unknown : further arguments for points with unknown value"""
+    hollow : draw numbers as rings; style : arguments of ax.scatter; an array (n,) has a value per
+    point; unknown : further arguments for points with unknown value"""
     known = np.isfinite(value)
 
     def put(rows, **further):
@@ -115,10 +108,10 @@ def class_marks(ax, key, **style):
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw points over faint points, possibly with a star, and return the Axes.
+    """Draw points over `faint` points, possibly with a star, and return the Axes.
 
-    star : (label, (2,) position); tags : dict number of a point -> text
-    square : whether both axes have the same scale"""
+    `star` is (label, position); `tags` maps numbers of points to texts; `square` sets equal
+    scales."""
     ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:
@@ -142,9 +135,7 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`.
-
-    over : what is drawn on top (points, star, title, edge), as arguments of `_draw_over`"""
+    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`."""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -157,10 +148,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class at each position, paler if less probable.
-
-    P : (len(y), len(x), K) probabilities of K classes; over : what is drawn on top, as arguments
-    of `_draw_over`"""
+    """Draw the most probable class by P (len(y), len(x), K), paler if less probable."""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -177,9 +165,7 @@ def _scatter(ax, points, key, zorder, **style):
 
 
 def _tag(ax, xy, radius, tags):
-    """Write texts next to points xy (n, 2), away from the centre of all points, without overlap.
-
-    radius (n,) : of the marks; tags : dict number of a point -> text"""
+    """Write texts next to points xy (n, 2) without overlap; `tags` maps point numbers to texts."""
     points = ax.figure.dpi / 72.0
     at = ax.transData.transform(xy)[list(tags)] / points
     size, texts = radius[list(tags)], list(tags.values())
@@ -198,10 +184,7 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Draw points, a hatched region and a star on top of a surface, and finish the Axes.
-
-    edge : (numbers on the grid, legend text), hatched where the numbers are negative
-    key : Key of the points; star : (legend text, position)"""
+    """Draw points, a region hatched where `edge` is negative, and a star on top of a surface."""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)

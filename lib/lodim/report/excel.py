@@ -37,10 +37,7 @@ class Sheet:
 
 
 def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
-    """Write sheets to an .xlsx file.
-
-    Raise MissingExtraError without openpyxl, DataError if a frame is too large for a sheet, and
-    StoreError if the file cannot be written."""
+    """Write sheets to an .xlsx file; raise StoreError if that fails, DataError if too large."""
     try:
         from openpyxl import Workbook
     except ImportError as error:

@@ -13,8 +13,8 @@ _NOISE = 1e-13  # rounding error of a long sum, relative to the largest number o
 def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
     """Return a value as text; floats with `digits` significant digits, without trailing zeros.
 
-    Floats from 0.0001 to 10 million have no exponent and all digits before the decimal point.
-    Floats below `noise` are shown as 0, missing values as NaN."""
+    From 0.0001 to 10 million there is no exponent; floats below `noise` are 0, missing values
+    NaN."""
     if is_missing(x):
         return "NaN"
     if isinstance(x, bool | Integral) or not isinstance(x, Real):
@@ -36,10 +36,9 @@ def blank_if_missing(x: Any) -> str:
 
 
 def aligned(values: Iterable[Any], digits: int = 4) -> list[str]:
-    """Return a column as texts; floats have the same number of decimals.
+    """Return a column as texts with equal decimals; rounding errors of its largest value are 0.
 
-    Values that are only rounding errors of the largest one are shown as 0. Another value that would
-    be rounded to zero has two significant digits instead."""
+    Another value that would be rounded to zero has two significant digits."""
     values = list(values)
     sizes = [abs(float(v)) for v in values if _is_float(v) and math.isfinite(v) and v]
     top = math.floor(math.log10(max(sizes))) if sizes else 0

@@ -202,9 +202,7 @@ def _stand_in(fill, design):
 
 
 def choice(fit, detail=""):
-    """Return a list with a note on the settings chosen by cross-validation, or an empty list.
-
-    detail : text after the number of settings compared"""
+    """Return a list with a note on settings chosen by cross-validation, or an empty list."""
     if fit.selection is None or not fit.chosen:
         return []
     points = fit.selection

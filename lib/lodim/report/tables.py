@@ -1,7 +1,4 @@
-"""Reports: the only module that makes text, HTML and LaTeX tables.
-
-Tables of statsmodels are not used, since they do not escape names in HTML, and do it wrongly in
-LaTeX."""
+"""Reports: the only module that makes text, HTML and LaTeX tables."""
 
 import html
 import textwrap
@@ -16,6 +13,7 @@ from lodim.errors import ArgumentError
 from lodim.report.numbers import aligned, is_missing, is_number, significant
 from lodim.text import shorten
 
+# Tables of statsmodels are not used: they do not escape names in HTML, and do it wrongly in LaTeX.
 WIDTH = 78
 _MAX_LABEL, _MAX_CELL, _MAX_GAP = 32, 40, 8
 _LONG, _HEAD, _TAIL = 30, 10, 5  # largest number of rows shown in full; rows shown of longer tables
@@ -186,9 +184,7 @@ class Report:
 
 
 def listing(call: str, lines: Sequence[str], table: Table, whole: str = _FULL) -> str:
-    """Return the text of `print(fit)`, like R's glmnet: the call, a few lines, and a table.
-
-    A long table is shortened. whole : code that shows all its rows"""
+    """Return the text of `print(fit)`: call, lines, table; `whole` is code that shows all rows."""
     parts = ["", *_wrap(f"Call:  {call}", WIDTH, hang=7), ""]
     for line in lines:
         parts += _wrap(line, WIDTH, hang=2)
@@ -225,9 +221,7 @@ class _Grid:
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return title, grid of texts and notes of a table; long tables are shortened.
-
-    whole : code that shows the full table, named in a note; if empty, nothing is shortened"""
+    """Return title, texts and notes of a table; long ones are cut, unless `whole` is empty."""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes
