@@ -140,12 +140,11 @@ class ProsetFit(Fit):
         data : frame
             Rows to predict, with the columns of the formula's right side.
         type : str
-            "response": a number, the probability of the second of two classes, or one column per
+            "response": a number, the probability of the second of two classes, or a column per
             class. "link": linear predictors, such as log-odds. "class": most probable class.
-            "prob": one column with the probability of each class. "familiarity": similarity to the
-            prototypes, weighted (Eq. 4.5); near zero if no prototype resembles the row in the
-            active features. For a numeric response also "variance", "interval" (columns lower and
-            upper) and "quantile" (one column per quantile).
+            "prob": probabilities of all classes. "familiarity": weighted similarity to the
+            prototypes (Eq. 4.5). For a numeric response also "variance", "interval" (columns lower
+            and upper) and "quantile" (a column per quantile).
         offset : array (n,) or column name, optional
             Known part of the linear predictor.
         level : float
@@ -268,8 +267,7 @@ class ProsetFit(Fit):
     def glance(self) -> pd.DataFrame:
         """Return one row: family, sizes, penalties, df, mean deviances, optimizer results.
 
-        df counts features with positive weight. deviance is the (weighted) mean over training rows,
-        each without its own prototype.
+        df counts features of positive weight; deviance leaves out each row's own prototype.
 
         See Also
         --------
@@ -308,8 +306,7 @@ class ProsetFit(Fit):
     def update(self, data: Data, **changes: Any) -> Self:
         """Fit the same model to `data`, with some arguments of the call changed.
 
-        If only `n_batches` changes and increases, the batches (sets of prototypes) of this fit are
-        reused and new batches are added.
+        If only `n_batches` increases, this fit's batches of prototypes are reused, new ones added.
 
         Parameters
         ----------
@@ -363,8 +360,6 @@ class ProsetFit(Fit):
 
     def feature_weights(self) -> np.ndarray:
         """Return the weights of p features, per standard deviation, in each batch, (B, p).
-
-        Batches are sets of prototypes; features with large weights determine similarity.
 
         See Also
         --------
@@ -430,9 +425,8 @@ class ProsetFit(Fit):
     def shrink(self) -> "ProsetFit":
         """Return an equivalent fit that needs only the columns of its active features.
 
-        Active features have positive weight. Predictions stay identical, bit for bit. Terms of the
-        formula without an active feature are dropped; rows with missing values only in their
-        columns can now be predicted.
+        Active features have positive weight. Predictions stay identical, bit for bit. Rows with
+        missing values only in dropped terms can now be predicted.
 
         See Also
         --------
@@ -466,11 +460,9 @@ class ProsetFit(Fit):
             "map" (data=None, row=None, batch=1, named=0): prototypes of a batch by weighted PCA
             (Eqs. 4.1-4.4), rows of `data`, and the prototypes' impact on `row`, a frame of one row.
             "scatter" (features=None, data=None, row=None, named=0): two active features.
-            "surface" (features=None, reference=None, level=None): estimates over two features, with
-            the others as in a reference row.
+            "surface" (features=None, reference=None, level=None): estimates over two features.
             "shapley" (data, row=0, reference=None, level=None, top=15): Shapley values of one row.
-            "calibration" (data, level=None, bins=10, offset=None): observed share of a class
-            against its predicted probability.
+            "calibration" (data, level=None, bins=10, offset=None): observed and predicted shares.
             `top` is the number of features or terms, `named` the number of prototypes with labels,
             `level` the class whose probability is drawn.
         ax : Axes, optional

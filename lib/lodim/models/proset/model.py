@@ -203,12 +203,10 @@ def proset(
     weights : column name, array (n,) or "balanced", optional
         Row weights. "balanced" gives all K classes equal total weight.
     offset : column name or array (n,), optional
-        Known part of the null model's linear predictor (an array (n, K) for K classes), or of a
-        numeric response.
+        Known part of the null model's linear predictor ((n, K) for K classes) or of a number.
     missing : {"indicator", "drop"}, default="indicator"
-        Treatment of missing features. "indicator": a missing number becomes the training mean, and
-        a column such as `age[missing]` marks it; a missing category is a level. "drop" drops the
-        row, predicted as NaN.
+        "indicator": a missing number becomes the training mean, marked in a column such as
+        `age[missing]`; a missing category is a level. "drop" drops the row, predicted as NaN.
     groups : column name or array (n,), optional
         Rows with equal values stay together in cross-validation.
     standardize : bool, default=True
@@ -220,9 +218,8 @@ def proset(
     threads : int, optional
         Number of threads; all by default.
     engine : {"cpu", "cuda", "auto"}, default="cpu"
-        Where to compute. "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`; its code has
-        only been tested in Numba's simulator. "auto" uses a GPU if one is usable and features take
-        at least 256 MB.
+        "cuda" uses an NVIDIA GPU (extra `cuda`), also in `predict`, but has only been tested in
+        Numba's simulator; "auto" does if one is usable and features take at least 256 MB.
     sample : int, optional
         Fit only this many randomly drawn rows; all by default.
     client : dask.distributed.Client, optional
@@ -251,9 +248,8 @@ def proset(
 
     Notes
     -----
-    The first batch matters most. Batches do not depend on later ones: `update(data,
-    n_batches=...)` adds batches to a fit. The page "How proset works" explains how penalties are
-    chosen, and how a numeric response is modelled.
+    The first batch matters most; `update(data, n_batches=...)` adds batches to a fit. The page "How
+    proset works" explains the choice of penalties and the model of a numeric response.
 
     A saved fit holds training rows: the prototypes and a typical row, with their row labels, their
     values in the active features and the prototypes' responses. No setting omits them.

@@ -38,23 +38,20 @@ class Explanation:
     Attributes
     ----------
     frame : DataFrame
-        The row itself (role "query"), the null model ("prior", one row per class), prototypes by
-        decreasing impact, and the sum of the prototypes not shown ("others"). Columns: batch (set
-        of prototypes, from 1), row (label in the training data), target, prototype_weight w,
-        similarity G(x), impact w G(x), dominant (whether it helps to decide the estimate,
-        Algorithm 4.1 of Ruf 2022), p[class] or contribution (what is added to the probability of
-        each class, or to a number), cumulative (the estimate so far), and the features.
+        The row itself (role "query"), the null model ("prior"), prototypes by decreasing impact,
+        and the sum of those not shown ("others"). Columns: batch, row (label in the training data),
+        target, prototype_weight w, similarity G(x), impact w G(x), dominant (helps to decide the
+        estimate, Algorithm 4.1 of Ruf 2022), p[class] or contribution (to each class probability,
+        or to a number), cumulative (the estimate so far), and the features.
     label : label of the row in the data
     prediction : Series of class probabilities, or a float
     familiarity : float, sum of all impacts
     quantile : float
-        Share of the training rows that are at most as familiar; NaN if unknown, as in fits of a
-        path of penalties.
+        Share of the training rows that are at most as familiar; NaN for fits of a path.
     n_prototypes, n_dominant : int
     features : list of str, the features shown, most important first
     nearest : DataFrame or None
-        The rows of `train` nearest to the row in the active features, with their distance in widths
-        of the kernel.
+        Rows of `train` nearest in the active features; distances are in widths of the kernel.
     """
 
     call: str
@@ -225,30 +222,25 @@ def explain(
     train: Data | None = None,
     offset: Offset | None = None,
 ) -> Explanation:
-    """Explain one row's estimate by its prototypes (Ruf 2022, Section 4.3.1, Figure 4.5).
-
-    Prototypes are the weighted training rows that make up the model; active features are those with
-    positive weight.
+    """Explain one row's estimate by the fit's weighted training rows, its prototypes (Figure 4.5).
 
     Parameters
     ----------
     data : frame of one row, Series, or dict of values
     features : int or list of names, optional
-        Active features to show: their number, most important first, or their names; all by default.
+        Features of positive weight to show: number, most important first, or names; default: all.
     least : float, default=0.001
-        Prototypes with a smaller share of the estimate are summed up in one row. Exceptions are
-        prototypes that decide the estimate (the dominant set).
+        Prototypes with a smaller share of the estimate are summed up in one row, unless they help
+        to decide it (the dominant set).
     train : frame, optional
-        The training data, or other rows with known responses; the five nearest are shown too. A fit
-        itself only keeps its prototypes.
+        Training data, or other rows with known responses; the five nearest are shown too.
     offset : array (1,) or column name, optional
         Known part of the row's linear predictor.
 
     Returns
     -------
     Explanation
-        It prints, shows as HTML in notebooks, writes Excel (`to_excel`), and has `.frame`. The
-        contributions add up to the prediction.
+        A printable table (`.frame`, `to_excel`), whose contributions add up to the prediction.
 
     Raises
     ------
@@ -488,15 +480,13 @@ def export(fit: Any, data: Data | None = None) -> pd.DataFrame:
     Parameters
     ----------
     data : DataFrame, optional
-        The training data, for their other columns; a fit keeps only active features (those with
-        positive weight).
+        The training data, whose other columns are added (a fit keeps features of positive weight).
 
     Returns
     -------
     DataFrame
-        One row per prototype, by batch and decreasing weight: batch, row (label in the training
-        data), members (rows with equal target and active features), target, prototype_weight, and
-        the active features in original units, most important first. Levels have columns of 0 and 1.
+        One row per prototype, by batch and decreasing weight: batch, row (training label), members
+        (rows merged in it), target, prototype_weight, and the active features in original units.
 
     Raises
     ------

@@ -121,17 +121,15 @@ def familiarity(
 ) -> pd.Series:
     """Return the familiarity of each row: its similarity to the prototypes, sum_j w_j G_j(x).
 
-    Prototypes are training rows with weights w_j; G_j is the similarity with the row (Eq. 4.5).
-    Only active features count (`tidy` lists their weights): a row that is unusual in another
-    feature can still be familiar.
+    G_j is the similarity with prototype j, of weight w_j (Eq. 4.5). A row that is unusual only in
+    features without weight (see `tidy`) can still be familiar.
 
     Parameters
     ----------
     data : frame
         With the columns of the formula's right side.
     quantile : bool, default=False
-        Return instead the share of comparison rows that are at most as familiar: 0.01 means that
-        only one row in a hundred is as unusual.
+        Return the share of comparison rows that are at most as familiar; 0.01 is unusual.
     held_out : frame, optional
         The comparison rows; by default the training rows, each without its own prototype.
 

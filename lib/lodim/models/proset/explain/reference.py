@@ -46,9 +46,8 @@ class Typical:
 def reference(fit: Any, data: Data | None = None) -> pd.DataFrame:
     """Return a typical row, to compare other rows with (Algorithm 4.2 of Ruf 2022).
 
-    Rows are ranked by mean absolute distance to all others, once in the active features (those with
-    positive weight, standardized) and once in estimates. The row with the best sum of both ranks is
-    returned.
+    It has the best sum of two ranks by mean absolute distance to all rows: in the standardized
+    features of positive weight, and in the estimates.
 
     Parameters
     ----------

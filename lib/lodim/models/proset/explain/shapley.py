@@ -32,9 +32,8 @@ def shapley(
 ) -> pd.DataFrame:
     """Return Shapley values: how each term moves a row's prediction away from a reference row's.
 
-    A coalition is a set of terms. Its value is the prediction if these terms have the values of the
-    row, and all others the values of a typical row, the reference (Section 4.3.2). The columns of a
-    term (levels, a spline) move together.
+    The value of a coalition of terms is the prediction if these have the row's values, and all
+    others those of a typical row, the reference (Section 4.3.2).
 
     Parameters
     ----------
@@ -43,8 +42,8 @@ def shapley(
     reference : frame of one row, optional
         Reference row, like `data` or like the result of `reference()`; by default `reference()`.
     n_permutations : int, optional
-        Number of random orders of terms, each taken with its reverse. By default all coalitions are
-        enumerated if at most 12 terms differ from the reference; otherwise 200 orders.
+        Number of random orders of terms, each with its reverse; by default 200, or all coalitions
+        if at most 12 terms differ from the reference.
     seed : int
         Seed of the random orders.
     offset : array (n,) or column name, optional
@@ -53,10 +52,9 @@ def shapley(
     Returns
     -------
     DataFrame
-        For each row of `data` (and class, if there are more than two): the prediction at the
-        reference, as term "(reference)", and one row per term with active features (positive
-        weight). They add up to `predict(data)`. std_error is zero if all coalitions were
-        enumerated. NaN if an input is missing.
+        Per row of `data` (and class, if more than two): the prediction at the reference, as term
+        "(reference)", and one row per term with weight. They add up to `predict(data)`. std_error
+        is zero if all coalitions were enumerated. NaN if an input is missing.
 
     Raises
     ------

@@ -29,8 +29,6 @@ def to_excel(
 ) -> None:
     """Write a formatted workbook with all prototypes, or an explanation of `row` (Figure 4.5).
 
-    Prototypes are the weighted training rows that make up the fit.
-
     Parameters
     ----------
     path : path
