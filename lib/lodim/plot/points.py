@@ -135,7 +135,9 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`."""
+    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`.
+
+    `over` is what is drawn on top (points, star, title, edge), as arguments of `_draw_over`."""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -148,7 +150,9 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 
 
 def classes(x, y, P, key, names, ax=None, **over):
-    """Draw the most probable class by P (len(y), len(x), K), paler if less probable."""
+    """Draw the most probable class by P (len(y), len(x), K), paler if less probable.
+
+    `over` is as in `surface`."""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

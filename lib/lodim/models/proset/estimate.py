@@ -132,7 +132,7 @@ def _gain(state, before, after):
 
 
 def _previous_batch(prototypes, c, state):
-    """Return batch c of an earlier fit with all p features; raise DataError if the rows differ."""
+    """Return batch c of an earlier fit, with all p features; raise DataError if data differ."""
     part = prototypes.single_batch(c)
     at = np.searchsorted(state.batch.rows, part.row)
     at = np.minimum(at, state.batch.n - 1)

@@ -75,8 +75,8 @@ class BatchObjective:
     def __call__(self, theta, among=None):
         """Return value and gradient of the objective at parameters theta = (v, w, u).
 
-        `among` (J,) bool marks candidates with a gradient (None: all), and all of positive
-        weight."""
+        `among` (J,) bool marks candidates with a gradient (None: all); it must include positive
+        weights."""
         p, J = self._x.shape[1], len(self._x)
         v, w, u = theta[:p], theta[p : p + J], theta[-1]
         active, order = np.flatnonzero(v), self._by_target
