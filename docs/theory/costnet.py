@@ -109,4 +109,7 @@ ax = fit.plot("cost")
 #
 # An item may be available from several sources, of which a model should buy only one. lodim copies
 # the features that need the item, one copy per source. A coefficient is the sum of its copies
-# (latent group lasso, Jacob et al. 2009). The final model keeps the copies of one source only.
+# (latent group lasso; Jacob, Obozinski and Vert 2009, *Group lasso with overlap and graph lasso*). The
+# final model keeps the copies of one source only. The groups of a tree are nested; their penalty is
+# minimized as in Jenatton, Mairal, Obozinski and Bach (2011), *Proximal methods for hierarchical
+# sparse coding*.

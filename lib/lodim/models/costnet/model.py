@@ -266,11 +266,9 @@ def costnet(
         amounts, "tweedie" for amounts of which some are zero. "quantile": a quantile of a number,
         by a smoothed check loss. "huber": a number with outliers; the loss is linear in residuals
         above 1.345 robust standard deviations.
-    power : float, optional
-        For family="tweedie": the variance is proportional to this power of the mean, between 1
-        (Poisson) and 2 (gamma).
-    quantile : float, optional
-        For family="quantile": the quantile to predict, such as 0.9.
+    power, quantile : float, optional
+        For "tweedie", the power (1 to 2) of the mean that the variance is proportional to; for
+        "quantile", the quantile to predict, such as 0.9.
     monotone : dict, optional
         Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
         numbers or ordered categories, each a term of its own and in no other; at most two classes.
@@ -317,10 +315,8 @@ def costnet(
         Precision of the stored features.
     seed : int, default=0
         Seed of the folds.
-    threads : int, optional
-        Number of threads; all by default.
-    sample : int, optional
-        Fit only this many randomly drawn rows; all by default.
+    threads, sample : int, optional
+        Number of threads, and of randomly drawn rows to fit; all by default.
     client : dask.distributed.Client, optional
         Dask cluster that holds the features of files or a Dask frame.
     progress : bool, optional
@@ -354,8 +350,6 @@ def costnet(
     ----------
     Fiterau, M. (2014). Discovering compact and informative structures through data partitioning,
     ch. 5 and 6. PhD thesis, Carnegie Mellon University.
-    Jacob, Obozinski & Vert (2009). Group lasso with overlap and graph lasso.
-    Jenatton, Mairal, Obozinski & Bach (2011). Proximal methods for hierarchical sparse coding.
 
     Examples
     --------

@@ -190,10 +190,8 @@ def ripr(
         Scale features to unit standard deviation; distances depend on it.
     seed : int, default=0
         Seed of random samples and of k-means. Results are identical for any number of threads.
-    threads : int, optional
-        Number of threads; all by default.
-    sample : int, optional
-        Fit only this many randomly drawn rows; all by default.
+    threads, sample : int, optional
+        Number of threads, and of randomly drawn rows to fit; all by default.
     client : dask.distributed.Client, optional
         Not supported by this model; a Dask frame is read in this process.
     progress : bool, optional
