@@ -195,7 +195,10 @@ class CostnetRegressor(_Regressor, SelectorMixin, BaseEstimator):
         dependents: Literal["all", "direct"] = "all",
         solver: Literal["auto", "cvxpy"] = "auto",
         power: float | None = None,
-        family: Literal["gaussian", "poisson", "gamma", "tweedie"] = "gaussian",
+        quantile: float | None = None,
+        family: Literal[
+            "gaussian", "poisson", "gamma", "tweedie", "quantile", "huber"
+        ] = "gaussian",
         missing: Missing = "indicator",
         standardize: bool = True,
         dtype: DType = "float64",
