@@ -220,7 +220,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of class `kind`, or a dict whose forms are in the dict `kind`."""
+    """Declare a field: a record of class `kind`, or a dict with the fields of the dict `kind`."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 

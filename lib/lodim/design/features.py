@@ -120,7 +120,7 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 def learn_moments(terms, table, prepared=None, *, known, limits):
     """Return the features' weights, mean, squared deviations, minimum and maximum, (p, 5).
 
-    Features marked `known` get zeros; values outside of `limits` are replaced by their middle."""
+    Features marked `known` get zeros; values outside of `limits` become the middle in `limits`."""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 

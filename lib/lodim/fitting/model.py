@@ -244,7 +244,7 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return cv()'s default grid, and estimates with log from all rows if known, else None.
+        """Return cv()'s default grid, and (estimates, log) of the fit that it needed, or None.
 
         The grid maps the first penalty to n values, or the only value if the call gives one."""
         for penalty in self.penalties:

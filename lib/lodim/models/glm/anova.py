@@ -196,7 +196,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return positions (k,) of the terms' coefficients in a linear predictor of `columns`."""
+    """Return the positions (k,) of the terms' coefficients among those of all `columns`."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))

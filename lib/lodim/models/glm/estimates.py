@@ -136,7 +136,7 @@ def _scores(estimates, family, X):
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return linear predictors, and conditions of rows that are not estimable, as expressions."""
+    """Return expressions: the linear predictors, and conditions that mark rows not estimable."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -354,7 +354,7 @@ def _factors_of_others(rule, loss, part, draw):
 def _calibration_parts(tests, problem, draws):
     """Return two arrays (n,): each held-out row's fold, and its repeat of the cross-validation.
 
-    The rows of a single fold are divided into a few parts, each to be calibrated by the others."""
+    If there is only one fold, its rows are divided into parts, each calibrated by the others."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

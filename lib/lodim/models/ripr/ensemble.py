@@ -184,12 +184,12 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Results of the training rows per view (feature set): leave-one-out, or training for clusters.
+    """Results on the training rows per view (feature set); each row is left out, not for clusters.
 
     share, mass : share of the rows that each view predicts, and the mean of its `assignment`
     error : share wrong, mean squared error, or mean squared distance to the cluster centre
     unlabelled, blind : number of rows without a response, or with a missing feature in every view
-    null_deviance : of the null model; for clusters, distance to the centre of all rows of a view"""
+    null_deviance : deviance of the null model; for clusters, distance to a view's overall centre"""
 
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)

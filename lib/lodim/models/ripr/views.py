@@ -135,7 +135,7 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return each view's mean gain: how far losses are below the row's mean over views, or zero."""
+    """Return each view's mean over rows of max(0, the row's mean loss over views - its loss)."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):

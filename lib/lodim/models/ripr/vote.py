@@ -129,7 +129,7 @@ class Choice:
 def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threads):
     """Return the feature sets in which the training rows (voters) predict best, as a Choice.
 
-    None stands for 8 sets, 2,000 compared sets per number of features, or the best of three k."""
+    Defaults of None: n_views 8, max_views 2,000 per number of features, k the best of three."""
     own = voters.at(sample(voters, SAMPLE, seed))
     few = own.at(sample(own, SCREENED, seed))
     on = _axes_to_compare(own.A, voters.A)

@@ -32,7 +32,7 @@ LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 class QuadraticModel:
     """Quadratic model of the loss in some of the A penalized coefficients, marked in `keep` (A,).
 
-    member : (members,) bool, entries of the whole problem's `layout.member` that the model has
+    member : which entries of the problem's `layout.member` belong to kept coefficients, bool
     reduced : the quadratic after minimizing over the unpenalized coefficients
     lipschitz : largest eigenvalue of the Hessian per block of `layout`, including the ridge"""
 

@@ -111,8 +111,8 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
-        fold_results, tests : per fold the models found without it, and its rows; folds of each of
-            n_draws sets follow each other"""
+        fold_results, tests : per fold, the models found without its rows, and its rows; the folds
+            of the n_draws divisions follow each other"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -147,7 +147,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return deviances (V, n) of `test` rows under V models of other rows; inf without a refit."""
+    """Return deviances (V, n) of n test rows under V models of other rows; inf if not fitted."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))
