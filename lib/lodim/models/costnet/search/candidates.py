@@ -99,7 +99,7 @@ class SearchSpace:
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
 
     def _sources_of(self, used):
-        """Return (r, S): the source in each of S sets of alternatives that r selections use, or -1."""
+        """Return (r, S): the source that each of r selections uses in each of S sets, or -1."""
         out = np.full((len(used), self.source.shape[1]), -1)
         for row, chosen in enumerate(used):
             if chosen.any():
