@@ -113,8 +113,8 @@ legend = axes[0].legend(frameon=False)
 # %% [markdown]
 # The column must be a number or an ordered category, and must not be part of another term of the
 # formula. The response must be a number, or have two classes or ordered classes, and there must be
-# no L1 penalty. For two classes the probability of the second class is monotone, for ordered
-# classes the probability of a class above any threshold.
+# no L1 penalty. For two classes, the probability of the second class is monotone. For ordered classes,
+# the probability of a class above any threshold is monotone.
 #
 # Each learner is monotone by itself, so some monotone functions can only be approximated. For y = 8
 # x₁x₂ + 2 x₃ and noise, R² falls from 0.90 to 0.87 with 200 rows, and from 0.978 to 0.964 with 2,000.

@@ -419,7 +419,7 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: a column is missing everywhere, or no row of positive weight has all."""
+    """Raise DataError: a column has no value (`everywhere`), or no weighted row has all values."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     raise DataError(

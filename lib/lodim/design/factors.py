@@ -305,7 +305,7 @@ def level_of(factor, j):
 
 
 def of_missing(factor, j):
-    """Return column j's value in rows where a Levels factor's data column is missing."""
+    """Return the value of a factor's coded column j in rows whose level is missing."""
     if factor.missing is not None or factor.shares is None:
         return 0.0
     if factor.matrix is None:

@@ -42,7 +42,7 @@ def free_bytes():
 
 
 class DeviceTiles:
-    """Features in GPU memory, (n_tiles, p, 64); CPU kernels called with them run on the GPU."""
+    """Features in GPU memory, (n_tiles, p, 64), for which kernels' CUDA versions are called."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, tuple(array.shape), array.dtype

@@ -28,7 +28,7 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return `rows` with the row labels and the columns `new`, and the final names of these."""
+    """Return `rows` with row labels and columns `new`, and the names that the columns got."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:

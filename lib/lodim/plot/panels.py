@@ -90,7 +90,7 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes 0, 1, ... of `rows`, values of a view's feature j; x (n,) defines the codes."""
+    """Return the codes 0, 1, ... of values `rows` of a view's feature j, numbered as in x (n,)."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)

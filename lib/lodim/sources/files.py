@@ -80,7 +80,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Raise DataError that names the file if reading its `kind` fails, or if it changed."""
+    """Turn errors of reading, and a change of the file, into DataError that names the file."""
     file.check_unchanged()
     try:
         yield

@@ -217,7 +217,7 @@ def density_options(settings):
 
 
 def losses_by_temperature(family, y, weight, score):
-    """Return each row's weighted deviance per factor tried on its predictors, (n, n_factors)."""
+    """Return rows' weighted deviances for each inverse temperature, (n, n_temperatures)."""
     return np.stack([weight * family.deviance(y, b * score) for b in INVERSE_TEMPERATURES], axis=1)
 
 

@@ -242,7 +242,7 @@ class NewtonSolver:
     def _gap(self, lam, ridge, target):
         """Return the duality gap, and the residual (K, A) of the negative gradient.
 
-        The residual, that gradient minus a close sum of dual vectors, is zero at the minimum."""
+        The residual, the gradient minus its approximation by dual vectors, is 0 at the minimum."""
         s, layout = self.state, self.problem.layout
         left, norms = np.empty_like(s.w), self.problem.penalty(s.w, lam)
         value = s.loss + norms + 0.5 * ridge * float((s.w * s.w).sum())
