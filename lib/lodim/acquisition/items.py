@@ -16,14 +16,12 @@ from lodim.text import first_few
 class Items:
     """Columns of the data that can be bought, and the purchases that each column needs.
 
-    A purchase is a column, or a step that several columns need, such as a visit.
-    column_item : position of the column from which each feature is computed
-    use : (resources, purchases) use of further resources, such as time"""
+    A purchase is a column, or a step that several columns need, such as a visit."""
 
     network: Network
     names: tuple[str, ...]
-    column_item: np.ndarray
-    use: np.ndarray
+    column_item: np.ndarray  # position of the column from which each feature is computed
+    use: np.ndarray  # (resources, purchases) use of further resources, such as time
 
     def __len__(self):
         return len(self.names)

@@ -30,23 +30,22 @@ KNOTS = 100  # quantiles of a column that are mapped to normal scores
 
 @forms.record
 class Mixture:
-    """Gaussian mixture of features for each class, which predicts from any subset of features.
-
-    label : class of each component; -1 for a numeric response
-    cross : covariances of the features with a numeric response; empty for classes
-    temperature, repetition : the log density of t known features is multiplied by temperature / (1
-        + repetition (t - 1)), which is below 1 if features share information
-    knots, scores : values of each feature and the normal scores that replace them, or empty"""
+    """Gaussian mixture of features for each class, which predicts from any subset of features."""
 
     log_share: np.ndarray = forms.real("Z")
     mean: np.ndarray = forms.real("Z", "p")
     cov: np.ndarray = forms.real("Z", "p", "p")
+    # class of each component; -1 for a numeric response
     label: np.ndarray = forms.whole("Z", least=-1)
+    # covariances of the features with a numeric response; empty for classes
     cross: np.ndarray = forms.real("q", "p")
     y_mean: np.ndarray = forms.real("Z")
     y_var: np.ndarray = forms.real("Z", least=0)
+    # temperature, repetition: the log density of t known features is multiplied by temperature / (1
+    # + repetition (t - 1)), which is below 1 if features share information
     temperature: float = forms.real(least=0, most=1)
     repetition: float = forms.real(least=0)
+    # knots, scores: values of each feature and the normal scores that replace them, or empty
     knots: np.ndarray = forms.real("p", "m")
     scores: np.ndarray = forms.real("p", "m")
 

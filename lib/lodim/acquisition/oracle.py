@@ -37,16 +37,12 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Next purchase for a row.
+    """Next purchase for a row."""
 
-    item : position of the column to buy, -1 to stop
-    chosen : positions of the columns of the best set
-    loss : expected loss without any purchase, and with the best set
-    singles : positions, prices and expected losses of the unknown columns, each bought alone"""
-
-    item: int
-    chosen: tuple[int, ...]
-    loss: tuple[float, float]
+    item: int  # position of the column to buy, -1 to stop
+    chosen: tuple[int, ...]  # positions of the columns of the best set
+    loss: tuple[float, float]  # expected loss without any purchase, and with the best set
+    # positions, prices and expected losses of the unknown columns, each bought alone
     singles: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

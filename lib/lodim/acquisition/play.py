@@ -25,16 +25,14 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """Simulation of a policy on complete rows.
-
-    trade_off : the policy buys a set of columns only if it saves this much loss per unit of price
-    limit : budget of each row: its price, then each resource; None means unlimited
-    myopic : whether to compare single columns only, not sets"""
+    """Simulation of a policy on complete rows."""
 
     oracle: Oracle
+    # the policy buys a set of columns only if it saves this much loss per unit of price
     trade_off: float
+    # budget of each row: its price, then each resource; None means unlimited
     limit: np.ndarray | None = None
-    myopic: bool = False
+    myopic: bool = False  # whether to compare single columns only, not sets
 
     def play(self, X, own=None):
         """Return simulated purchases (Played) of each row; `own` are positions of training rows."""

@@ -20,21 +20,20 @@ QUESTIONS = 2  # further questions about measured values before a purchase
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """Node of a tree of purchases.
+    """Node of a tree of purchases."""
 
-    kind : "buy"; "ask" (a question about measured values); "stop"; or "more" (depth is reached)
-    price : mean price of the features in `items`; in "stop" and "more" nodes, of all purchases
-    rows, share : number of rows that reach the node, and their share of all rows
-    answer, follow : mean prediction of these rows; share with the most frequent next purchase
-    branches : pairs of a text (feature and range of values) and a Node"""
-
+    # "buy"; "ask" (a question about measured values); "stop"; or "more" (depth is reached)
     kind: str
     items: tuple[str, ...]
+    # mean price of the features in `items`; in "stop" and "more" nodes, of all purchases
     price: float
+    # rows, share: number of rows that reach the node, and their share of all rows
     rows: int
     share: float
+    # answer, follow: mean prediction of these rows; share with the most frequent next purchase
     answer: np.ndarray
     follow: float
+    # pairs of a text (feature and range of values) and a Node
     branches: tuple[tuple[str, "Node"], ...] = ()
 
 

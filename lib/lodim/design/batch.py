@@ -16,25 +16,22 @@ FLAT = 1e-9  # relative standard deviation below which a column counts as consta
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The complete rows of a data frame as numbers: features X, response y and row inputs.
+    """The complete rows of a data frame as numbers: features X, response y and row inputs."""
 
-    X : (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
-    y : (n,) float64, or codes 0..K-1 of classes; None without a response
-    weights, offset : (n,), None if all are one; (n,), or (n, K) for K classes, or None
-    index, rows : labels of all rows of the frame; (n,) ascending positions of the complete ones
-    groups : (n,) codes, or None; a group is held out together
-    size : (p,) standard deviations of the columns of X in training; None for new data"""
-
+    # (n_tiles, p, 64) features of n rows in blocks of 64, centred and scaled; zero after row n
     X: np.ndarray
-    y: np.ndarray | None
+    y: np.ndarray | None  # (n,) float64, or codes 0..K-1 of classes; None without a response
+    # weights, offset: (n,), None if all are one; (n,), or (n, K) for K classes, or None
     weights: np.ndarray | None
     offset: np.ndarray | None
+    # index, rows: labels of all rows of the frame; (n,) ascending positions of the complete ones
     index: pd.Index
     rows: np.ndarray
     order: np.ndarray | None = None
     clusters: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    groups: np.ndarray | None = None  # (n,) codes, or None; a group is held out together
     streamed: bool = False
+    # (p,) standard deviations of the columns of X in training; None for new data
     size: np.ndarray | None = None
     cache: dict = field(default_factory=dict, init=False, repr=False)
 

@@ -75,20 +75,17 @@ def date_advice(name):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of N rows, never modified: numbers, dates or levels.
-
-    kind : 'number', 'level', 'date', or 'empty' if every value is missing
-    values : (N,) numbers, or days since 1970 for dates; NaN if missing; None for levels
-    codes : (N,) positions in `levels`, or -1 if missing; None unless kind is 'level'
-    whole : whether the values are integers, even if missing values made them floats
-    declared : whether the user declared the levels, some of which may then have no rows"""
+    """A column of N rows, never modified: numbers, dates or levels."""
 
     name: str
-    kind: str
+    kind: str  # 'number', 'level', 'date', or 'empty' if every value is missing
+    # (N,) numbers, or days since 1970 for dates; NaN if missing; None for levels
     values: np.ndarray | None = None
+    # (N,) positions in `levels`, or -1 if missing; None unless kind is 'level'
     codes: np.ndarray | None = None
     levels: tuple = ()
-    whole: bool = False
+    whole: bool = False  # whether the values are integers, even if missing values made them floats
+    # whether the user declared the levels, some of which may then have no rows
     declared: bool = False
     ordered: bool = False
 
@@ -364,23 +361,18 @@ def raise_unknown_level(name, level, levels, cure=""):
 
 @dataclass
 class Table:
-    """Columns of the data, with the positions and weights of the complete rows.
-
-    rows : (n,) positions of the complete rows, empty for all
-    positive_weight : (n,) bool, rows of positive weight; None if all are
-    filled : dict name -> Column with missing values replaced
-    weight_unit : number by which weights are divided so that their sums are finite"""
+    """Columns of the data, with the positions and weights of the complete rows."""
 
     columns: dict
-    rows: np.ndarray
+    rows: np.ndarray  # (n,) positions of the complete rows, empty for all
     index: object
     n: int
-    positive_weight: np.ndarray | None = None
+    positive_weight: np.ndarray | None = None  # (n,) bool, rows of positive weight; None if all are
     missing: str = "drop"
     weights: np.ndarray | None = None
-    filled: dict = field(default_factory=dict)
+    filled: dict = field(default_factory=dict)  # dict name -> Column with missing values replaced
     complete_columns: frozenset = frozenset()
-    weight_unit: float = 1.0
+    weight_unit: float = 1.0  # number by which weights are divided so that their sums are finite
 
     def complete(self, name):
         """Return a column with its missing values imputed; unchanged if it has none."""

@@ -49,26 +49,18 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 class Design:
     """Formula with all that it learned from the training rows and needs to convert new rows.
 
-    terms : each term is a tuple of factors, whose columns are multiplied
-    term_of : (p,) number of the term that makes each feature
-    mean, scale : (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
-    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features
-    left_out : columns that the formula's '.' does not include: predictions, and identifiers of
-        rows
-    missing : 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a
-        number becomes the training mean, with an indicator; a missing category is a level
-    n_sampled : number of sampled rows from which splines and scales were learned; 0 for all
-    wild : ranges (Limits) of features with extreme outliers; a number in the range replaces them
-    """
+    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
     parameter: float | None = forms.optional(forms.real())
     response: Response | None = forms.optional(forms.part(Response))
+    # each term is a tuple of factors, whose columns are multiplied
     terms: tuple = forms.several(None, forms.several(None, forms.one_of(*factors.KINDS)))
     names: tuple[str, ...] = forms.several("p")
     term_names: tuple[str, ...] = forms.several(None)
-    term_of: np.ndarray = forms.whole("p")
+    term_of: np.ndarray = forms.whole("p")  # (p,) number of the term that makes each feature
+    # mean, scale: (p,); X = (feature - mean) / scale, but always 0 if the feature was constant
     mean: np.ndarray = forms.real("p", least=-LARGEST, most=LARGEST)
     scale: np.ndarray = forms.real("p", least=forms.TINY, most=LARGEST)
     constant: tuple[str, ...] = forms.several(None)
@@ -77,12 +69,17 @@ class Design:
     offset: str | None = forms.optional(forms.text())
     offset_given: bool = forms.flags()
     dtype: str = forms.choice("float64", "float32")
+    # columns that the formula's '.' does not include: predictions, and identifiers of rows
     left_out: tuple[str, ...] = forms.several(None)
+    # 'drop': rows with missing features are dropped. 'keep': NaN stays. 'indicator': a number
+    # becomes the training mean, with an indicator; a missing category is a level
     missing: str = forms.choice(*MISSING)
     fills: tuple[Fill, ...] = forms.several(None, forms.part(Fill))
     n_incomplete: int = forms.whole()
     frame_kind: str = forms.choice(*EAGER)
+    # number of sampled rows from which splines and scales were learned; 0 for all
     n_sampled: int = forms.whole()
+    # ranges (Limits) of features with extreme outliers; a number in the range replaces them
     wild: tuple[Limits, ...] = forms.several(None, forms.part(Limits))
 
     @classmethod

@@ -45,21 +45,21 @@ class Levels:
     """Factor that codes levels, of a column, C() or a condition in I(), as columns of numbers.
 
     Two levels make one 0/1 column. More make one column each, so that a penalty treats them alike;
-    with reference levels, the first has none.
-    name, called : name of the column; or, if `called` is true, text of a call such as C(x, Sum)
-    labels : names of the feature columns that the factor makes, often the levels
-    matrix : contrasts, row i with the column values of level i; None for 0/1 columns
-    unseen : declared categories without training rows; in new rows they count as missing
-    missing : label of a last column, which marks missing values; or None
-    shares : (n_levels,) frequency of each level in training, used for missing values; or None"""
+    with reference levels, the first has none."""
 
+    # name, called: name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     name: str = forms.text()
     called: bool = forms.flags()
     levels: tuple = forms.several("levels", forms.plain())
+    # names of the feature columns that the factor makes, often the levels
     labels: tuple[str, ...] = forms.several("labels")
+    # contrasts, row i with the column values of level i; None for 0/1 columns
     matrix: np.ndarray | None = forms.optional(forms.real("levels", "labels"))
+    # declared categories without training rows; in new rows they count as missing
     unseen: tuple = forms.several(None, forms.plain())
+    # label of a last column, which marks missing values; or None
     missing: str | None = forms.optional(forms.text())
+    # (n_levels,) frequency of each level in training, used for missing values; or None
     shares: np.ndarray | None = forms.optional(forms.real("levels", least=0, most=1))
 
     @classmethod

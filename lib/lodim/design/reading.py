@@ -40,15 +40,13 @@ from lodim.errors import ArgumentError, DataError
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings: how rows are read, and where the matrix X of features is held.
+    """Settings: how rows are read, and where the matrix X of features is held."""
 
-    sample : number of rows drawn at random with `seed`; None means all rows
-    scratch : folder of a file that holds X; default: memory, or a temporary file for large files
-    client : Dask client that reads and holds X, or False; Dask frames default to the active one"""
-
-    sample: int | None = None
+    sample: int | None = None  # number of rows drawn at random with `seed`; None means all rows
     seed: int = 0
+    # folder of a file that holds X; default: memory, or a temporary file for large files
     scratch: str | None = None
+    # Dask client that reads and holds X, or False; Dask frames default to the active one
     client: Any = None
 
     def client_for(self, source):
@@ -89,20 +87,19 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The n complete rows of the data: row inputs, columns and positions, without features.
-
-    table, parts : Table in memory with at least the response; Chunks with all columns
-    rows : (n,) positions of the complete rows among all rows; index : labels of all rows
-    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features
-    streamed : whether the data are not in memory, so that each pass reads the chunks again"""
+    """The n complete rows of the data: row inputs, columns and positions, without features."""
 
     inputs: RowInputs
+    # table, parts: Table in memory with at least the response; Chunks with all columns
     table: Table
     parts: object
+    # (n,) positions of the complete rows among all rows; index : labels of all rows
     rows: np.ndarray
     index: pd.Index
+    # n_dropped, n_incomplete: rows of positive weight that were dropped, or miss only features
     n_dropped: int
     n_incomplete: int
+    # whether the data are not in memory, so that each pass reads the chunks again
     streamed: bool = False
 
 
@@ -122,14 +119,13 @@ MANY_PARTS = 64  # number of chunk summaries that are merged together
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Missing values, response and row inputs of a chunk of rows, found when it is first read.
-
-    runs : tuples (position in the chunk, row number in the file, file), one per stretch of rows
-    beside : dict of Columns: the response, and row inputs (weights and the like) given by name"""
+    """Missing values, response and row inputs of a chunk of rows, found when it is first read."""
 
     n: int
+    # tuples (position in the chunk, row number in the file, file), one per stretch of rows
     runs: list
     flags: Flags
+    # dict of Columns: the response, and row inputs (weights and the like) given by name
     beside: dict
 
 

@@ -35,14 +35,12 @@ LARGEST = 1e70  # largest absolute response, weight or offset: losses use its fo
 
 @forms.record
 class Response:
-    """The left side of a formula: its name, and its classes if it has any.
-
-    levels : classes as the user wrote them; the second of two is the success. None for numbers
-    called : whether `name` is an expression such as np.log(y), not a column"""
+    """The left side of a formula: its name, and its classes if it has any."""
 
     name: str = forms.text()
+    # classes as the user wrote them; the second of two is the success. None for numbers
     levels: tuple | None = forms.optional(forms.several(None, forms.plain()))
-    called: bool = forms.flags()
+    called: bool = forms.flags()  # whether `name` is an expression such as np.log(y), not a column
 
     @property
     def key(self):
@@ -283,12 +281,10 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Which rows have missing values, and how many miss each column and each row input.
+    """Which rows have missing values, and how many miss each column and each row input."""
 
-    gaps : (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
-    bad : (n,) bool, rows to drop, because response, weight, offset or another input is missing"""
-
-    gaps: np.ndarray
+    gaps: np.ndarray  # (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
+    # (n,) bool, rows to drop, because response, weight, offset or another input is missing
     bad: np.ndarray
     columns: dict
     inputs: dict

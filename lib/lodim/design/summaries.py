@@ -33,38 +33,32 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """Names of the columns to summarize, and sets of those for which more is needed.
-
-    coded : columns whose distinct numbers are counted as levels
-    summed, ranged : columns with moments; and those with rows of smallest and largest number too
-    """
+    """Names of the columns to summarize, and sets of those for which more is needed."""
 
     names: tuple[str, ...]
-    coded: frozenset = frozenset()
+    coded: frozenset = frozenset()  # columns whose distinct numbers are counted as levels
+    # summed, ranged: columns with moments; and those with rows of smallest and largest number too
     summed: frozenset = frozenset()
     ranged: frozenset = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Statistics of one column over the complete rows, from which terms of the formula learn.
+    """Statistics of one column over the complete rows, from which terms of the formula learn."""
 
-    column : its name and kind, as a Column without values
-    n_known, n_gaps : number of rows of positive weight with a value, and without
-    levels : levels of a category, or distinct numbers if requested; else empty
-    counts, mass : (n_levels,) number of rows, and total weight, of each level; None without levels
-    moments : (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; or None
-    extremes : positions of the rows with the smallest and the largest number; -1 if unknown"""
-
-    column: Column
+    column: Column  # its name and kind, as a Column without values
     n: int
     n_missing: int = 0
+    # n_known, n_gaps: number of rows of positive weight with a value, and without
     n_known: int = 0
     n_gaps: int = 0
-    levels: tuple = ()
+    levels: tuple = ()  # levels of a category, or distinct numbers if requested; else empty
+    # counts, mass: (n_levels,) number of rows, and total weight, of each level; None without levels
     counts: np.ndarray | None = None
     mass: np.ndarray | None = None
+    # (5,) sum of weights, mean, sum of squared deviations, minimum, maximum; or None
     moments: np.ndarray | None = None
+    # positions of the rows with the smallest and the largest number; -1 if unknown
     extremes: tuple[int, int] = (-1, -1)
 
     @property
@@ -226,15 +220,14 @@ DEPTH = 10  # depth of the examined tails, in multiples of `most_wild`
 
 @forms.record
 class Limits:
-    """Range of a feature's training values without extreme outliers ("wild" values).
-
-    middle : value that replaces wild values: mean of a low and a high quantile of all values
-    n, farthest : number of training rows with wild values, and the most distant one"""
+    """Range of a feature's training values without extreme outliers ("wild" values)."""
 
     feature: str = forms.text()
     least: float = forms.real(least=-LARGEST, most=LARGEST)
     greatest: float = forms.real(least=-LARGEST, most=LARGEST)
+    # value that replaces wild values: mean of a low and a high quantile of all values
     middle: float = forms.real(least=-LARGEST, most=LARGEST)
+    # n, farthest: number of training rows with wild values, and the most distant one
     n: int = forms.whole(least=1)
     farthest: float = forms.real(least=-LARGEST, most=LARGEST)
 

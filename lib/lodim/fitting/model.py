@@ -25,13 +25,11 @@ LONG = 60  # largest number of characters of a dict in a printed call
 
 @dataclass(frozen=True)
 class Penalty:
-    """Declaration of a setting that shrinks a model; `needed` if it must not be None.
+    """Declaration of a setting that shrinks a model; `needed` if it must not be None."""
 
-    largest : callable(batch, family, settings) -> value that shrinks the model to the intercept
-    ratio : smallest value to try, divided by the largest"""
-
+    # callable(batch, family, settings) -> value that shrinks the model to the intercept
     largest: Callable
-    ratio: float = 1e-6
+    ratio: float = 1e-6  # smallest value to try, divided by the largest
     needed: bool = True
 
 
@@ -140,40 +138,36 @@ class Model:
     """A kind of model: its name, its abilities, and its steps from data to a fit.
 
     A subclass defines the attributes without a value, and the methods that raise
-    NotImplementedError.
-    reference : BibTeX entry of the model's source
-    settings : dataclass of the model's arguments, which it checks
-    families : names of families; "none" if a formula may have no response
-    missing : allowed values of the argument `missing`; with "keep", X and y contain NaN
-    learning : arguments of `Design.learn` that the model needs
-    penalties : settings that shrink the model, by name; path() and cv() vary the first by default
-    stage_setting : setting for the number of stages, such as learners added one by one; after each
-        stage of a run, the model is the fit with this number
-    shared_setting : name of a setting that may have several values in one run of `fit_stages`
-    patience : number of stages without a lower held-out loss after which a run stops
-    warm_start : whether `fit_stages` can start from the estimates of a neighbouring setting
-    compiled_stages : whether several fits to few rows run faster in parallel threads
-    streams, on_workers : whether X may be larger than memory; may be on Dask workers
-    several_responses : whether `fit_together` fits several responses
-    many_rows : number of rows above which a default call takes minutes
-    options, plots : options, and kinds of plots, of the command line"""
+    NotImplementedError."""
 
     name: ClassVar[str]
-    reference: ClassVar[str]
-    settings: ClassVar[type]
+    reference: ClassVar[str]  # BibTeX entry of the model's source
+    settings: ClassVar[type]  # dataclass of the model's arguments, which it checks
+    # names of families; "none" if a formula may have no response
     families: ClassVar[tuple[str, ...]] = ("gaussian", "binomial", "multinomial")
+    # allowed values of the argument `missing`; with "keep", X and y contain NaN
     missing: ClassVar[tuple[str, ...]] = ("drop", "indicator")
-    learning: ClassVar[dict[str, bool]] = {}
+    learning: ClassVar[dict[str, bool]] = {}  # arguments of `Design.learn` that the model needs
+    # settings that shrink the model, by name; path() and cv() vary the first by default
     penalties: ClassVar[dict[str, Penalty]] = {}
+    # setting for the number of stages, such as learners added one by one; after each stage of a
+    # run, the model is the fit with this number
     stage_setting: ClassVar[str | None] = None
+    # name of a setting that may have several values in one run of `fit_stages`
     shared_setting: ClassVar[str | None] = None
+    # number of stages without a lower held-out loss after which a run stops
     patience: ClassVar[int] = 15
+    # whether `fit_stages` can start from the estimates of a neighbouring setting
     warm_start: ClassVar[bool] = False
+    # whether several fits to few rows run faster in parallel threads
     compiled_stages: ClassVar[bool] = False
+    # streams, on_workers: whether X may be larger than memory; may be on Dask workers
     streams: ClassVar[bool] = False
     on_workers: ClassVar[bool] = False
-    several_responses: ClassVar[bool] = False
+    several_responses: ClassVar[bool] = False  # whether `fit_together` fits several responses
+    # number of rows above which a default call takes minutes
     many_rows: ClassVar[int | None] = None
+    # options, plots: options, and kinds of plots, of the command line
     options: ClassVar[tuple[Option, ...]] = ()
     plots: ClassVar[tuple[str, ...]] = ()
 

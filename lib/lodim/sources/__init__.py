@@ -12,14 +12,11 @@ ROWS_PER_CHUNK = 65_536  # largest number of rows of a chunk: 16 blocks of 4,096
 
 @dataclass(frozen=True)
 class Chunk:
-    """At most 65,536 consecutive rows, with the same column types in all chunks of the data.
-
-    first : position of the chunk's first row in its piece (such as a file)
-    place : name of the piece, for messages"""
+    """At most 65,536 consecutive rows, with the same column types in all chunks of the data."""
 
     frame: Any
-    first: int
-    place: str
+    first: int  # position of the chunk's first row in its piece (such as a file)
+    place: str  # name of the piece, for messages
 
 
 class Piece:
@@ -37,15 +34,13 @@ class Piece:
 
 @dataclass(frozen=True)
 class Source:
-    """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled.
-
-    kind : package of the frames of predictions: "pandas" for files, else the package of the data
-    files : states of the files when the source was created"""
+    """Data that are not in memory (files etc.): named columns, read in chunks; can be pickled."""
 
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
+    # package of the frames of predictions: "pandas" for files, else the package of the data
     kind: str
-    files: tuple[FileState, ...] = ()
+    files: tuple[FileState, ...] = ()  # states of the files when the source was created
 
     @property
     def n(self) -> int | None:

@@ -214,18 +214,15 @@ AHEAD = 2  # number of batches that pyarrow reads ahead
 
 @dataclass(frozen=True)
 class FragmentPiece(Piece):
-    """A fragment of a pyarrow dataset (usually one file), or some of its row groups.
-
-    filter : expression that selects rows, or None
-    levels : dict column -> DictionaryArray with its levels, for categories stored as plain values
-    """
+    """A fragment of a pyarrow dataset (usually one file), or some of its row groups."""
 
     place: str
     n: int | None
     file: FileState | None
     fragment: Any
     schema: Any
-    filter: Any
+    filter: Any  # expression that selects rows, or None
+    # dict column -> DictionaryArray with its levels, for categories stored as plain values
     levels: dict[str, Any]
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:

@@ -13,16 +13,15 @@ from lodim.sources.lazy_frames import Fingerprint
 
 @dataclass(frozen=True)
 class Partition(Piece):
-    """A partition (consecutive rows) of a Dask DataFrame, which `delayed` computes.
-
-    levels : dict column -> categories over all partitions, if unknown to Dask
-    seen : hash sums of its rows in earlier passes, to detect changes"""
+    """A partition (consecutive rows) of a Dask DataFrame, which `delayed` computes."""
 
     place: str
     n: None
     delayed: Any
     dtypes: dict[str, Any] = field(compare=False)
+    # dict column -> categories over all partitions, if unknown to Dask
     levels: dict[str, list[Any]]
+    # hash sums of its rows in earlier passes, to detect changes
     seen: Fingerprint = field(compare=False)
 
     def read(self, names: Sequence[str]) -> Iterator[Chunk]:

@@ -24,17 +24,15 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 @dataclass(frozen=True)
 class FileState:
-    """State of a file when the data were opened, to detect later changes.
-
-    modified : time of the last change in nanoseconds, which programs can set back
-    noted : time of the last change that programs cannot set back (ctime); None after pickling
-    filesystem : pyarrow's file system of a file that is not on local disks; else None"""
+    """State of a file when the data were opened, to detect later changes."""
 
     name: str
     path: str
     size: int
-    modified: int
+    modified: int  # time of the last change in nanoseconds, which programs can set back
+    # pyarrow's file system of a file that is not on local disks; else None
     filesystem: Any = field(default=None, compare=False)
+    # time of the last change that programs cannot set back (ctime); None after pickling
     noted: int | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:

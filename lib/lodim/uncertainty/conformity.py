@@ -92,15 +92,14 @@ CHUNK = 2**21  # number of values that are sorted at a time
 
 @forms.record
 class HeldOut:
-    """Conformity scores of n held-out rows: distances of their responses from predictions.
+    """Conformity scores of n held-out rows: distances of their responses from predictions."""
 
-    fold, score : number of the fit without the row; conformity score, infinite without prediction
-    weight : weight of the row, relative to one for a new row
-    of_class : class of each row if each class is calibrated by itself, else None"""
-
+    # fold, score: number of the fit without the row; conformity score, infinite without prediction
     fold: np.ndarray = forms.whole("n", most="F - 1")
     score: np.ndarray = forms.unlimited("n")
+    # weight of the row, relative to one for a new row
     weight: np.ndarray = forms.real("n", least=forms.TINY)
+    # class of each row if each class is calibrated by itself, else None
     of_class: np.ndarray | None = forms.optional(forms.whole("n"))
 
     def _check_fields(self):

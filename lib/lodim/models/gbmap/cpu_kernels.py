@@ -24,15 +24,13 @@ class Form(NamedTuple):
 
 
 class TileRows(NamedTuple):
-    """Work arrays for 64 rows.
+    """Work arrays for 64 rows."""
 
-    z, score : intercept + w'x of a learner; linear predictor
-    slope : derivative g' of the activation
-    value, r, c : loss of each row; first and second derivative by the linear predictor"""
-
+    # z, score: intercept + w'x of a learner; linear predictor
     z: np.ndarray
     score: np.ndarray
-    slope: np.ndarray
+    slope: np.ndarray  # derivative g' of the activation
+    # value, r, c: loss of each row; first and second derivative by the linear predictor
     value: np.ndarray
     r: np.ndarray
     c: np.ndarray

@@ -12,14 +12,14 @@ from lodim.models.gbmap import cuda_kernels
 class DeviceRows:
     """Training rows as GPU arrays, in blocks of 64 rows.
 
-    X, score : features (n_tiles, p, 64); linear predictors (n_tiles, K, 64), updated in place
-    y, weight : (n_tiles, 64) class codes, or numbers in standard deviations; row weights
-    problem : work arrays for one class against the others, if there are several, or None"""
+    X, score : features (n_tiles, p, 64); linear predictors (n_tiles, K, 64), updated in place"""
 
     X: Any
+    # y, weight: (n_tiles, 64) class codes, or numbers in standard deviations; row weights
     y: Any
     weight: Any
     score: Any
+    # work arrays for one class against the others, if there are several, or None
     problem: tuple | None
     sample: Any
 

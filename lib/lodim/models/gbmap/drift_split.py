@@ -16,15 +16,14 @@ from lodim.typing import Data
 
 @dataclass(frozen=True)
 class DriftSplit:
-    """Data split at the median of one `feature`, which is then dropped, so that one part drifts.
-
-    train, same, shifted : rows to fit; held-out rows of the same, and of a shifted distribution
-    loss_same, loss_shifted : mean deviance on `same` and `shifted` of a gbmap fit to `train`"""
+    """Data split at the median of one `feature`, which is then dropped, so that one part drifts."""
 
     feature: str
+    # train, same, shifted: rows to fit; held-out rows of the same, and of a shifted distribution
     train: pd.DataFrame
     same: pd.DataFrame
     shifted: pd.DataFrame
+    # loss_same, loss_shifted: mean deviance on `same` and `shifted` of a gbmap fit to `train`
     loss_same: float
     loss_shifted: float
 

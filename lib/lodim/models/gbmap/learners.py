@@ -49,21 +49,21 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
-    theta : (M, 2 + p) parameters a, intercept and w, for standardized features x
-    sign, target, stage : (M,) signs b, class (linear predictor), and boosting step from 1
-    scale : standard deviation of a numeric response, otherwise 1
-    shift : (M, T) constants added to the T linear predictors of ordered classes; else T = 0
 
     Methods take features `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
 
+    # (M, 2 + p) parameters a, intercept and w, for standardized features x
     theta: np.ndarray = forms.real("M", "2 + p")
+    # sign, target, stage: (M,) signs b, class (linear predictor), and boosting step from 1
     sign: np.ndarray = forms.real("M", least=-1, most=1)
     target: np.ndarray = forms.whole("M", most="functions - 1")
     stage: np.ndarray = forms.ascending(forms.whole("M", least=1))
     beta: float = forms.real(least=forms.TINY)
     activation: int = forms.choice(SOFTPLUS, IDENTITY)
+    # standard deviation of a numeric response, otherwise 1
     scale: float = forms.real(least=forms.TINY)
     n_scores: int = forms.size("functions")
+    # (M, T) constants added to the T linear predictors of ordered classes; else T = 0
     shift: np.ndarray = forms.real("M", "boundaries")
 
     @classmethod
@@ -144,14 +144,13 @@ class WeakLearners:
 
 @forms.record
 class Effects:
-    """Slopes of a fit, averaged over the training rows, for standardized features.
+    """Slopes of a fit, averaged over the training rows, for standardized features."""
 
-    mean, mean_abs : of slopes and absolute slopes, per linear predictor (one for ordered classes)
-        and feature; NaN in fits from `GbmapFit.first`
-    active : share of rows on the rising side of each learner's softplus"""
-
+    # mean, mean_abs: of slopes and absolute slopes, per linear predictor (one for ordered classes)
+    # and feature; NaN in fits from `GbmapFit.first`
     mean: np.ndarray = forms.real("functions", "p", nan=True)
     mean_abs: np.ndarray = forms.real("functions", "p", nan=True)
+    # share of rows on the rising side of each learner's softplus
     active: np.ndarray = forms.real("M", least=0, most=1)
 
     @classmethod

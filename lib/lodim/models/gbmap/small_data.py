@@ -143,12 +143,10 @@ def _choose(sign, ends, lowest):
 
 
 class Scale(NamedTuple):
-    """Scaling of d parameters of q learners, which speeds up L-BFGS.
+    """Scaling of d parameters of q learners, which speeds up L-BFGS."""
 
-    unit : (d,) typical sizes, by which the parameters are divided
-    factor : (q, d, d) Cholesky factors of Hessians, for preconditioning; only used if `scaled`"""
-
-    unit: np.ndarray
+    unit: np.ndarray  # (d,) typical sizes, by which the parameters are divided
+    # (q, d, d) Cholesky factors of Hessians, for preconditioning; only used if `scaled`
     factor: np.ndarray
     scaled: bool
 

@@ -32,17 +32,14 @@ ROWS_EACH = 128  # rows per feature from which a sample suffices to find directi
 
 @dataclass(frozen=True)
 class Start:
-    """Starting points of the optimizer: the best learner for each sign b, 1 and -1.
+    """Starting points of the optimizer: the best learner for each sign b, 1 and -1."""
 
-    sign, theta, value : (q,) signs; (q, d) parameters; (q,) losses, possibly on sampled rows
-    n_eval : number of passes over all rows
-    null_value : loss of all rows without the learner, None if unknown"""
-
+    # sign, theta, value: (q,) signs; (q, d) parameters; (q,) losses, possibly on sampled rows
     sign: np.ndarray
     theta: np.ndarray
     value: np.ndarray
-    n_eval: int
-    null_value: float | None = None
+    n_eval: int  # number of passes over all rows
+    null_value: float | None = None  # loss of all rows without the learner, None if unknown
 
 
 def minimize(objective, theta, state, **how):

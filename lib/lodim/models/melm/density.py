@@ -31,15 +31,11 @@ WIDTHS = 2.0 ** np.arange(2.0, -3.0, -1.0)  # tried, relative to Silverman's rul
 
 @dataclass(frozen=True)
 class DensityOptions:
-    """Settings of the kernel densities of classes.
+    """Settings of the kernel densities of classes."""
 
-    gamma : factor of Silverman's bandwidths
-    covariance : kind of class covariance, "shrunk" or "ledoit-wolf"
-    equal : True for equal class priors, False for the classes' shares"""
-
-    gamma: float = 1.0
-    covariance: str = SHRUNK
-    equal: bool = False
+    gamma: float = 1.0  # factor of Silverman's bandwidths
+    covariance: str = SHRUNK  # kind of class covariance, "shrunk" or "ledoit-wolf"
+    equal: bool = False  # True for equal class priors, False for the classes' shares
 
     def widened(self, width):
         return replace(self, gamma=width * self.gamma)
@@ -47,19 +43,18 @@ class DensityOptions:
 
 @forms.record
 class Densities:
-    """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows.
+    """Kernel densities of the classes: a normal density around each row, in T tiles of 64 rows."""
 
-    U, w : coordinates of the rows, transformed by the class's `root`; weights, zero on padding
-    low, high, start : smallest and largest coordinates of each tile; first tile of each class
-    root : for each class L^-1, where L L' is the covariance of its kernel
-    scale : log of each class's constant factor: its density is exp(scale) times a sum of kernels"""
-
+    # U, w: coordinates of the rows, transformed by the class's `root`; weights, zero on padding
     U: np.ndarray = forms.real("T", "k", TILE)
     w: np.ndarray = forms.real("T", TILE, least=0)
+    # low, high, start: smallest and largest coordinates of each tile; first tile of each class
     low: np.ndarray = forms.real("T", "k")
     high: np.ndarray = forms.real("T", "k")
     start: np.ndarray = forms.ascending(forms.whole(f"{N_CLASSES} + 1"), strictly=True)
+    # for each class L^-1, where L L' is the covariance of its kernel
     root: np.ndarray = forms.real(N_CLASSES, "k", "k")
+    # log of each class's constant factor: its density is exp(scale) times a sum of kernels
     scale: np.ndarray = forms.real(N_CLASSES)
     log_prior: np.ndarray = forms.real(N_CLASSES, most=0)
 

@@ -106,18 +106,14 @@ def _counted(batch):
 
 @dataclass(frozen=True)
 class ClassRows:
-    """Rows of positive weight: features X (m, p), class codes (m,), weights (m,).
-
-    position : (m,) positions among all rows of the batch
-    present : (C,) classes with rows; `code` numbers them 0, ..., C - 1
-    within : coordinates in which rows have unit covariance within classes"""
+    """Rows of positive weight: features X (m, p), class codes (m,), weights (m,)."""
 
     X: np.ndarray
     code: np.ndarray
     weight: np.ndarray
-    position: np.ndarray
-    present: np.ndarray
-    within: Basis
+    position: np.ndarray  # (m,) positions among all rows of the batch
+    present: np.ndarray  # (C,) classes with rows; `code` numbers them 0, ..., C - 1
+    within: Basis  # coordinates in which rows have unit covariance within classes
 
     @classmethod
     def from_batch(cls, batch, settings, n_classes):

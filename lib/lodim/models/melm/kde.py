@@ -14,19 +14,16 @@ DIGITS = 45.0  # exp(-DIGITS) is negligible relative to one, even times a millio
 
 
 class ClassTiles(NamedTuple):
-    """Rows of C classes in T tiles (blocks of 64 rows), for kernel densities in k dimensions.
+    """Rows of C classes in T tiles (blocks of 64 rows), for kernel densities in k dimensions."""
 
-    root : (C, k, k) inverse Cholesky factor of each class's kernel covariance
-    U, w : (T, k, 64) rows, multiplied by the matrix `root` of their class; (T, 64) weights
-    low, high : (T, k) smallest and largest coordinates of the rows of each tile
-    start : class c has the tiles start[c] to start[c + 1] - 1"""
-
-    root: np.ndarray
+    root: np.ndarray  # (C, k, k) inverse Cholesky factor of each class's kernel covariance
+    # U, w: (T, k, 64) rows, multiplied by the matrix `root` of their class; (T, 64) weights
     U: np.ndarray
     w: np.ndarray
+    # low, high: (T, k) smallest and largest coordinates of the rows of each tile
     low: np.ndarray
     high: np.ndarray
-    start: np.ndarray
+    start: np.ndarray  # class c has the tiles start[c] to start[c + 1] - 1
 
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)

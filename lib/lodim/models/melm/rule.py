@@ -138,23 +138,24 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows, densities, background : rows kept for plots; kernel and wide normal densities of classes
-    width : factor of the kernel width, relative to the search
-    other : user's Estimator that classifies instead of the densities, or None
-    inverse_temperature : factor of the log-odds that calibrates probabilities
-    present, n_classes : codes of classes with training rows; number of all classes
-    n_scores : number of linear predictors: 1 for two classes, otherwise one per class"""
+    rows, densities, background : rows kept for plots; kernel and wide normal densities of
+        classes"""
 
     rows: Rows = forms.part(Rows)
     densities: Densities = forms.part(Densities)
+    # factor of the kernel width, relative to the search
     width: float = forms.real(least=forms.TINY)
     background: Background = forms.part(Background)
+    # user's Estimator that classifies instead of the densities, or None
     other: Estimator | None = forms.choice(None)
+    # factor of the log-odds that calibrates probabilities
     inverse_temperature: float = forms.real(least=forms.TINY)
+    # present, n_classes: codes of classes with training rows; number of all classes
     present: np.ndarray = forms.ascending(
         forms.whole(N_CLASSES, most=f"{N_CLASSES} - 1"), strictly=True
     )
     n_classes: int = forms.size(N_CLASSES)
+    # number of linear predictors: 1 for two classes, otherwise one per class
     n_scores: int = forms.size("K")
 
     def log_density(self, Z, threads=1):

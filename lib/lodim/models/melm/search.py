@@ -28,22 +28,18 @@ LOST = 1e-6  # relative size of a sum of rows that is rounding
 class Plan:
     """Settings of a search for a projection with k dimensions.
 
-    gamma : factor of Silverman's bandwidths
-    covariance, shrinkage_factor : as in `whitening`
-    average : for more than two classes, weight pairs by the products of their shares
-    smallest : for one class, search the smallest entropy
-    refined : number of results of the first search that are improved on more rows
-    rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one
-    n_starts, seed : number of starting points, and seed of the random ones"""
+    rough, ftol : relative gain at which L-BFGS stops in the first search and in the final one"""
 
     k: int = 2
-    gamma: float = 1.0
+    gamma: float = 1.0  # factor of Silverman's bandwidths
+    # covariance, shrinkage_factor: as in `whitening`
     covariance: str = SHRUNK
     shrinkage_factor: float = 1.0
-    average: bool = False
-    smallest: bool = False
-    refined: int = REFINED
+    average: bool = False  # for more than two classes, weight pairs by the products of their shares
+    smallest: bool = False  # for one class, search the smallest entropy
+    refined: int = REFINED  # number of results of the first search that are improved on more rows
     rough: float = SCREENING_FTOL
+    # n_starts, seed: number of starting points, and seed of the random ones
     n_starts: int = 17
     seed: int = 0
     max_iter: int = 500
@@ -55,23 +51,20 @@ class Plan:
 
 @dataclass(frozen=True)
 class Manifold:
-    """Projection that a search found.
+    """Projection that a search found."""
 
-    V : (p, k) orthonormal, for centred features
-    potential : (C, C) log integrals of products of class densities
-    starts, divergences, n_iter, converged : per start; for one class, the divergence is the entropy
-    rank, separates : as in `Basis`
-    rows : number of rows in the sums of the divergence"""
-
-    V: np.ndarray
-    potential: np.ndarray
+    V: np.ndarray  # (p, k) orthonormal, for centred features
+    potential: np.ndarray  # (C, C) log integrals of products of class densities
+    # starts, divergences, n_iter, converged: per start; for one class, the divergence is the
+    # entropy
     starts: tuple[str, ...]
     divergences: np.ndarray
     n_iter: np.ndarray
     converged: np.ndarray
+    # rank, separates: as in `Basis`
     rank: int
     separates: bool
-    rows: int
+    rows: int  # number of rows in the sums of the divergence
 
 
 def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):

@@ -23,27 +23,25 @@ LOG = {  # one entry per start of the search, the best first
 class View:
     """Directions V (p, k) of a projection: a row with standardized features x has coordinates x'V.
 
-    deviation, spread : standard deviations of the features, and of the coordinates
-    correlation : correlation of each feature with each coordinate
-    potential : log integrals of products of two class densities; without classes, minus the entropy
-    overlap, size : bounds on the overlap of classes A < B; total weights of the classes
-    rank : number of directions in which rows vary within classes
-    separates : whether class means differ in a direction in which no class varies
-    total : variance of all features together
-    drawn : number of sampled rows on which the projection was optimized; 0 for all rows
-    converged, rule : whether the search met its tolerance; Rule that classifies"""
+    deviation, spread : standard deviations of the features, and of the coordinates"""
 
     V: np.ndarray = forms.real("p", "k")
     deviation: np.ndarray = forms.real("p", least=0)
+    # correlation of each feature with each coordinate
     correlation: np.ndarray = forms.real("p", "k", least=-2, most=2)
     spread: np.ndarray = forms.real("k", least=0)
+    # log integrals of products of two class densities; without classes, minus the entropy
     potential: np.ndarray = forms.real(N_CLASSES, N_CLASSES)
+    # overlap, size: bounds on the overlap of classes A < B; total weights of the classes
     overlap: np.ndarray = forms.real(N_CLASSES, N_CLASSES, least=0)
     size: np.ndarray = forms.real(N_CLASSES, least=forms.TINY)
-    rank: int = forms.whole(most="p")
+    rank: int = forms.whole(most="p")  # number of directions in which rows vary within classes
+    # whether class means differ in a direction in which no class varies
     separates: bool = forms.flags()
-    total: float = forms.real(least=0)
+    total: float = forms.real(least=0)  # variance of all features together
+    # number of sampled rows on which the projection was optimized; 0 for all rows
     drawn: int = forms.whole()
+    # converged, rule: whether the search met its tolerance; Rule that classifies
     converged: bool = forms.flags()
     rule: Rule = forms.part(Rule)
 

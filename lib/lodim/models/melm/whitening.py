@@ -19,20 +19,17 @@ FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within 
 
 @dataclass(frozen=True)
 class Basis:
-    """Linear map of p features to r coordinates (x - mean) A, with unit covariance within classes.
-
-    into, back : (p, r) matrix A, and its left inverse (r, p)
-    kept, added : shrinking replaces the covariance S of coordinates in classes by kept S + added
-    n_varying : number of directions in which rows vary within classes
-    separates : whether class means differ in the dropped directions"""
+    """Linear map of p features to r coordinates (x - mean) A of unit covariance within classes."""
 
     mean: np.ndarray
+    # into, back: (p, r) matrix A, and its left inverse (r, p)
     into: np.ndarray
     back: np.ndarray
+    # kept, added: shrinking replaces the covariance S of coordinates in classes by kept S + added
     kept: float
     added: np.ndarray
-    n_varying: int
-    separates: bool
+    n_varying: int  # number of directions in which rows vary within classes
+    separates: bool  # whether class means differ in the dropped directions
 
     @classmethod
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
@@ -189,19 +186,16 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in the coordinates of a Basis, sorted by class.
+    """Rows in the coordinates of a Basis, sorted by class."""
 
-    Z, weight : (r, n) coordinates and (n,) weights
-    start : (C + 1,) first row of each class
-    size, cov : (C,) total weights and (C, r, r) covariances of the classes
-    key : (n,) number computed from each row's content, for random draws"""
-
+    # Z, weight: (r, n) coordinates and (n,) weights
     Z: np.ndarray
     weight: np.ndarray
-    start: np.ndarray
+    start: np.ndarray  # (C + 1,) first row of each class
+    # size, cov: (C,) total weights and (C, r, r) covariances of the classes
     size: np.ndarray
     cov: np.ndarray
-    key: np.ndarray
+    key: np.ndarray  # (n,) number computed from each row's content, for random draws
 
     @property
     def n_classes(self):

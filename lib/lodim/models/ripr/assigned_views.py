@@ -16,13 +16,12 @@ from lodim.models.ripr.settings import ASSIGNMENT
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for each of K classes in each of r views (feature sets) for m rows, (m, r, K).
+    """Evidence for each of K classes in each of r views (feature sets) for m rows, (m, r, K)."""
 
-    ratio : d log(distance to the k-th nearest row of the class / that of other classes) for d
-        features; infinite if the row misses a feature
-    vote : log share of the class among the k nearest rows, after adding one row of each class"""
-
+    # d log(distance to the k-th nearest row of the class / that of other classes) for d features;
+    # infinite if the row misses a feature
     ratio: np.ndarray
+    # log share of the class among the k nearest rows, after adding one row of each class
     vote: np.ndarray
 
     @property
@@ -71,13 +70,12 @@ class AssignedViews(Ensemble):
 
 @forms.record
 class ClassViews(AssignedViews):
-    """Views (feature sets) for a response of classes; one view predicts each row.
+    """Views (feature sets) for a response of classes; one view predicts each row."""
 
-    power : exponent, 1 - alpha; a loss is a ratio of distances to this power
-    scale : factors of distance ratios and votes in log probabilities (`Evidence.scores`)"""
-
+    # exponent, 1 - alpha; a loss is a ratio of distances to this power
     power: float = forms.real(least=0, most=1)
     balanced: bool = forms.flags()
+    # factors of distance ratios and votes in log probabilities (`Evidence.scores`)
     scale: np.ndarray = forms.real(2)
 
     task = CLASSES
@@ -160,16 +158,15 @@ class NumberViews(AssignedViews):
 
 @forms.record
 class ClusterViews(AssignedViews):
-    """Views (feature sets) for clustering; a row gets the view in which rows near it are densest.
+    """Views (feature sets) for clustering; a row gets the view with the densest rows near it."""
 
-    power : exponent, 1 - alpha; a loss is a ratio of distances to this power
-    volumes : relative volume of the rows' bounding box per view, from `reference_volumes`
-    centres : cluster centres in the features of their view, padded with NaN"""
-
+    # exponent, 1 - alpha; a loss is a ratio of distances to this power
     power: float = forms.real(least=0, most=1)
     seed: int = forms.whole(most=forms.LARGEST)
     n_samples: int = forms.whole(least=1, most=N_SAMPLES)
+    # relative volume of the rows' bounding box per view, from `reference_volumes`
     volumes: np.ndarray = forms.real("r", least=LEAST_VOLUME, most=1)
+    # cluster centres in the features of their view, padded with NaN
     centres: np.ndarray = forms.real("q", "D", nan=True)
     centre_view: np.ndarray = forms.ascending(forms.whole("q", most="r - 1"))
 

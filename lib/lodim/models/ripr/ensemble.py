@@ -34,42 +34,37 @@ def task_of(family):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Predictions for m rows by r views (feature sets).
+    """Predictions for m rows by r views (feature sets)."""
 
-    view : view that predicts each row, -1 if each view has a missing feature
-    value : (m, r) prediction of each view: a class code, a number, or NaN
-    loss : (m, r) loss of each view, infinite if a feature is missing. For numbers, or if views
-        vote together, it is one minus the view's weight
-    score : (m, K) linear predictors, such as log-odds; without a view NaN or the null model's
-    code : predicted class, -1 if none; None without classes"""
-
-    view: np.ndarray
-    value: np.ndarray
+    view: np.ndarray  # view that predicts each row, -1 if each view has a missing feature
+    value: np.ndarray  # (m, r) prediction of each view: a class code, a number, or NaN
+    # (m, r) loss of each view, infinite if a feature is missing. For numbers, or if views vote
+    # together, it is one minus the view's weight
     loss: np.ndarray
+    # (m, K) linear predictors, such as log-odds; without a view NaN or the null model's
     score: np.ndarray
-    code: np.ndarray | None = None
+    code: np.ndarray | None = None  # predicted class, -1 if none; None without classes
 
 
 @forms.record
 class Ensemble:
     """Views, sets of axes (numbers, or factors with all levels), and n training rows that predict.
 
-    features, axis_of : axes that some view uses, and axis of each column of the design matrix
-    views : axes of each view, as positions among `features`, padded with -1; largest share first
-    X, y : standardized features or codes of levels, and class codes or numbers; NaN if missing
-    assignment : (n, views) shares of the views in the prediction of each row
-    assigned_view : view that predicts each row when the row itself is left out; -1 if none
-    n_scores : number of linear predictors of the family; 1 for two classes"""
+    features, axis_of : axes that some view uses, and axis of each column of the design matrix"""
 
     features: np.ndarray = forms.ascending(forms.whole("a", most="p - 1"), strictly=True)
+    # axes of each view, as positions among `features`, padded with -1; largest share first
     views: np.ndarray = forms.whole("r", "D", least=-1, most="a - 1")
+    # X, y: standardized features or codes of levels, and class codes or numbers; NaN if missing
     X: np.ndarray = forms.real("n", "a", nan=True)
     y: np.ndarray = forms.responses("n", nan=True)
     weight: np.ndarray = forms.real("n", least=0)
+    # (n, views) shares of the views in the prediction of each row
     assignment: np.ndarray = forms.real("n", "r", least=0, most=MOST_SHARE)
+    # view that predicts each row when the row itself is left out; -1 if none
     assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
     n_classes: int = forms.size("C")
-    n_scores: int = forms.size("K")
+    n_scores: int = forms.size("K")  # number of linear predictors of the family; 1 for two classes
     k: int = forms.whole(least=1, most=f"max(n, {MOST_K})")
     axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
@@ -184,20 +179,19 @@ class Ensemble:
 
 @forms.record
 class Record:
-    """Results on the training rows per view (feature set); each row is left out, not for clusters.
+    """Results on training rows per view (feature set), each row left out except for clusters."""
 
-    share, mass : share of the rows that each view predicts, and the mean of its `assignment`
-    error : share wrong, mean squared error, or mean squared distance to the cluster centre
-    unlabelled, blind : number of rows without a response, or with a missing feature in every view
-    null_deviance : deviance of the null model; for clusters, distance to a view's overall centre"""
-
+    # share, mass: share of the rows that each view predicts, and the mean of its `assignment`
     share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
+    # share wrong, mean squared error, or mean squared distance to the cluster centre
     error: np.ndarray = forms.squares("r", nan=True)
     n: int = forms.whole(least=1, most="n")
+    # unlabelled, blind: number of rows without a response, or with a missing feature in every view
     unlabelled: int = forms.whole()
     blind: int = forms.whole()
     deviance: float = forms.squares(nan=True)
+    # deviance of the null model; for clusters, distance to a view's overall centre
     null_deviance: float = forms.squares(nan=True)
     overall: float = forms.squares(nan=True)
 

@@ -14,18 +14,16 @@ MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kerne
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Query rows, and the rows X (`refs`) among which neighbours are sought, in single precision.
+    """Query rows, and the rows X (`refs`) among which neighbours are sought, as float32."""
 
-    rows, refs : transposed, (features, rows); if `leave_out`, the same rows
-    apart, distinct : squared distance of two levels, and number of distinct values, per feature;
-        zero for a number or a factor
-    order : (features, refs) order that sorts each feature"""
-
+    # rows, refs: transposed, (features, rows); if `leave_out`, the same rows
     rows: np.ndarray
     refs: np.ndarray
+    # apart, distinct: squared distance of two levels, and number of distinct values, per feature;
+    # zero for a number or a factor
     apart: np.ndarray
     distinct: np.ndarray
-    order: np.ndarray
+    order: np.ndarray  # (features, refs) order that sorts each feature
     leave_out: bool
 
     @classmethod

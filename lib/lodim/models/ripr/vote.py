@@ -34,17 +34,14 @@ BLOCK = 2**22  # numbers of evidence in memory at a time
 class Voters:
     """Training rows that vote: a row is predicted by the mean target of its nearest voters.
 
-    A : values on the axes (numbers or codes of a factor's levels), NaN if missing
-    category_distance : squared distance of two levels per axis, zero for a number
-    target, prior : indicators of the classes or the standardized response, and their mean
-    weight : row weights, divided by their mean
-    mean, spread : mean and standard deviation of a numeric response"""
+    target, prior : indicators of the classes or the standardized response, and their mean"""
 
-    A: np.ndarray
-    category_distance: np.ndarray
+    A: np.ndarray  # values on the axes (numbers or codes of a factor's levels), NaN if missing
+    category_distance: np.ndarray  # squared distance of two levels per axis, zero for a number
     target: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # row weights, divided by their mean
     prior: np.ndarray
+    # mean, spread: mean and standard deviation of a numeric response
     mean: float = 0.0
     spread: float = 1.0
 
@@ -113,14 +110,12 @@ def smoothed_targets(code, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Views (sets of numbers or factors, padded with -1) in the order of their forward selection.
-
-    losses : leave-one-out losses with no view, with the first, with the first two, ...
-    compared, possible, sampled : numbers of views compared, of possible views, and of rows used"""
+    """Views (sets of numbers or factors, padded with -1) in the order of forward selection."""
 
     views: np.ndarray
     k: int
-    losses: np.ndarray
+    losses: np.ndarray  # leave-one-out losses with no view, with the first, with the first two, ...
+    # compared, possible, sampled: numbers of views compared, of possible views, and of rows used
     compared: int
     possible: int
     sampled: int

@@ -156,15 +156,14 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic loss model for J predictors in A coefficients, minimized over F unpenalized ones.
+    """Quadratic loss model of J predictors in A coefficients, minimized over F unpenalized ones."""
 
-    H : (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
-    elimination : (J F, J A); the unpenalized ones change by -elimination v if the A change by v
-    inverse : pseudo-inverse of the unpenalized Hessian, whose smallest eigenvalue is `least`
-        times the largest"""
-
+    # (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
     H: np.ndarray
+    # (J F, J A); the unpenalized ones change by -elimination v if the A change by v
     elimination: np.ndarray
+    # pseudo-inverse of the unpenalized Hessian, whose smallest eigenvalue is `least` times the
+    # largest
     inverse: np.ndarray
     alone: np.ndarray
     least: float

@@ -30,16 +30,14 @@ LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 @dataclass(eq=False)
 class QuadraticModel:
-    """Quadratic model of the loss in some of the A penalized coefficients, marked in `keep` (A,).
-
-    member : which entries of the problem's `layout.member` belong to kept coefficients, bool
-    reduced : the quadratic after minimizing over the unpenalized coefficients
-    lipschitz : largest eigenvalue of the Hessian per block of `layout`, including the ridge"""
+    """Quadratic model of the loss in the penalized coefficients that are marked in `keep` (A,)."""
 
     keep: np.ndarray
+    # which entries of the problem's `layout.member` belong to kept coefficients, bool
     member: np.ndarray
     layout: Layout
-    reduced: ReducedQuadratic
+    reduced: ReducedQuadratic  # the quadratic after minimizing over the unpenalized coefficients
+    # largest eigenvalue of the Hessian per block of `layout`, including the ridge
     lipschitz: np.ndarray
     ridge: float = 0.0
 
@@ -138,18 +136,16 @@ class PathState:
 
     w (K, A), b (K, F) : penalized and unpenalized coefficients
     f, loss : linear predictors in blocks of 64 rows, and half the mean deviance
-    c (K, A), slope (K, F) : negative gradients of the loss in w and in b
-    bend : weighted sum over rows of l'^2 / l'', with l the loss as a function of f
-    dual (K, members) : dual vectors of the groups"""
+    c (K, A), slope (K, F) : negative gradients of the loss in w and in b"""
 
     w: np.ndarray
     b: np.ndarray
     f: np.ndarray
-    dual: np.ndarray
+    dual: np.ndarray  # (K, members): dual vectors of the groups
     loss: float = 0.0
     c: np.ndarray | None = None
     slope: np.ndarray | None = None
-    bend: float = 0.0
+    bend: float = 0.0  # weighted sum over rows of l'^2 / l'', with l the loss as a function of f
 
 
 class NewtonSolver:

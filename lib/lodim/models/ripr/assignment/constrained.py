@@ -18,31 +18,24 @@ ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 @dataclass(frozen=True)
 class ViewConstraints:
-    """Linear constraints on the assignment of rows to views (feature sets).
+    """Linear constraints on the assignment of rows to views (feature sets)."""
 
-    cost, budget : price of each view, and largest price of a row's views; None without prices
-    groups : labels; rows of the same group have the same assignment
-    hard : whether each row has one view
-    extra : function of the CVXPY variable (rows, views) that returns CVXPY constraints"""
-
+    # cost, budget: price of each view, and largest price of a row's views; None without prices
     cost: np.ndarray | None = None
     budget: Any = None
-    groups: np.ndarray | None = None
-    hard: bool = False
+    groups: np.ndarray | None = None  # labels; rows of the same group have the same assignment
+    hard: bool = False  # whether each row has one view
+    # function of the CVXPY variable (rows, views) that returns CVXPY constraints
     extra: Callable[[Any], list] | None = None
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Assignment of rows to views (feature sets); a row may have several views.
+    """Assignment of rows to views (feature sets); a row may have several views."""
 
-    B : (rows, views) shares of the views, with sum one, or zero if no loss is finite
-    mass : share of the rows' weight that is assigned to each view
-    objective : squared excess losses plus penalty, after each round"""
-
-    B: np.ndarray
-    mass: np.ndarray
-    objective: np.ndarray
+    B: np.ndarray  # (rows, views) shares of the views, with sum one, or zero if no loss is finite
+    mass: np.ndarray  # share of the rows' weight that is assigned to each view
+    objective: np.ndarray  # squared excess losses plus penalty, after each round
     converged: bool
 
     def matrix(self):
@@ -133,20 +126,17 @@ def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Checked constraints of a user on the assignment of rows to views (feature sets).
-
-    prices, parts : prices, and bool (prices, features): a view with any feature of a price pays it
-    budget : largest price of a row's views: a number, one per row of the data, or None
-    groups : codes per row of the data; rows of a group have the same assignment; or None
-    hard : whether each row has one view
-    further : function (shares of views in rows, features of each view) -> CVXPY constraints"""
+    """Checked constraints of a user on the assignment of rows to views (feature sets)."""
 
     names: tuple
+    # prices, parts: prices, and bool (prices, features): a view with any feature of a price pays it
     prices: np.ndarray | None
     parts: np.ndarray | None
-    budget: Any
+    budget: Any  # largest price of a row's views: a number, one per row of the data, or None
+    # codes per row of the data; rows of a group have the same assignment; or None
     groups: np.ndarray | None
-    hard: bool
+    hard: bool  # whether each row has one view
+    # function (shares of views in rows, features of each view) -> CVXPY constraints
     further: Callable[[Any, list], list] | None
 
     @classmethod

@@ -30,30 +30,25 @@ CANDIDATES = 60  # views tried: those with fewest errors on their own
 class Control:
     """Rarely changed settings of the search for views (feature sets).
 
-    alpha : order of the divergence; a loss is a ratio of distances to the power 1 - alpha
-    least, most : share of rows above which a view is kept; largest number of views, or None
-    balanced : whether losses are corrected for unequal numbers of rows in the classes
-    tolerance : standard errors by which the chosen penalty's error may exceed the smallest"""
+    least, most : share of rows above which a view is kept; largest number of views, or None"""
 
+    # order of the divergence; a loss is a ratio of distances to the power 1 - alpha
     alpha: float = losses.ALPHA
     least: float = 0.05
-    balanced: bool = True
+    balanced: bool = True  # whether losses are corrected for unequal numbers of rows in the classes
+    # standard errors by which the chosen penalty's error may exceed the smallest
     tolerance: float = 0.5
     most: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RecoveryData:
-    """Rows X (NaN if missing), and the views (feature sets) that are compared on them.
-
-    y : class codes (-1 unlabelled), numbers, or None for clustering
-    task : "class", "number" or "cluster"
-    views : positions of the features of each view, padded with -1"""
+    """Rows X (NaN if missing), and the views (feature sets) that are compared on them."""
 
     X: np.ndarray
-    y: np.ndarray | None
-    views: np.ndarray
-    task: str
+    y: np.ndarray | None  # class codes (-1 unlabelled), numbers, or None for clustering
+    views: np.ndarray  # positions of the features of each view, padded with -1
+    task: str  # "class", "number" or "cluster"
     weight: np.ndarray | None = None
     control: Control = Control()
     seed: int = 0
@@ -92,18 +87,17 @@ class RecoveryData:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Selected views (feature sets), and the rows assigned to each.
+    """Selected views (feature sets), and the rows assigned to each."""
 
-    views : feature positions of the selected views, padded with -1; largest share of rows first
-    assignment : Assignment of the rows to the selected views, with the objective of the search
-    lambda_, unit : the penalty is lambda_ * unit, where unit is the squared scale of the losses
-    path : LambdaPath of several penalties, or None; `forward` if forward selection was used"""
-
+    # feature positions of the selected views, padded with -1; largest share of rows first
     views: np.ndarray
+    # Assignment of the rows to the selected views, with the objective of the search
     assignment: Assignment
     k: int
+    # lambda_, unit: the penalty is lambda_ * unit, where unit is the squared scale of the losses
     lambda_: float
     unit: float
+    # LambdaPath of several penalties, or None; `forward` if forward selection was used
     path: lambda_path.LambdaPath | None = None
     forward: bool = False
 

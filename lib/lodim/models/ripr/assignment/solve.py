@@ -18,20 +18,17 @@ EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the pena
 
 @dataclass(frozen=True)
 class Assignment:
-    """Assignment of rows to views (feature sets), at most two views per row.
+    """Assignment of rows to views (feature sets), at most two views per row."""
 
-    views : increasing columns of the loss matrix to which rows are assigned
-    first, second : positions in `views`; -1 for a row with only infinite losses
-    share, mass : weight of `second` in the row; each view's share of the rows' weight
-    objective : squared excess losses plus penalty, after each round of the algorithm"""
-
-    views: np.ndarray
+    views: np.ndarray  # increasing columns of the loss matrix to which rows are assigned
+    # first, second: positions in `views`; -1 for a row with only infinite losses
     first: np.ndarray
     second: np.ndarray
+    # share, mass: weight of `second` in the row; each view's share of the rows' weight
     share: np.ndarray
     mass: np.ndarray
     lambda_: float
-    objective: np.ndarray
+    objective: np.ndarray  # squared excess losses plus penalty, after each round of the algorithm
     converged: bool
 
     def matrix(self):

@@ -29,16 +29,13 @@ FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
-    """Rows of a fit, prepared for the search for views (feature sets).
-
-    y : class codes or numbers, NaN if unknown or without a response
-    varies : whether each feature has two or more values
-    order, rows : order of the rows in time, or None; positions in the data"""
+    """Rows of a fit, prepared for the search for views (feature sets)."""
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray  # class codes or numbers, NaN if unknown or without a response
     weight: np.ndarray
-    varies: np.ndarray
+    varies: np.ndarray  # whether each feature has two or more values
+    # order, rows: order of the rows in time, or None; positions in the data
     order: np.ndarray | None
     rows: np.ndarray
     family: Any
