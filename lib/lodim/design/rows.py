@@ -284,8 +284,7 @@ class Flags:
     """Which rows have missing values, and how many miss each column and each row input."""
 
     gaps: np.ndarray  # (n,) bool, rows that miss a feature (or the response, if missing is 'keep')
-    # (n,) bool, rows to drop, because response, weight, offset or another input is missing
-    bad: np.ndarray
+    bad: np.ndarray  # (n,) bool, rows to drop: response, weight, offset or other input is missing
     columns: dict
     inputs: dict
 
