@@ -57,15 +57,15 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_st
         plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
         starts = first_gamma, warm_start, rows.within
         found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
-        scores = []
-        for gamma in gammas:
-            of_gamma = replace(settings, gamma=gamma)
-            V, _, rule = _classifier(found[gamma].V, train, rows, of_gamma, family)
-            scores.append(rule.scores(project(V, test.X, test.n), settings.threads or 1))
-        return scores
+        fits = [
+            _classifier(found[gamma].V, train, rows, replace(settings, gamma=gamma), family)
+            for gamma in gammas
+        ]
     except DataError:
         null = family.null_score(train.y, train.weight, np.zeros((train.n, family.n_scores)))
         return [np.repeat(null[:1], test.n, axis=0)] * len(gammas)
+    threads = settings.threads or 1
+    return [rule.scores(project(V, test.X, test.n), threads) for V, _, rule in fits]
 
 
 def reweigh(problem, fit):

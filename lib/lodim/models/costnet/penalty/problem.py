@@ -26,8 +26,7 @@ class PathProblem(TrainingRows):
     def from_batch(cls, batch, family, groups, threads=None):
         """Return the data of a penalized path for a batch of rows."""
         given = rows_beside(batch, family.n_scores)
-        numeric = family.n_scores == 1 and family.link == "identity"
-        spread = _spread(*given) if numeric else 1.0
+        spread = _spread(*given) if family.link == "identity" else 1.0
         penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
         return cls.from_given(batch.X, given, family, spread, threads, **penalty)
 
