@@ -440,12 +440,7 @@ class CostnetRegressor(
 
 
 class CostnetClassifier(
-    _Classifier,
-    _Selector,
-    _Estimator,
-    model="costnet",
-    without=PARAMETERS,
-    chooses="the budget",
+    _Classifier, _Selector, _Estimator, model="costnet", without=PARAMETERS, chooses="the budget"
 ):
     """The best logistic model at every price, the cost of its columns; see `lodim.costnet`.
 

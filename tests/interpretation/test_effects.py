@@ -10,7 +10,6 @@ import statsmodels.api as sm
 import lodim as ld
 from contract.cases import some_long
 from lodim.interpretation import accumulated_local_effects as ale
-from lodim.interpretation import questions
 
 
 @pytest.fixture(scope="module")
@@ -144,30 +143,6 @@ def test_the_effect_of_a_pair_is_not_known_where_no_rows_are(cars, fit):
     heavy = frame.query("value > 4700 and value_2 > 80")
     assert heavy["estimate"].isna().all() and frame["estimate"].notna().mean() > 0.8
     assert len(cars.query("weight > 4300 and model_year > 79")) == 0
-
-
-@pytest.mark.long
-def test_gradients_of_many_rows_give_what_differences_do(monkeypatch):
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(rng.normal(size=(6000, 3)), columns=["a", "b", "c"])
-    df["a"] += 0.5 * df["b"]
-    f = np.maximum(df["a"], 0) + df["b"] * 0.5
-    df["y"] = f + 0.1 * rng.normal(size=len(df))
-    df["k"] = np.array(["u", "v", "w"])[np.digitize(f + 0.3 * rng.normal(size=len(df)), [0, 1])]
-    df["two"] = df["k"] == "u"
-    df.loc[:20, "c"] = np.nan
-    for left in ("y", "two", "k"):
-        fit = ld.gbmap(f"{left} ~ a + b + c", df, m=2, lambda_=0.01, threads=1)
-        for type in ("response", "link"):
-            exact = ld.effects(fit, df, type=type).tidy()
-            with monkeypatch.context() as patch:
-                patch.setattr(questions, "MANY_ROWS", 1000)
-                patch.setattr("lodim.interpretation.plans.local_effects", None)  # is not asked
-                quick = ld.effects(fit, df, type=type).tidy()
-            spread = exact["estimate"].abs().max()
-            keys = [c for c in ("term", "value", "class") if c in exact]
-            pd.testing.assert_frame_equal(quick[keys], exact[keys])
-            np.testing.assert_allclose(quick["estimate"], exact["estimate"], atol=0.01 * spread)
 
 
 def test_levels_are_in_the_order_of_their_rows():

@@ -27,6 +27,7 @@ from lodim.design.design import Design
 from lodim.design.frame import as_given
 from lodim.design.rows import RowInputs
 from lodim.errors import ArgumentError, DataError
+from lodim.family.family import hits
 from lodim.fitting.argument_names import with_known_arguments
 from lodim.report.tables import Report
 from lodim.selection.folds import as_folds, assign
@@ -430,8 +431,8 @@ class Comparison:
         if levels is None:
             return {}
         scores = [self._records[label].scores for label in self._known]
-        hits = np.stack([families.hits(y, task.family.ranking(s)) for s in scores], axis=1)
-        mean, covariance = means(hits, rows)
+        hit = np.stack([hits(y, task.family.ranking(s)) for s in scores], axis=1)
+        mean, covariance = means(hit, rows)
         found = {"accuracy": (mean, np.sqrt(np.diag(covariance)))}
         if len(levels) == 2:
             areas = [auc_of_folds(y == 1, s[:, 0], rows) for s in scores]

@@ -27,13 +27,7 @@ from lodim.design.chunks import (
 )
 from lodim.design.column_kernels import ALL_ROWS, read_only, weight_unit
 from lodim.design.columns import Table
-from lodim.design.rows import (
-    Flags,
-    RowInputs,
-    complete_rows,
-    flag_missing,
-    read_complete,
-)
+from lodim.design.rows import Flags, RowInputs, complete_rows, flag_missing, read_complete
 from lodim.engine import dask_cluster
 from lodim.errors import ArgumentError, DataError
 

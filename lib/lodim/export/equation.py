@@ -4,15 +4,7 @@ from dataclasses import dataclass
 
 from lodim import __version__
 from lodim.errors import ArgumentError
-from lodim.export.expression import (
-    ZERO,
-    Column,
-    Constant,
-    call,
-    in_order,
-    labelled,
-    weighted,
-)
+from lodim.export.expression import ZERO, Column, Constant, call, in_order, labelled, weighted
 from lodim.export.terms import Inputs
 
 FORBIDDEN = "a null character, or half of a surrogate pair"

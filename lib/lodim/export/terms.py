@@ -423,10 +423,7 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
         return mean, np.ones(len(mean))
     mean = np.atleast_1d(state["current_mean"])
     spread = np.sqrt(np.atleast_1d(state["current_M2"]) / (state["current_n"] - ddof))
-    return (
-        mean if center else np.zeros(len(mean)),
-        spread if rescale else np.ones(len(mean)),
-    )
+    return (mean if center else np.zeros(len(mean)), spread if rescale else np.ones(len(mean)))
 
 
 def _number(value):

@@ -7,46 +7,14 @@ import numpy as np
 
 from lodim.errors import ArgumentError
 from lodim.family.binomial import Binomial, Proportion
-from lodim.family.family import LARGEST_LOG, RAREST, Family, NoResponse, beyond_null, hits
-from lodim.family.gamma import Gamma
+from lodim.family.family import NoResponse
 from lodim.family.gaussian import Gaussian
 from lodim.family.huber import Huber
 from lodim.family.multinomial import Multinomial
 from lodim.family.negative_binomial import NegativeBinomial
 from lodim.family.ordinal import Ordinal
-from lodim.family.poisson import Poisson
-from lodim.family.power import PowerVariance
+from lodim.family.power import Gamma, Poisson, Tweedie
 from lodim.family.quantile import Quantile
-from lodim.family.tweedie import Tweedie
-
-__all__ = [
-    "FAMILIES",
-    "LARGEST_LOG",
-    "NUMERIC",
-    "PARAMETERS",
-    "RAREST",
-    "Binomial",
-    "Family",
-    "Gamma",
-    "Gaussian",
-    "Huber",
-    "Multinomial",
-    "NegativeBinomial",
-    "NoResponse",
-    "Ordinal",
-    "Poisson",
-    "PowerVariance",
-    "Proportion",
-    "Quantile",
-    "Tweedie",
-    "beyond_null",
-    "family_of",
-    "has_classes",
-    "hits",
-    "is_parameter",
-    "make",
-    "parameter_of",
-]
 
 NUMERIC: dict[str, Any] = {
     "gaussian": Gaussian,

@@ -80,11 +80,7 @@ class Delegates(ABC):
         return axes.draw(kinds, kind, self, ax, arguments)
 
     def check(
-        self,
-        data: Data | None = None,
-        *,
-        offset: Offset | None = None,
-        ignore: Sequence[str] = (),
+        self, data: Data | None = None, *, offset: Offset | None = None, ignore: Sequence[str] = ()
     ) -> Checks:
         """Look for problems of the fit, of its training rows, or of new rows.
 

@@ -192,10 +192,7 @@ def estimate(
     if source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits):
         notes = (*notes, f"{of.name} needs all rows in memory: give sample= for fewer of them.")
     if batch.n < len(batch.index) < n:
-        notes = (
-            *notes,
-            "The number of complete rows is estimated from the rows that were read.",
-        )
+        notes = (*notes, "The number of complete rows is estimated from the rows that were read.")
     if tiles > free and not workers:
         notes = (*notes, "There is too little space for the features.")
     return Estimate(

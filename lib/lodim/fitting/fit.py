@@ -18,6 +18,7 @@ from lodim.design.design import Design
 from lodim.design.frame import as_given, in_pandas
 from lodim.engine.blocks import available_threads
 from lodim.errors import ArgumentError, DataError
+from lodim.family.family import hits
 from lodim.fitting import saved, storage
 from lodim.fitting.delegates import Delegates
 from lodim.fitting.registry import model_function, model_module
@@ -430,7 +431,7 @@ class Fit(Delegates):
         deviance = self.family.deviance(batch.y, score)
         if self.levels is None:
             return {"deviance": deviance}
-        hit = families.hits(batch.y, self.family.ranking(score))
+        hit = hits(batch.y, self.family.ranking(score))
         return {"deviance": deviance, "accuracy": hit, "log_loss": deviance / 2.0}
 
     @as_given

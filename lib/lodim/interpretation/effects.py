@@ -109,8 +109,8 @@ def effects(
     Notes
     -----
     "ale" uses 40 intervals between quantiles (12 per feature of a pair). Each row is predicted at
-    both ends of its interval; from 10,000 rows on, gradients are used if the model has them. For a
-    pair, points without rows nearby are NaN. "pd" uses 20 quantiles and at most 500 rows.
+    both ends of its interval. For a pair, points without rows nearby are NaN. "pd" uses 20
+    quantiles and at most 500 rows.
     Importance on training rows shows which columns the fit uses, not the accuracy lost on new rows.
 
     Rows in which the feature is missing are ignored. Effects describe the fit; they are causal only

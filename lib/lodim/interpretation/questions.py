@@ -3,15 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
-from lodim.design.factors import Missing, Numeric, needs
 from lodim.engine import row_keys
-from lodim.interpretation import accumulated_local_effects as ale
 from lodim.interpretation import plans
 from lodim.progress import steps
-
-MANY_ROWS = 10_000  # from this number of rows on, gradients replace differences over intervals
 
 
 @dataclass(frozen=True)
@@ -23,42 +18,6 @@ class TermEffect:
     estimate: np.ndarray  # (q, K)
     replicates: np.ndarray  # (R, q, K) estimates of bootstrap replicates
     error: np.ndarray | None = None  # (q, K) standard errors without replicates
-
-
-@dataclass(frozen=True)
-class Along:
-    """Intervals of a numeric feature, from which its accumulated local effect is computed.
-
-    The effect changes by width times mean derivative over an interval. In the wide outer intervals,
-    differences of predictions are used instead."""
-
-    at: np.ndarray  # (n,) positions of rows in which the feature is known
-    weight: np.ndarray
-    edges: np.ndarray
-    bin_of: np.ndarray  # (n,) interval of each of these rows
-    outer: np.ndarray  # (n,) bool, rows in the first and the last interval
-    ends: tuple  # those rows at the lower and the upper end of their interval
-
-    @classmethod
-    def from_rows(cls, rows, feature):
-        """Cut a feature's range into intervals of equal weight, by rows with a value and weight."""
-        at = np.flatnonzero(np.isfinite(feature.values) & (rows.weight > 0.0))
-        x, weight = feature.values[at], rows.weight[at]
-        edges = ale.edges_of(x, weight, ale.BINS) if at.size else np.empty(0)
-        if len(edges) < 2:
-            return cls(at, weight, edges, at, at, ())
-        bin_of = ale.bins_of(x, edges)
-        outer = (bin_of == 0) | (bin_of == len(edges) - 2)
-        part, lower = rows.take(at[outer]), bin_of[outer]
-        ends = tuple(part.with_values(feature, edges[lower + i]) for i in (0, 1))
-        return cls(at, weight, edges, bin_of, outer, ends)
-
-    def curve(self, gradient, fit, type):
-        """Return the accumulated local effect at the edges, from derivatives (N, K) of all rows."""
-        change = gradient[self.at] * np.diff(self.edges)[self.bin_of][:, None]
-        low, high = (rows.answers(fit, type) for rows in self.ends)
-        change[self.outer] = high - low
-        return ale.accumulate(change, self.bin_of, self.weight, len(self.edges) - 1)
 
 
 @dataclass(frozen=True)
@@ -75,11 +34,8 @@ class Question:
         if self.kind == "importance":
             return self._importance(rows, features, terms)
         drawn = plans.drawn_rows(self.fits[0], rows, self.seed) if self.kind == "pd" else None
-        by_gradient = self._by_gradients(rows, features, terms)
-        return [
-            by_gradient.get(term) or self._planned(rows, features, term, drawn)
-            for term in steps(terms, len(terms), "terms")
-        ]
+        shown = steps(terms, len(terms), "terms")
+        return [self._planned(rows, features, term, drawn) for term in shown]
 
     def _planned(self, rows, features, term, drawn):
         """Return the TermEffect of one term, by predicting rows with changed feature values."""
@@ -98,51 +54,6 @@ class Question:
         label = term if isinstance(term, str) else ":".join(term)
         return TermEffect(label, plan.values, each[0], each[1:])
 
-    def _by_gradients(self, rows, features, terms):
-        """Return a dict term -> effect, for terms whose effect needs only derivatives."""
-        design, fit = self.fits[0].design, self.fits[0]
-        if self.kind != "ale" or "local" not in fit.types or rows.n < MANY_ROWS:
-            return {}
-        alone = _alone(design)
-        served = {}
-        for term in terms:
-            if isinstance(term, str) and term in alone and features[term].levels is None:
-                along = Along.from_rows(rows, features[term])
-                if len(along.edges) == ale.BINS + 1:  # only for numbers with many distinct values
-                    served[term] = along
-        curves = {term: [] for term in served}
-        for one in self.fits if served else ():
-            gradient = self._gradient(one, rows)
-            for term, along in served.items():
-                curves[term].append(along.curve(gradient[:, :, alone[term]], one, self.type))
-        return {
-            term: TermEffect(term, [*served[term].edges], found[0], np.array(found[1:]))
-            for term, found in curves.items()
-        }
-
-    def _gradient(self, fit, rows):
-        """Return derivatives (n, K, p) of predictions with respect to features; NaN if unknown."""
-        batch = rows.batch(fit.design)
-        family = fit.family
-        gradient = fit._predict(batch, "local")[0].reshape(batch.n, family.n_functions, -1)
-        gradient = np.repeat(gradient, family.n_scores // family.n_functions, axis=1)
-        if self.type == "response" and fit.levels is not None:
-            p = family.mean(fit._score(batch)).reshape(batch.n, -1)
-            if family.shared_slopes:
-                above = expit(fit._score(batch))  # probabilities of classes above a boundary
-                steep = (above * (1.0 - above))[:, :, None] * gradient
-                gradient = -np.diff(steep, axis=1, prepend=0.0, append=0.0)
-            elif p.shape[1] == 1:
-                gradient = (p * (1.0 - p))[:, :, None] * gradient
-            else:
-                mean = np.einsum("nk,nkp->np", p, gradient)[:, None]
-                gradient = p[:, :, None] * (gradient - mean)
-        if batch.n == rows.n:
-            return gradient
-        full = np.full((rows.n, *gradient.shape[1:]), np.nan)
-        full[batch.rows] = gradient
-        return full
-
     def _importance(self, rows, features, terms):
         orders = permutations(self.fits[0], rows, self.seed)
         bases = [losses(fit, rows) for fit in self.fits]
@@ -154,17 +65,6 @@ class Question:
             mean, error = each[:, 0, None, None], each[0, 1].reshape(1, 1)
             found.append(TermEffect(term, ["permuted"], mean[0], mean[1:], error))
         return found
-
-
-def _alone(design):
-    """Return a dict: numeric column that only occurs as its own term -> position of its feature."""
-    parts = [part for term in design.terms for part in term if not isinstance(part, Missing)]
-    used = [name for part in parts for name in needs(part)]
-    place = {}
-    for t, term in enumerate(design.terms):
-        if len(term) == 1 and isinstance(term[0], Numeric) and used.count(term[0].name) == 1:
-            place[term[0].name] = int(np.flatnonzero(design.term_of == t)[0])
-    return place
 
 
 REPEATS = 5  # number of permutations per feature

@@ -8,13 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lodim.errors import ArgumentError
-from lodim.selection.racing import (
-    LOSSES,
-    fold_means,
-    grid_losses,
-    ordered,
-    standard_error,
-)
+from lodim.selection.racing import LOSSES, fold_means, grid_losses, ordered, standard_error
 
 
 def points_of(grid, model):

@@ -187,10 +187,7 @@ class RecordBatches(TablePiece):
 def _opened(file: FileState, fields: Sequence[int] | None = None) -> Iterator[Any]:
     pa = arrow()
     options = pa.ipc.IpcReadOptions(included_fields=None if fields is None else list(fields))
-    with (
-        pa.memory_map(file.path) as mapped,
-        pa.ipc.open_file(mapped, options=options) as opened,
-    ):
+    with pa.memory_map(file.path) as mapped, pa.ipc.open_file(mapped, options=options) as opened:
         yield opened
 
 

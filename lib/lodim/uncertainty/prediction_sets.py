@@ -329,10 +329,7 @@ class Conformal(Generic[FitT_co]):
         return self.table.copy()
 
     def plot(
-        self,
-        kind: Literal["intervals", "coverage"] | None = None,
-        ax: Any = None,
-        **arguments: Any,
+        self, kind: Literal["intervals", "coverage"] | None = None, ax: Any = None, **arguments: Any
     ) -> Any:
         """Draw intervals, sets or coverage, and return the Axes.
 

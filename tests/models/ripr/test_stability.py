@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import lodim as ld
-from lodim.family import hits
+from lodim.family.family import hits
 from lodim.models.ripr import losses, ties
 from lodim.models.ripr.kernels import EQUAL
 from lodim.models.ripr.neighbours import Neighbours

@@ -8,7 +8,8 @@ import numpy as np
 
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import dot, on_host, place, row_spans, sum_rows
-from lodim.family import beyond_null, losses
+from lodim.family import losses
+from lodim.family.family import beyond_null
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score

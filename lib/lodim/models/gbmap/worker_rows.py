@@ -8,7 +8,8 @@ import numpy as np
 
 from lodim.engine import tiles
 from lodim.engine.blocks import dot
-from lodim.family import beyond_null, losses
+from lodim.family import losses
+from lodim.family.family import beyond_null
 from lodim.models.gbmap.cpu_kernels import forward
 from lodim.models.gbmap.learners import divided, row_weights
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import gammainc, gammaln
 
-from lodim.family import LARGEST_LOG
+from lodim.family.family import LARGEST_LOG
 
 WIDE = 8.0  # standard errors of the score beyond which its distribution is cut
 NARROW = 8.0  # ratio of the score's error to the spread of log(y): beyond, ignore the latter

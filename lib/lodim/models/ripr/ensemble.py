@@ -6,7 +6,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine import tiles
-from lodim.family import hits
+from lodim.family.family import hits
 from lodim.models.ripr import ties
 from lodim.models.ripr.neighbours import distances
 from lodim.models.ripr.settings import MOST_DIM

@@ -7,7 +7,7 @@ import numpy as np
 
 from lodim import forms
 from lodim.engine.blocks import on_host, sum_rows
-from lodim.family import beyond_null
+from lodim.family.family import beyond_null
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.prox import penalty
 from lodim.models.costnet.training_rows import TrainingRows, rows_beside
