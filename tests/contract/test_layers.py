@@ -344,7 +344,6 @@ HEAVY = {
     "narwhals",
     "dask",
     "distributed",
-    "tqdm",
     "onnx",
     "onnxruntime",
     "duckdb",

@@ -58,7 +58,10 @@ def candidates(models, baselines, family, has_gaps=False):
         chosen += [c for c in more if c.label not in named]
     if len(chosen) < 2:
         raise ArgumentError(f"compare needs at least two models, not only {chosen[0].label}")
-    return [_filling(c) if has_gaps else c for c in chosen]
+    for k, one in enumerate(chosen):
+        if has_gaps and one.function is model_function(LINEAR):
+            chosen[k] = replace(one, arguments={"missing": "indicator"} | one.arguments)
+    return chosen
 
 
 def _default(family):
@@ -66,12 +69,6 @@ def _default(family):
         function = model_function(name)
         if name != LINEAR and family in model_of(function).families:
             yield Candidate(name, "model", function)
-
-
-def _filling(candidate):
-    if candidate.function is not model_function(LINEAR):
-        return candidate
-    return replace(candidate, arguments={"missing": "indicator"} | candidate.arguments)
 
 
 def _candidates_of_models(models):

@@ -61,10 +61,6 @@ def draw_positions(n, size, seed):
     return np.sort(drawn)
 
 
-def summarize_part(_, table, request):
-    return summarize(table, request)
-
-
 def merge_summaries(found, request):
     return dict(zip(request.names, merge(found), strict=True))
 
@@ -100,8 +96,8 @@ class Chunks:
 
     def summaries(self, request):
         """Return a dict name -> Summary over all rows, for the columns in a ColumnRequest."""
-        work = partial(summarize_part, request=request)
-        return merge_summaries(self.map(work, request.names), request)
+        found = self.map(lambda _, table: summarize(table, request), request.names)
+        return merge_summaries(found, request)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +276,7 @@ def read_rows_at(source, names, rows, n):
 
 def check_names(source, names):
     """Raise DataError unless a Source (data not in memory) has all the named columns."""
-    header = Frame(
-        source.names, (), {name: name for name in source.names}, frozenset(), None, PANDAS
-    )
+    header = frame_of(dict.fromkeys(source.names), ())
     for name in names:
         check_name(header, name)
 

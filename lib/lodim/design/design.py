@@ -29,7 +29,7 @@ from lodim.design.rows import (
     code_response,
     filled,
     is_balanced,
-    learn_fills,
+    learn_fill,
     learn_response,
     read_complete,
 )
@@ -110,7 +110,7 @@ class Design:
         parameter = parameter_of(read.family, read.y, weights, parameters or {})
         rows, parts, summaries, fills = read.rows, read.parts, read.summaries, ()
         if missing == "indicator":
-            fills = learn_fills(columns_within(summaries, parts))
+            fills = tuple(map(learn_fill, columns_within(summaries, parts)))
         keys = read.keys
         if compress_tails:
             keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
@@ -289,9 +289,8 @@ class Design:
     def has_level_of_missing(self, name):
         """Return whether some term codes the missing values of a column as a level of their own."""
         parts = itertools.chain.from_iterable(self.terms)
-        return any(
-            factors.column_with_levels(part) == name and part.missing is not None for part in parts
-        )
+        marked = [part for part in parts if getattr(part, "missing", None) is not None]
+        return name in map(factors.column_with_levels, marked)
 
     @property
     def limits(self):

@@ -281,8 +281,12 @@ class Features:
         if self._kept is not None:
             write_features(self.terms, self._kept[0], X, mean, scale, flat, limits, self._kept[1])
             return
-        work = partial(_write_part, terms=self.terms, fills=self.fills, X=X, limits=limits)
-        self.parts.map(partial(work, mean=mean, scale=scale, flat=flat), _needed(self.terms))
+
+        def part(span, table):
+            rows = filled(table, self.fills)
+            write_features(self.terms, rows, tiles_of(X, span), mean, scale, flat, limits)
+
+        self.parts.map(part, _needed(self.terms))
 
 
 def columns_within(summaries, parts):
@@ -318,11 +322,6 @@ def _needed(terms):
 def apply_to_chunk(_, table, terms, fills, missing, work):
     """Replace missing values in one chunk of rows (a Table); return work(terms, table)."""
     return work(terms, filled(replace(table, missing=missing), fills))
-
-
-def _write_part(span, table, terms, fills, X, mean, scale, flat, limits):
-    table = filled(table, fills)
-    write_features(terms, table, tiles_of(X, span), mean, scale, flat, limits)
 
 
 SHARE = 0.5  # largest share of the free memory that tiles take
@@ -362,7 +361,8 @@ def tiles_in(folder, n, p, dtype):
         raise _too_small(folder, size, free)
     try:
         with tempfile.TemporaryFile(prefix="lodim-", dir=folder) as file:
-            _reserve(file.fileno(), size)
+            reserve = getattr(os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size))
+            reserve(file.fileno(), 0, size)
             mapped = mmap.mmap(file.fileno(), size)
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -372,13 +372,6 @@ def tiles_in(folder, n, p, dtype):
             "another folder by control={'scratch': folder}"
         ) from None
     return np.frombuffer(mapped, dtype).reshape(shape)
-
-
-def _reserve(file, size):
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-    else:
-        os.ftruncate(file, size)
 
 
 def _too_small(folder, size, free):

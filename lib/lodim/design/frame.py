@@ -198,7 +198,7 @@ def as_given(method: F) -> F:
         values = method(self, *arguments, **keywords)
         data = arguments[0] if takes_data and arguments else keywords.get("data")
         if data is None:
-            return convert(values, self._frame_kind)
+            return convert(values, getattr(self, "_frame_kind", None) or self.fit._frame_kind)
         kind = frame_kind(data)
         if method.__name__ == "augment" and kind != PANDAS and isinstance(values, pd.DataFrame):
             return with_columns(data, values, kind)
@@ -243,7 +243,10 @@ def read_frame(data):
         return _named_frame(labels, range(len(labels)), data.index, lambda j: data.iloc[:, j])
     if isinstance(data, Mapping):
         return _mapping_frame(data)
-    return _narwhals_frame(data)
+    nw, frame = read_narwhals(data, READABLE)
+    names, index = list(frame.columns), pd.RangeIndex(len(frame))
+    kind = frame.implementation.value
+    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
 
 
 def _named_frame(labels, keys, index, fetch, kind=PANDAS):
@@ -290,13 +293,6 @@ def _as_series(key, value):
         raise DataError(f"column {str(key)!r} has {value.ndim} dimensions; it must have one")
     # Keep the dtype object: pandas would otherwise search the values for dates.
     return pd.Series(value, dtype=object if value.dtype == object else None, copy=False)
-
-
-def _narwhals_frame(data):
-    nw, frame = read_narwhals(data, READABLE)
-    names, index = list(frame.columns), pd.RangeIndex(len(frame))
-    kind = frame.implementation.value
-    return _named_frame(names, names, index, lambda name: _narwhals_series(nw, frame[name]), kind)
 
 
 def _narwhals_series(nw, column):

@@ -235,31 +235,26 @@ class _FirstPass:
             self._learn(len(self.open))
         found = join_scans(self.scans)
         labels = Labels(found.runs, range(found.n))
-        return _rows_of(found, self, source, labels, inputs)
-
-
-def _rows_of(found, first, source, labels, inputs):
-    frame = frame_of(found.beside, labels)
-    inputs = inputs.map(lambda value, _: _without_labels(value, found.n)).read(frame)
-    flags = found.flags
-    rows, *numbers = complete_rows(flags, inputs.weights, first.missing, learning=True)
-    inputs = inputs.complete(rows)
-    complete = frozenset(name for name, count in flags.columns.items() if not count)
-    table = Table(
-        found.beside,
-        read_only(ALL_ROWS if len(rows) == found.n else rows),
-        labels,
-        len(rows),
-        inputs.positive_weight,
-        first.missing,
-        inputs.weights,
-        complete_columns=complete,
-        weight_unit=weight_unit(inputs.weights),
-    )
-    known = merge_summaries(first.summaries, first.request) if table.weight_unit == 1.0 else None
-    store = ChunkStore(source, tuple(first.starts))
-    stretches = SourceChunks(store, replace(table, columns={}), found.n, known)
-    return Rows(inputs, table, stretches, rows, pd.RangeIndex(found.n), *numbers, True)
+        inputs = inputs.map(lambda value, _: _without_labels(value, found.n))
+        inputs = inputs.read(frame_of(found.beside, labels))
+        flags = found.flags
+        rows, *numbers = complete_rows(flags, inputs.weights, self.missing, learning=True)
+        inputs = inputs.complete(rows)
+        table = Table(
+            found.beside,
+            read_only(ALL_ROWS if len(rows) == found.n else rows),
+            labels,
+            len(rows),
+            inputs.positive_weight,
+            self.missing,
+            inputs.weights,
+            complete_columns=frozenset(name for name, n in flags.columns.items() if not n),
+            weight_unit=weight_unit(inputs.weights),
+        )
+        known = merge_summaries(self.summaries, self.request) if table.weight_unit == 1.0 else None
+        store = ChunkStore(source, tuple(self.starts))
+        chunks_read = SourceChunks(store, replace(table, columns={}), found.n, known)
+        return Rows(inputs, table, chunks_read, rows, pd.RangeIndex(found.n), *numbers, True)
 
 
 def _without_labels(value, n):

@@ -122,10 +122,14 @@ class RowInputs:
     def complete(self, rows):
         """Return the row inputs at positions `rows`; weights that are all one become None."""
         inputs = self.take(rows)
-        if inputs.weights is not None and len(rows):
-            _check_weights(inputs.weights)
-        all_one = inputs.weights is not None and (inputs.weights == 1).all()
-        return replace(inputs, weights=None) if all_one else inputs
+        weights = inputs.weights
+        if weights is None:
+            return inputs
+        if len(rows) and weights.min() < 0:
+            raise DataError(f"weights must be 0 or more; the smallest is {weights.min():g}")
+        if len(rows) and weights.max() == 0:
+            raise DataError("weights must have at least one positive value; all are zero")
+        return replace(inputs, weights=None) if (weights == 1).all() else inputs
 
     @property
     def positive_weight(self):
@@ -254,13 +258,6 @@ def _check_row_labels(frame, value, what):
         raise DataError(f"{what} must have the row labels of the data, in their order")
 
 
-def _check_weights(weights):
-    if weights.min() < 0:
-        raise DataError(f"weights must be 0 or more; the smallest is {weights.min():g}")
-    if weights.max() == 0:
-        raise DataError("weights must have at least one positive value; all are zero")
-
-
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
     """Return a Frame's complete rows: Table, positions, counts of dropped and of incomplete rows.
 
@@ -362,7 +359,10 @@ def learn_response(response, family, table):
     family = family or _infer_family(source, rows)
     if family in NUMERIC or (family == "binomial" and _are_proportions(source, rows, table)):
         y = _values(source, rows, family)
-        _check_varies(y, response.name, table.positive_weight)
+        used = y if table.positive_weight is None else y[table.positive_weight]
+        if used.min() == used.max():
+            what = f"the response {response.name!r} must vary"
+            raise DataError(f"{what}; it is {used[0]:g} in every row")
         return expand_rows(y, where, n), response, family
     in_order, source = source.kind == "number" or source.ordered, columns.as_levels(source)
     levels = columns.used_levels(source, rows)
@@ -475,19 +475,6 @@ def _infer_family(source, rows):
     return "gaussian"
 
 
-def _check_varies(y, name, positive_weight):
-    used = y if positive_weight is None else y[positive_weight]
-    if used.min() == used.max():
-        raise DataError(f"the response {name!r} must vary; it is {used[0]:g} in every row")
-
-
-def _as_condition(name, levels):
-    """Return advice such as ", or a condition such as I(y > 2)"; "" if some level is no number."""
-    if not all(isinstance(level, int | float) for level in levels):
-        return ""
-    return f", or a condition such as I({name} > {levels[len(levels) // 2]:g})"
-
-
 def _check_levels(name, levels, y, family, positive_weight):
     codes = (y if positive_weight is None else y[positive_weight]).astype(np.int64)
     used = np.flatnonzero(np.bincount(codes, minlength=len(levels)))
@@ -495,9 +482,13 @@ def _check_levels(name, levels, y, family, positive_weight):
         one = levels[used[0]]
         raise DataError(f"the response {name!r} has one class only, {one!r}; two are needed")
     if family == "binomial" and len(levels) > 2:
+        numbers = all(isinstance(level, int | float) for level in levels)
+        middle = f"I({name} > {levels[len(levels) // 2]:g})" if numbers else ""
         raise DataError(
             f"family 'binomial' needs two classes, but the response {name!r} has {len(levels)}: "
-            f"{first_few(levels)}; use family 'multinomial'{_as_condition(name, levels)}"
+            f"{first_few(levels)}; use family 'multinomial'"
+            + f", or a condition such as {middle}"
+            * numbers
         )
 
 
@@ -519,12 +510,8 @@ class Fill:
             raise ValueError(f"mean of {self.name} is {self.value}")
 
 
-def learn_fills(summaries):
-    """Return a tuple of Fill (replacement of missing values), one per column's Summary."""
-    return tuple(_learn_fill(found) for found in summaries)
-
-
-def _learn_fill(summary):
+def learn_fill(summary):
+    """Return the Fill (replacement of missing values) of a column, given its Summary."""
     column = summary.column
     if not summary.n_known:
         raise DataError(
@@ -560,9 +547,8 @@ def _fill(column, value):
         kind = "number" if column.kind == "empty" else column.kind
         return replace(column, kind=kind, values=np.where(np.isnan(values), value, values))
     if column.kind == "empty":
-        return Column(
-            column.name, "level", codes=np.zeros(len(column.values), int), levels=(value,)
-        )
+        codes = np.zeros(len(column.values), int)
+        return Column(column.name, "level", codes=codes, levels=(value,))
     return column
 
 

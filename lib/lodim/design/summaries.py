@@ -170,18 +170,13 @@ def _merge(parts, moments):
 
 def _merge_extremes(parts, found):
     """Return the positions of the rows with the smallest and largest number over all chunks."""
-    firsts = np.cumsum([0, *(part.n for part in parts)])
-    return tuple(
-        next(
-            (
-                int(first) + part.extremes[side]
-                for first, part in zip(firsts, parts, strict=False)
-                if part.extremes[side] >= 0 and part.moments[3 + side] == found[3 + side]
-            ),
-            -1,
-        )
-        for side in range(2)
-    )
+    ends, first = [-1, -1], 0
+    for part in parts:
+        for side, at in enumerate(part.extremes):
+            if ends[side] < 0 <= at and part.moments[3 + side] == found[3 + side]:
+                ends[side] = first + at
+        first += part.n
+    return tuple(ends)
 
 
 def _merge_levels(column, parts):

@@ -381,8 +381,7 @@ def _check_contrast(node):
         values = [*node.args, *(word.value for word in node.keywords)]
         known = {CONTRASTS[name]} - {""}
         if len(values) > len(known) or any(word.arg not in known for word in node.keywords):
-            raise Refused(
-                node, f"{name} may only have the arguments: {{CONTRASTS[name] or 'none'}}"
-            )
+            allowed = CONTRASTS[name] or "none"
+            raise Refused(node, f"{name} may only have the arguments: {allowed}")
         for value in values:
             _check_setting(value)

@@ -134,7 +134,10 @@ def cv(
     if grid is None:
         grid, found = problem.model.cv_grid(problem, n)
         _check_not_given(grid, arguments)
-    _check_grid(grid, problem)
+    names = [f.name for f in fields(problem.settings)]
+    for name in grid:
+        if name not in names:
+            raise ArgumentError(f"the grid must only have {', '.join(names)}, not {name!r}")
     points = _with_penalties(points_of(grid, problem.model), problem, n)
     if n_lambda is not None:
         _check_penalties(given, points, problem)
@@ -144,7 +147,9 @@ def cv(
     losses = losses_at(problem, splits, settings, loss, jobs)
     least = [1 + int(np.argmin(fold_means(rows))) for rows in losses]
     frame, chosen = summarize(problem, points, settings, losses, least)
-    where_min, where_1se = _best_rows(frame)
+    where_min = int(frame["mean"].idxmin())
+    limit = frame["mean"][where_min] + frame["se"][where_min]
+    where_1se = int(np.flatnonzero(frame["mean"] <= limit)[0])
     varied = tuple(map(str, points[0]))
     of_best = chosen[where_min if rule == "min" else where_1se]
     settled = problem.model.validate(_with_settings(problem, varied, frame, of_best))
@@ -190,13 +195,6 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
             raise ArgumentError(
                 f"{name!r} is given in the grid and as an argument: leave one of them out"
             )
-
-
-def _best_rows(frame):
-    """Return the rows with lowest loss, `min`, and the first within one standard error, `1se`."""
-    where_min = int(frame["mean"].idxmin())
-    limit = frame["mean"][where_min] + frame["se"][where_min]
-    return where_min, int(np.flatnonzero(frame["mean"] <= limit)[0])
 
 
 def _with_settings(problem, grid, frame, settings):
@@ -350,13 +348,6 @@ def _shown(value):
     if not np.ndim(value) and pd.isna(value):
         return "None"
     return significant(value) if isinstance(value, float) else str(value)
-
-
-def _check_grid(grid, problem):
-    names = [f.name for f in fields(problem.settings)]
-    for name in grid:
-        if name not in names:
-            raise ArgumentError(f"the grid must only have {', '.join(names)}, not {name!r}")
 
 
 def _check_not_given(grid, arguments):

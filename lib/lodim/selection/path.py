@@ -96,17 +96,17 @@ def path(
     if arguments.get(penalty) is not None:
         raise ArgumentError(f"a path varies {penalty}: give lambdas=, or call the model itself")
     problem = prepare(model_of(model), formula, data, arguments)
-    _check_others(problem, penalty)
+    for name, other in problem.model.penalties.items():
+        if other.needed and name != penalty and getattr(problem.settings, name) is None:
+            raise ArgumentError(f"a path over {penalty} needs a fixed {name}: give {name}=")
     stages = problem.model.stage_setting
     if stages and getattr(problem.settings, stages) is None:
         settings = replace(problem.settings, **{stages: problem.settings.path_stages})
         problem = replace(problem, settings=settings)
-    ratio = lambda_min_ratio
-    if ratio is not None:
-        ratio = share("lambda_min_ratio", ratio)
+    ratio = None if lambda_min_ratio is None else share("lambda_min_ratio", lambda_min_ratio)
     if lambdas is None:
         lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
-    elif n_lambda is not None or lambda_min_ratio is not None:
+    elif n_lambda is not None or ratio is not None:
         raise ArgumentError(
             "n_lambda and lambda_min_ratio have no effect with lambdas=: leave them out"
         )
@@ -118,12 +118,6 @@ def path(
         fits.append(problem.model.run(point, warm_start=warm, for_path=True))
         warm = fits[-1].estimates
     return Path(problem.call, tuple(fits), penalty)
-
-
-def _check_others(problem, varied):
-    for name, penalty in problem.model.penalties.items():
-        if penalty.needed and name != varied and getattr(problem.settings, name) is None:
-            raise ArgumentError(f"a path over {varied} needs a fixed {name}: give {name}=")
 
 
 def _settings_along(problem, penalty, lambdas):

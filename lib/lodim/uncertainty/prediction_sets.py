@@ -156,10 +156,6 @@ class Conformal(Generic[FitT_co]):
         """Requested coverage on new rows."""
         return self.says.level
 
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
-
     @as_given
     def predict(
         self,

@@ -50,15 +50,10 @@ def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
         with single_blas(), progress.bar(len(held_out), what) as bar:
             work = (delayed(one)(out, bar) for out in held_out)
             found = Parallel(n_jobs=jobs, backend="threading")(work)
-    _warn_once(said, len(held_out))
-    return found
-
-
-def _warn_once(said, n_fits):
-    """Issue one warning per category for the warnings `said`, which some of n_fits fits raised."""
     for category in dict.fromkeys(each.category for each in said):
         texts = [str(each.message) for each in said if each.category is category]
-        warn(f"{len(texts)} of {n_fits} fits to parts of the rows say: {texts[0]}", category)
+        warn(f"{len(texts)} of {len(held_out)} fits to parts of the rows say: {texts[0]}", category)
+    return found
 
 
 def as_read(fit, batch):

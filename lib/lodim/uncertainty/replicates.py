@@ -79,10 +79,6 @@ class Bootstrap(Generic[FitT_co]):
         """Frame of estimates: one row per replicate, one column per estimate, NaN if absent."""
         return pd.DataFrame(self.values, columns=self.terms)
 
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
-
     @as_given
     def tidy(self, *, level: float = LEVEL) -> pd.DataFrame:
         """Return standard error, bias and percentile confidence limits of each estimate.

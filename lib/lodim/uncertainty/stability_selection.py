@@ -219,7 +219,9 @@ def _frame(design, selected, full, cutoff):
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
-    frame = pd.DataFrame({"term": list(names), "share": share, "stable": _reach(share, cutoff)})
+    frame = pd.DataFrame(
+        {"term": list(names), "share": share, "stable": share >= cutoff - ROUNDING}
+    )
     frame["in_fit"] = np.isin(np.arange(len(names)), full)
     return frame.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
 
@@ -237,10 +239,6 @@ def _views_frame(design, selected, full):
     shares = [counts[view] / len(selected) for view in order]
     in_fit = [view in _views(full) for view in order]
     return pd.DataFrame({"view": names, "share": shares, "in_fit": in_fit})
-
-
-def _reach(share, cutoff):
-    return share >= cutoff - ROUNDING
 
 
 @dataclass(frozen=True, repr=False)
@@ -294,10 +292,6 @@ class Stability(Generic[FitT_co]):
             "unimodal": unimodal(q, p, self.cutoff, self.n),
             "r-concave": r_concave(q, p, self.cutoff, self.n),
         }
-
-    @property
-    def _frame_kind(self):
-        return self.fit._frame_kind
 
     @as_given
     def tidy(self) -> pd.DataFrame:
