@@ -120,10 +120,8 @@ def cv(
     """
     _check_call(grid, loss, rule, n_jobs, arguments)
     seed, folds = as_seed(seed), as_folds(folds)
-    of_model: dict[str, Any] = {"seed": seed}
-    if n_lambda is not None:
-        of_model["n_lambda"] = n_lambda
-    arguments = with_own(model_of(model), arguments, **of_model)
+    of_path = {} if n_lambda is None else {"n_lambda": n_lambda}
+    arguments = with_own(model_of(model), arguments, seed=seed, **of_path)
     problem = prepare(model_of(model), formula, data, arguments, groups=groups)
     if problem.design.response is None:
         raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
@@ -156,11 +154,11 @@ def cv(
     tried = frame if loss == "deviance" else frame.assign(**{MEASURE: loss})
     of = problem.model
     best = of.run(settled, selection=tried, found=found)
-    names = tuple(of.penalties), of.stage_setting, of.shared_setting
+    of_penalties = tuple(of.penalties), of.stage_setting, of.shared_setting
     held_out = _held_out(problem.batch, folds, groups, arguments)
     ends = grid_ends(problem, frame, [n for n in frame if n in varied], where_min)
     where = where_min, where_1se, rule, loss
-    return CV(problem.call, frame, varied, *where, best, *names, held_out, ends)
+    return CV(problem.call, frame, varied, *where, best, *of_penalties, held_out, ends)
 
 
 def _splits(problem, folds, seed):
