@@ -71,10 +71,10 @@ class GbmapFit(Fit):
     Rows: 398, features: 2
     Boosts: 3, lambda: 0.1, softplus (beta 10)
     <BLANKLINE>
-      Df  %Dev Lambda
-    1  2 84.01    0.1
-    2  4 84.92    0.1
-    3  6 84.99    0.1
+      Df  %Dev
+    1  2 84.01
+    2  4 84.92
+    3  6 84.99
     """
 
     name = "gbmap"

@@ -34,8 +34,7 @@ def listing(fit):
     if fit.refit_log is not None:
         table.loc["refit"] = fit.df, 100.0 * fit.dev_ratio
         table["Df"] = table["Df"].astype(int)
-    table["Lambda"] = float(s.lambda_)
-    return lines, Table("", table.rename_axis(None), {"%Dev": ".2f", "Lambda": significant})
+    return lines, Table("", table.rename_axis(None), {"%Dev": ".2f"})
 
 
 def summary(fit, full):
