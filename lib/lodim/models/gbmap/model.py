@@ -263,9 +263,7 @@ def gbmap(
 
     Raises
     ------
-    FormulaError, DataError, ArgumentError
-    MissingExtraError, DeviceError
-        If engine="cuda" lacks its extra, a usable GPU or GPU memory.
+    FormulaError, DataError, ArgumentError, MissingExtraError, DeviceError
 
     See Also
     --------
@@ -273,9 +271,8 @@ def gbmap(
 
     Notes
     -----
-    There are no standard errors or p-values; use `bootstrap` to assess stability. lambda_ and beta
-    do not depend on units. Far from the training rows f is linear, and `predict` warns (see
-    `clip`). `fit.selection` shows how omitted settings were chosen.
+    There are no standard errors or p-values; use `bootstrap`. Far from the training rows f is
+    linear, and `predict` warns (see `clip`). `fit.selection` shows how settings were chosen.
 
     A saved fit holds the response and embedding of up to 10,000 training rows, for neighbours and
     drift; with as many learners as features these determine the features.
