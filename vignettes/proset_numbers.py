@@ -149,18 +149,17 @@ observed.loc[[0.5, 0.8, 0.9, 0.95]].T
 
 # %%
 rng = np.random.default_rng(0)
-x = rng.uniform(0.0, 2.0, 1500)
+x = rng.uniform(0.0, 2.0, 1000)
 forked = pd.DataFrame(
-    {"y": rng.choice([-1.0, 1.0], 1500) * x + rng.normal(0.0, 0.15, 1500), "x": x}
+    {"y": rng.choice([-1.0, 1.0], 1000) * x + rng.normal(0.0, 0.15, 1000), "x": x}
 )
 one, two = (ld.proset("y ~ x", data=forked, loss=loss) for loss in ("squared", "density"))
 grid = pd.DataFrame({"x": np.linspace(0.0, 2.0, 121)})
 at = np.linspace(-2.6, 2.6, 157)
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
-shown = forked.iloc[::3]
 for ax, each in zip(axes, (one, two), strict=True):
-    ax.scatter(shown["x"], shown["y"], s=3, color="0.5", zorder=2)
+    ax.scatter(forked["x"], forked["y"], s=3, color="0.5", zorder=2)
     ax.set(title=f'loss="{each.settings.loss}"', xlabel="x", xlim=(0, 2), ylim=(-2.6, 2.6))
 interval = one.predict(grid, "interval")
 axes[0].fill_between(grid["x"], interval["lower"], interval["upper"], color="C0", alpha=0.2)

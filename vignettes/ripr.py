@@ -159,9 +159,8 @@ ax = path.plot()
 # default method, in which all views vote (`lambda_` is `None`):
 
 # %%
-cv = ld.cv(
-    ld.ripr, "diagnosis ~ .", data=train, grid={"lambda_": [*np.geomspace(10, 0.1, 9), None]}
-)
+grid = {"lambda_": [*np.geomspace(10, 0.1, 5), None]}
+cv = ld.cv(ld.ripr, "diagnosis ~ .", data=train, grid=grid, folds=5)
 print(cv)
 ax = cv.plot()
 
