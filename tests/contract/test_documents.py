@@ -427,7 +427,7 @@ SMALLER = {  # what is done fewer times here, to save time: in the document, her
     "proset": {"n_lambda=60": "n_lambda=8", "n_lambda=25": "n_lambda=5"},
     "melm": {"n_lambda=7": "n_lambda=3"},
     "uncertainty": {"folds=5": "folds=2"},
-    "ripr": {"0.05, 25)": "0.05, 6)", "0.1, 9), None]": "0.1, 3), None]"},
+    "ripr": {"0.05, 25)": "0.05, 6)", "0.1, 5), None]": "0.1, 3), None]"},
 }  # fmt: skip
 
 
