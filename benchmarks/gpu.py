@@ -35,7 +35,7 @@ from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form, loss_gradient
 from lodim.models.melm.divergence import Divergence, shares
 from lodim.models.melm.whitening import Sample, bandwidths
 from lodim.models.proset.cpu_kernels import CLASSES
-from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.objective import BatchObjective, ScoringRows, penalize
 from lodim.models.proset.settings import Settings
 
 NARROW = [(10**5, 25), (10**6, 25), (10**7, 25)]
@@ -145,7 +145,7 @@ def time_objective(n, p, J, dtype, repeats):
     packed = tiles.pack(rng.normal(size=(n, p)), dtype)
     scoring = ScoringRows.from_tiles(packed, y, share, one, weight, np.full(n, -1))
     settings = Settings(1, J, 1e-3, 1e-8, 0.05, 0.05, "squared", 0, None)
-    rest = rng.normal(size=(J, p)), target, CLASSES, ElasticNet.from_settings(p, J, settings)
+    rest = rng.normal(size=(J, p)), target, CLASSES, penalize(p, J, settings)
     threads = engine.available_threads()
     there, here = (BatchObjective(scoring, *rest, threads, name) for name in ("cuda", "cpu"))
     theta = np.concatenate([np.full(p, 1 / np.sqrt(p)), np.ones(J), [0.0]])

@@ -24,7 +24,7 @@ from prototypes import split
 import lodim as ld
 from lodim.engine import tiles
 from lodim.models.proset.cpu_kernels import CLASSES
-from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.objective import BatchObjective, ScoringRows, penalize
 from lodim.models.proset.prototypes import merge
 
 SETTINGS = {"lambda_v": 1e-3, "lambda_w": 1e-8}
@@ -64,7 +64,7 @@ def ours(X, y, drawn):
     packed = tiles.pack(X[scoring], np.float32)
     parts = ScoringRows.from_tiles(packed, y[scoring], of, one, weight, none)
     shares = SimpleNamespace(l1_ratio_v=0.05, l1_ratio_w=0.05, lambda_u=0.0, **SETTINGS)
-    penalty = ElasticNet.from_settings(X.shape[1], len(drawn), shares)
+    penalty = penalize(X.shape[1], len(drawn), shares)
     return BatchObjective(parts, X[drawn], y[drawn].astype(float), CLASSES, penalty, 2)
 
 

@@ -99,6 +99,7 @@ def device(function):
     twins = {
         "exp_negative": math.exp,
         "log1p_unit": math.log1p,
+        "log_positive": math.log,
         "exp_bounded": cuda.jit(device=True)(_exp_bounded),
         "like": cuda.jit(device=True)(_like),
     }

@@ -1,4 +1,4 @@
-"""exp and log1p for compiled loops, as polynomials that vectorize (the C library's do not)."""
+"""exp and log for compiled loops, as polynomials that vectorize (the C library's do not)."""
 
 import math
 
@@ -28,6 +28,11 @@ def log1p_unit(e):
     return math.log1p(e)
 
 
+def log_positive(x):
+    """Return log(x) for a normal number x > 0."""
+    return math.log(x)
+
+
 def like(number, x):
     """Return a number with the precision of x, so that kernels for float32 compute in float32."""
     return type(x)(number)
@@ -52,6 +57,21 @@ def _scale_by_power(typingctx, q, t):
         return builder.bitcast(moved, ir.DoubleType() if wide else ir.FloatType())
 
     return q(q, t), codegen
+
+
+@intrinsic
+def _exponent(typingctx, x):
+    """Return the exponent k of x > 0, a float with x = 2**k m and 1 <= m < 2."""
+    wide = x == types.float64
+    bits, mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
+
+    def codegen(context, builder, signature, args):
+        word, kind = ir.IntType(bits), ir.DoubleType() if wide else ir.FloatType()
+        k = builder.lshr(builder.bitcast(args[0], word), word(mantissa))
+        large = builder.or_(k, word((bias + mantissa) << mantissa))  # bits of 2**mantissa + k
+        return builder.fsub(builder.bitcast(large, kind), kind(2.0**mantissa + bias))
+
+    return x(x), codegen
 
 
 # Polynomials, highest power first: exp on [-ln 2 / 2, ln 2 / 2] (Taylor; in float32 the minimax
@@ -110,5 +130,18 @@ def _log1p_unit(e):
         for c in rest:
             q = q * u + c
         return two * s * q
+
+    return impl
+
+
+@overload(log_positive, jit_options=FAST)
+def _log_positive(x):
+    """Return log(x) as k ln 2 + log(m), where x = 2**k m and 1 <= m < 2."""
+    kind, shift = (np.float64, 1.5 * 2**52) if x == types.float64 else (np.float32, 1.5 * 2**23)
+    one, shift, ln2 = kind(1.0), kind(shift), kind(math.log(2.0))
+
+    def impl(x):
+        k = _exponent(x)
+        return k * ln2 + log1p_unit(_scale_by_power(x, shift - k) - one)
 
     return impl

@@ -71,7 +71,6 @@ class Search(NamedTuple):
     status: np.ndarray  # RUNNING, or how the minimization ended
 
 
-@njit(cache=True, forceinline=True)
 def new_search(theta, memory):
     """Return the Search (state of q minimizations) from theta on, which stores `memory` steps."""
     q, d = theta.shape
@@ -222,7 +221,7 @@ def _outlook(falls, n_iter):
     return every if n_iter >= OUTLOOK else np.inf
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True)
 def advance(active, value, at, stops, search):
     """Update the minimizations with indices `active`, each by one evaluation of its function.
 
@@ -284,7 +283,10 @@ def lbfgs(
 ):
     """Minimize q smooth functions plus sum_k l1_k |theta_k| from theta (q, d); return a Minimum.
 
-    The method is L-BFGS, in orthant-wise form (Andrew & Gao 2007). A function's search stops if:
+    objective(theta, active) returns value (q,) and gradient (q, d) of the functions, valid at the
+    positions `active`. Its attributes are l1, (d,); precision, the relative error of a value; and
+    scaled, whether Hessians are near the identity. The method is L-BFGS, in orthant-wise form
+    (Andrew & Gao 2007). A function's search stops if:
     tol : its largest (pseudo-)gradient is at most tol
     ftol : two steps in a row lower the value by at most ftol times its size; or the objective is
         scaled (Hessian near the identity), and its quadratic model predicts at most this gain
@@ -292,9 +294,6 @@ def lbfgs(
     best_only : its value minus the predicted gain is still above the lowest value of all functions
 
     If positive, `spacing` rounds trial points to its multiples, which hides rounding errors."""
-    compiled = getattr(objective, "compiled_loop", None)
-    if compiled is not None and resolution == 0.0:
-        return Minimum(*compiled(theta, max_iter, tol, ftol, memory))
     search = new_search(np.array(theta, dtype=np.float64), memory)
     penalty = objective.l1, objective.precision, objective.scaled
     stops = Stops(*penalty, float(tol), float(ftol), float(resolution))
@@ -308,11 +307,6 @@ def lbfgs(
             hope = HOPE * (search.promise if objective.scaled else search.outlook)
             status[(status == RUNNING) & (search.best - hope > search.best.min())] = BEHIND
         active = np.flatnonzero(status == RUNNING)
-    return minimum(search, n_eval)
-
-
-def minimum(search, n_eval):
-    """Return the Minimum from the state of searches that have ended, after n_eval evaluations."""
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
 

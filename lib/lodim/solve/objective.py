@@ -1,28 +1,12 @@
-"""Interface of objectives, and the penalties that all models share."""
+"""Penalties, and objectives in other coordinates, that several models share."""
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from lodim.engine.compiled import inlined, njit
 
 DAMPING = 0.01  # share of the largest curvature, added to all
-
-
-class Objective(Protocol):
-    """Interface of q smooth functions of d parameters that share each pass over the data.
-
-    A call with theta (q, d) and indices `active` returns value (q,) and gradient (q, d), valid in
-    active rows. `scaled` means that the Hessian is near the identity. The optional
-    compiled_loop(theta, max_iter, tol, ftol, memory) returns the fields of a Minimum."""
-
-    l1: np.ndarray  # (d,) weights of absolute values that the solver adds
-    precision: float  # relative error of a value
-    scaled: bool
-
-    def __call__(self, theta, active): ...
 
 
 @dataclass(frozen=True)
@@ -68,8 +52,6 @@ class Preconditioned:
         self._objective = objective
         self._factor = _cholesky(hessian, damping)
         self.l1, self.precision = objective.l1, objective.precision
-        compiled = getattr(objective, "compiled_loop", None)
-        self.compiled_loop = compiled and partial(compiled, factor=self._factor)
 
     def to(self, theta):
         """Return the transformed parameters u of q functions from theta; both are (q, d)."""
@@ -92,8 +74,6 @@ class Rescaled:
     def __init__(self, objective, unit):
         self._objective, self._unit = objective, unit
         self.l1, self.precision = objective.l1 * unit, objective.precision
-        compiled = getattr(objective, "compiled_loop", None)
-        self.compiled_loop = compiled and partial(compiled, unit=unit)
 
     def to(self, theta):
         """Return the rescaled parameters u = theta / unit, (q, d)."""

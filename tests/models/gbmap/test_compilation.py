@@ -20,7 +20,7 @@ KERNELS = {
 }
 JOINT = {  # the default call of these data fits all learners together
     "lodim.models.gbmap.cpu_kernels": {"forward", "joint_gradient"},
-    "lodim.solve.lbfgs": {"advance", "new_search"},
+    "lodim.solve.lbfgs": {"advance"},
 }
 PROGRAM = """
 import json, sys

@@ -1,4 +1,6 @@
-"""The compiled loops of few rows minimize as `solve.lbfgs` does, and Newton's holds still."""
+"""Minima of few rows: the same in other coordinates, and by Newton's method."""
+
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from lodim.design.design import Design
 from lodim.engine import tiles
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap import boost, small_data
+from lodim.models.gbmap import boost, small_data, starts
 from lodim.models.gbmap import objective as objectives
 from lodim.models.gbmap.cpu_kernels import SOFTPLUS, Form
 from lodim.models.gbmap.newton import Problem
@@ -33,12 +35,6 @@ def objective(loss, n=300, p=5, l1_ratio=0.0, threads=1):
     return made, 0.5 * rng.normal(size=(3, 2 + p))
 
 
-def by_python(objective):
-    """The same objective without its compiled loop."""
-    objective.compiled_loop = None
-    return objective
-
-
 def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     """The Minimum of an objective's learners, followed by Newton's method."""
     theta, (beta, _, loss) = starts.copy(), objective._form
@@ -53,54 +49,25 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
 STOP = {"max_iter": 200, "tol": 1e-9, "ftol": 1e-13}
 
 
-@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
-@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
-def test_compiled_loop_ends_where_lbfgs_does(loss, l1_ratio):
-    compiled, start = objective(loss, l1_ratio=l1_ratio)
-    assert compiled.compiled_loop is not None
-    end = lbfgs(compiled, start, **STOP)
-    other = lbfgs(by_python(objective(loss, l1_ratio=l1_ratio)[0]), start, **STOP)
-    assert end.converged.all() and other.converged.all()
-    np.testing.assert_allclose(end.value, other.value, rtol=1e-10)
-    np.testing.assert_allclose(end.theta, other.theta, atol=2e-5)
-    gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))[1]
-    if l1_ratio == 0.0:
-        assert np.abs(gradient).max() < 1e-6
-
-
-def test_compiled_loop_in_scaled_coordinates_ends_where_lbfgs_does():
-    compiled, start = objective(LOGISTIC)
-    H = compiled.hessian(start)
-    scaled = Preconditioned(compiled, H)
-    plain = Preconditioned(by_python(objective(LOGISTIC)[0]), H)
-    assert scaled.compiled_loop is not None and plain.compiled_loop is None
-    end, other = (lbfgs(o, o.to(start), **STOP) for o in (scaled, plain))
-    np.testing.assert_allclose(end.value, other.value, rtol=1e-10)
-    np.testing.assert_allclose(scaled.back(end.theta), plain.back(other.theta), atol=2e-5)
-
-
 @pytest.mark.parametrize("curved", [False, True])
-def test_compiled_loop_in_units_ends_where_lbfgs_does(curved):
-    compiled, start = objective(LOGISTIC, l1_ratio=0.0 if curved else 0.5)
-    plain, unit = by_python(objective(LOGISTIC, l1_ratio=0.0 if curved else 0.5)[0]), np.ones(7)
-    unit[2:] = 4.0 ** np.arange(-2.0, 3.0)
-    pair = [Rescaled(o, unit) for o in (compiled, plain)]
-    assert pair[0].compiled_loop is not None and pair[1].compiled_loop is None
-    u = pair[0].to(start)
-    np.testing.assert_array_equal(pair[0].back(u), start)
+def test_other_coordinates_have_the_same_minimum(curved):
+    plain, start = objective(LOGISTIC, l1_ratio=0.0 if curved else 0.5)
+    unit = np.r_[1.0, 1.0, 4.0 ** np.arange(-2.0, 3.0)]
+    rescaled = Rescaled(plain, unit)
+    u = rescaled.to(start)
+    np.testing.assert_array_equal(rescaled.back(u), start)
     if curved:
-        H = pair[0].hessian(u)
-        np.testing.assert_allclose(H, compiled.hessian(start) * unit * unit[:, None], rtol=1e-12)
-        both = [Preconditioned(o, H) for o in pair]
-        ends = [lbfgs(o, o.to(u), **STOP) for o in both]
-        found = [o.back(s.back(e.theta)) for o, s, e in zip(pair, both, ends, strict=True)]
+        H = rescaled.hessian(u)
+        np.testing.assert_allclose(H, plain.hessian(start) * unit * unit[:, None], rtol=1e-12)
+        scaled = Preconditioned(rescaled, H)
+        end = lbfgs(scaled, scaled.to(u), **STOP)
+        found = rescaled.back(scaled.back(end.theta))
     else:
-        ends = [lbfgs(o, u, **STOP) for o in pair]
-        found = [o.back(e.theta) for o, e in zip(pair, ends, strict=True)]
-    np.testing.assert_allclose(ends[0].value, ends[1].value, rtol=1e-10)
-    np.testing.assert_allclose(*found, atol=2e-5)
-    raw = lbfgs(compiled, found[0], **STOP)  # the same problem in other coordinates
-    np.testing.assert_allclose(raw.value, ends[0].value, rtol=1e-10)
+        end = lbfgs(rescaled, u, **STOP)
+        found = rescaled.back(end.theta)
+    assert end.converged.all()
+    direct = lbfgs(plain, found, **STOP)
+    np.testing.assert_allclose(direct.value, end.value, rtol=1e-10)
 
 
 @pytest.mark.parametrize(("p", "l1_ratio"), [(30, 0.2), (30, 1.0), (80, 0.0)])
@@ -131,19 +98,19 @@ def test_rare_levels_of_standardized_columns_keep_their_unit():
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
 def test_newton_ends_at_minima_within_rounding(loss):
-    compiled, start = objective(loss)
-    end = by_newton(compiled, start, 200, 1e-9)
+    made, start = objective(loss)
+    end = by_newton(made, start, 200, 1e-9)
     assert end.converged.all() and end.grad_norm.max() <= 1e-9
     assert (end.n_iter < 80).all() and end.n_eval < 160
-    value, gradient = by_python(objective(loss)[0])(end.theta, np.arange(3))
+    value, gradient = made(end.theta, np.arange(3))
     np.testing.assert_allclose(end.value, value, rtol=1e-12)
     assert np.abs(gradient).max() < 1e-8
     # From its end L-BFGS finds nothing better, and along no direction does the value fall.
-    other = lbfgs(by_python(objective(loss)[0]), end.theta, **STOP)
+    other = lbfgs(made, end.theta, **STOP)
     np.testing.assert_allclose(other.value, end.value, rtol=1e-10)
     directions = np.random.default_rng(0).normal(size=(20, *start.shape))
     for way in directions:
-        assert (compiled(end.theta + 1e-3 * way, np.arange(3))[0] > value).all()
+        assert (made(end.theta + 1e-3 * way, np.arange(3))[0] > value).all()
 
 
 @pytest.mark.parametrize("b", [1.0, -1.0])
@@ -168,10 +135,10 @@ def test_newton_soon_ends_at_a_line_where_that_is_best(b, beta):
 
 
 def test_newton_says_where_it_was_cut_short():
-    compiled, start = objective(LOGISTIC)
-    end = by_newton(compiled, start, 4, 1e-12)
+    made, start = objective(LOGISTIC)
+    end = by_newton(made, start, 4, 1e-12)
     assert not end.converged.any() and end.n_eval <= 5
-    assert (end.value <= compiled(start, np.arange(3))[0]).all()
+    assert (end.value <= made(start, np.arange(3))[0]).all()
 
 
 def test_iterations_count_from_the_start():
@@ -196,13 +163,12 @@ def test_a_deep_fit_holds_still_under_rounding():
 
 @pytest.mark.parametrize("extra", [{}, {"l1_ratio": 0.5}, {"activation": "identity"}])
 def test_the_summary_names_the_optimizer_that_was_used(monkeypatch, extra):
-    used = []
-    for module, name in ((boost, "fit_learner"), (objectives, "descend")):
-        own = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *a, n=name, f=own: used.append(n) or f(*a))
+    newton, descent = Mock(side_effect=boost.fit_learner), Mock(side_effect=starts.lbfgs)
+    monkeypatch.setattr(boost, "fit_learner", newton)
+    monkeypatch.setattr(starts, "lbfgs", descent)
     cars = ld.data("autompg").dropna()
     fit = ld.gbmap("mpg ~ weight + model_year", cars, m=1, lambda_=0.1, **extra)
-    assert set(used) == ({"descend"} if extra else {"fit_learner"})
+    assert (newton.called, descent.called) == (not extra, bool(extra))
     words = str(fit.summary())
     assert ("Newton's method" in words) == (not extra) and ("L-BFGS" in words) == bool(extra)
 
@@ -218,37 +184,23 @@ def test_the_summary_names_the_optimizer_of_all_rows_that_were_there(tmp_path):
         assert "Optimizer: L-BFGS," in str(one.summary())
 
 
-def test_many_rows_keep_the_loop_that_shares_passes_among_threads():
-    many = objective(SQUARED, n=5000)[0]
-    assert many.compiled_loop is None
-
-
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_threads_share_learners_and_leave_their_bits(monkeypatch, threads):
-    """Each learner of one block is followed by itself, in slices that several threads take."""
+    """If all rows are in one block, threads share the learners."""
     monkeypatch.setattr(objectives, "SHARED", 2)
     (one, start), (shared, _) = (objective(LOGISTIC, n=400, p=70, threads=t) for t in (1, threads))
-    followed, own = [], objectives.descend
-    monkeypatch.setattr(objectives, "descend", lambda *a: followed.append(len(a[4])) or own(*a))
+    used, own = set(), objectives.for_blocks
+    monkeypatch.setattr(
+        objectives, "for_blocks", lambda *a, **k: used.add(k["threads"]) or own(*a, **k)
+    )
     ends = [lbfgs(f, start, **STOP) for f in (one, shared)]
-    assert followed[0] == 3 and len(followed) == 1 + min(threads, 3)
+    assert used == {1, threads}
     H = [f.hessian(start) for f in (one, shared)]
     scaled = [lbfgs(s, s.to(start), **STOP) for s in map(Preconditioned, (one, shared), H)]
     for alone, together in (ends, scaled):
         for name, values in vars(alone).items():
             np.testing.assert_array_equal(values, getattr(together, name))
     np.testing.assert_array_equal(*H)
-
-
-def test_passes_and_steps_are_counted_as_by_lbfgs():
-    compiled, start = objective(SQUARED)
-    stop = STOP | {"max_iter": 7}
-    end = lbfgs(compiled, start, **stop)
-    other = lbfgs(by_python(objective(SQUARED)[0]), start, **stop)
-    assert end.n_eval == other.n_eval == 7
-    np.testing.assert_array_equal(end.n_iter, other.n_iter)
-    assert not end.converged.any()
-    np.testing.assert_allclose(end.value, other.value, rtol=1e-9)
 
 
 def test_fit_of_few_rows_is_that_of_the_same_rows_many_times():

@@ -8,18 +8,17 @@ from lodim.solve.lbfgs import Minimum
 
 class Function:
     def __init__(self, value, gradient, hessian):
-        self.parts, self.hessian = (value, gradient), lambda theta, convex: hessian(theta)
+        self.parts, self.hessian = (value, gradient), lambda theta, convex: hessian(theta[0])[None]
         self.precision = 1e-15
 
-    def __call__(self, theta):
-        return tuple(part(theta) for part in self.parts)
+    def __call__(self, theta, active=None):
+        return tuple(np.array([part(theta[0])]) for part in self.parts)
 
 
 def ended(function, theta):
     """The Minimum of a minimization that ended at theta."""
-    value, gradient = function(theta)
-    ends = (np.array([v]) for v in (value, np.abs(gradient).max(), 7, True))
-    return Minimum(theta[None], *ends, 9)
+    value, gradient = function(theta[None])
+    return Minimum(theta[None], value, np.abs(gradient).max(axis=1), np.array([7]), np.ones(1), 9)
 
 
 def test_an_end_is_followed_to_the_last_digit():

@@ -11,7 +11,7 @@ import pytest
 import lodim as ld
 from lodim.engine import tiles
 from lodim.engine.blocks import row_spans
-from lodim.models.gbmap.learners import Effects, effect_sums, effect_sums_of_many
+from lodim.models.gbmap.learners import Effects, effect_sums
 from streamed_batches import frame, in_file, problem_of, saved
 
 pytestmark = pytest.mark.long
@@ -99,14 +99,9 @@ def test_sums_are_those_of_the_spans(rows):
     spans = row_spans(N)
     assert len(spans) == 2
     sent = [
-        effect_sums_of_many(learners, in_place[tiles.of_rows(i)].copy(), batch.weight[i].copy())
+        effect_sums(learners, in_place[tiles.of_rows(i)].copy(), batch.weight[i].copy())
         for i in spans
     ]
-    plain = [effect_sums(learners, in_place[tiles.of_rows(i)], batch.weight[i]) for i in spans]
-    for ours, theirs in zip(sent, plain, strict=True):
-        assert all(
-            np.allclose(*pair, rtol=1e-12, atol=0) for pair in zip(ours, theirs, strict=True)
-        )
     effects = Effects.from_batch(learners, batch, 2)
     np.testing.assert_array_equal(effects.mean_abs, sent[0][2] + sent[1][2])
 

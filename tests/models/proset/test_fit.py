@@ -15,7 +15,7 @@ from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.proset import candidates, distribution
 from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.estimate import fit_stages
-from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.objective import BatchObjective, ScoringRows, penalize
 from lodim.models.proset.prototypes import join
 from lodim.models.proset.training import BatchState
 
@@ -163,7 +163,7 @@ def test_weights_are_repeated_rows():
     x, weight = rng.normal(size=(60, 3)), rng.dirichlet(np.ones(60))
     X, y = rng.normal(size=(20, 3)), np.arange(20) % 2.0
     i = np.repeat(np.arange(20), np.resize([1, 2, 3], 20))
-    shares = ElasticNet.from_settings(3, 60, one.settings)
+    shares = penalize(3, 60, one.settings)
     theta = np.concatenate([np.ones(3), weight, [0.0]])
     values = []
     for at, w in ((np.arange(20), np.resize([1.0, 2.0, 3.0], 20)), (i, np.ones(len(i)))):
@@ -200,7 +200,8 @@ def test_all_rows_are_candidates_and_score_without_themselves():
     same = y[:, None] == t.y[None].astype(bool)
     p = (np.where(y, share, 1 - share) + (W * same).sum(axis=1)) / (1 + W.sum(axis=1))
     s = fit.settings
-    net = ElasticNet.from_settings(t.v.shape[1], len(t), s)(np.r_[t.v[0], t.w, 0.0])[0]
+    penalty, theta = penalize(t.v.shape[1], len(t), s), np.r_[t.v[0], t.w, 0.0]
+    net = penalty.ridge @ theta**2 + penalty.l1 @ theta
     assert fit.log["objective"][0] == pytest.approx(-np.log(p).mean() + net, rel=1e-9)
     assert fit.log["deviance"][0] == pytest.approx(-2 * np.log(p).mean(), rel=1e-9)
     other = ld.proset("kind ~ .", df, lambda_v=0.01, seed=9)

@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime
 from lodim.engine import tiles
 from lodim.models.proset import distribution, objective
 from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.objective import BatchObjective, ElasticNet, ScoringRows
+from lodim.models.proset.objective import BatchObjective, ScoringRows, penalize
 from lodim.models.proset.prototypes import SAME, Prototypes, merge
 from lodim.solve.lbfgs import Steps, bounded
 
@@ -37,7 +37,7 @@ class Case:
         shares = SimpleNamespace(
             lambda_v=0.02, lambda_w=0.01, lambda_u=0.03, l1_ratio_v=0.3, l1_ratio_w=0.6
         )
-        self.penalty = ElasticNet.from_settings(p, J, shares)
+        self.penalty = penalize(p, J, shares)
         self.dtype = dtype
         self.theta = np.concatenate([rng.uniform(0.1, 1.5, p), rng.uniform(0, 2, J), [1.7]])
         self.theta[[1, p + 3, p + 4]] = 0.0

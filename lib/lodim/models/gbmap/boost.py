@@ -25,7 +25,6 @@ from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
 from lodim.models.gbmap.newton import LOG, Problem, polish
 from lodim.models.gbmap.objective import (
-    OneLearner,
     null_learners,
     penalize,
     precision_of,
@@ -345,7 +344,7 @@ def _settled(end, curved, state):
     if settings.low_precision:
         return replace(end, theta=rounded(end.theta, state.unit))
     given = settings.tol is not None or settings.ftol is not None
-    return end if given or curved is None else polish(OneLearner(curved), end)
+    return end if given or curved is None else polish(curved, end)
 
 
 def _steepest(state, k):

@@ -5,19 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import (
-    SPAN_ROWS,
-    each,
-    over_rows,
-    place,
-    row_spans,
-    single_blas,
-    sum_blocks,
-)
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows, pad
+from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows
 from lodim.engine.workers import WorkerTiles
 from lodim.export.expression import call, weighted
-from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, effects, forward
+from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
 
 CHUNK = 16 * TILES_PER_BLOCK  # tiles per chunk; bounds the memory of predictions
 BY_LEARNER = ("theta", "sign", "target", "stage", "shift")  # fields with one entry per learner
@@ -158,16 +150,13 @@ class Effects:
         """Compute the averages of fitted learners over the rows of a batch, with their weights."""
         weight, X = batch.weight, batch.X
         width = learners.n_scores * X.shape[1]
-        remote, find = isinstance(X, WorkerTiles), effect_sums
-        if batch.n > SPAN_ROWS:
-            find = effect_sums_of_many
 
         def span(rows):
-            return find(learners, X[of_rows(rows)], weight[rows])
+            return effect_sums(learners, X[of_rows(rows)], weight[rows])
 
         with single_blas():
-            if remote:
-                parts = X.spans(_effects, row_weights(batch), learners, find)
+            if isinstance(X, WorkerTiles):
+                parts = X.spans(_effects, row_weights(batch), learners)
             else:
                 parts = each(span, row_spans(batch.n), batch.n * width, threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
@@ -187,8 +176,8 @@ def divided(v, by):
     return v / by
 
 
-def _effects(rows, X, weight, learners, find):
-    return find(learners, X, by_row(weight, rows.stop - rows.start))
+def _effects(rows, X, weight, learners):
+    return effect_sums(learners, X, by_row(weight, rows.stop - rows.start))
 
 
 def effect_sums(learners, tiles, weight):
@@ -203,15 +192,6 @@ def effect_sums(learners, tiles, weight):
 
     parts = [sums(*chunk) for chunk in _chunks(tiles, len(weight), width)]
     return tuple(sum(part) for part in zip(*parts, strict=True))
-
-
-def effect_sums_of_many(learners, tiles, weight):
-    """Return the same as `effect_sums` by a compiled loop, which is faster for many rows."""
-    M, K, p = len(learners), learners.n_scores, tiles.shape[1]
-    shape = learners.theta, learners.sign, learners.beta, learners.activation, learners.target
-    rows = pad(weight, len(tiles)), *shape
-    sums = learners.scale * sum_blocks(effects, tiles, (2 * M + K * p,), *rows)
-    return sums[:M], sums[M : 2 * M] / learners.scale, sums[2 * M :].reshape(K, p)
 
 
 def _chunks(tiles, n, width=1):

@@ -1,6 +1,7 @@
 """Newton's method: compiled, for learners of few rows and columns; and refining L-BFGS results."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from lodim.models.gbmap.cpu_kernels import (
     add_hessian,
     add_loss_gradient,
 )
-from lodim.solve.lbfgs import Minimum
 from lodim.solve.objective import solve_lower, solve_upper
 
 CONVEX_UNTIL = 1e-3  # relative gain of a step below which H is the full Hessian
@@ -233,34 +233,25 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
 
 
 def polish(objective, end, max_iter=10):
-    """Refine the Minimum `end` of one problem by Newton steps, until gains are rounding errors."""
-    theta = end.theta[0]
-    value, gradient = objective(theta)
-    n_iter, n_eval, promised = 0, 2, np.inf
-    rounding, H = objective.precision * abs(value), objective.hessian(theta, False)
-    while n_iter < max_iter and promised > rounding:
-        step = _damped_step(H, gradient, 0.0)
-        if step is None:
-            break
-        promised = -0.5 * gradient @ step
-        new, slope = objective(theta + step)
-        n_eval += 1
-        nearer = np.abs(slope).max() < np.abs(gradient).max()
-        if not (nearer and new <= value + 100.0 * rounding):
-            break
-        theta, value, gradient, n_iter = theta + step, new, slope, n_iter + 1
-    largest = np.array([np.abs(gradient).max()])
-    ends = np.array([value]), largest, end.n_iter + n_iter, end.converged
-    return Minimum(theta[None], *ends, end.n_eval + n_eval)
-
-
-def _damped_step(H, gradient, damping):
-    """Return the damped Newton step; None if H + damping max(diag H) I is not positive definite."""
-    damped = H.copy()
-    diagonal = np.arange(len(H))
-    damped[diagonal, diagonal] += damping * max(H[diagonal, diagonal].max(), 1e-300)
+    """Refine the Minimum `end` of one learner by Newton steps, until gains are rounding errors."""
+    theta, one = end.theta, np.arange(1)
+    value, gradient = objective(theta, one)
+    n_iter, n_eval, promised = 0, end.n_eval + 2, np.inf
+    rounding = objective.precision * abs(value[0])
     try:
         with single_blas():
-            return -cho_solve(cho_factor(damped, overwrite_a=True, check_finite=False), gradient)
+            factor = cho_factor(objective.hessian(theta, convex=False)[0], check_finite=False)
     except LinAlgError:
-        return None
+        return end
+    while n_iter < max_iter and promised > rounding:
+        with single_blas():
+            step = -cho_solve(factor, gradient[0])
+        promised = -0.5 * gradient[0] @ step
+        new, slope = objective(theta + step, one)
+        n_eval += 1
+        nearer = np.abs(slope).max() < np.abs(gradient).max()
+        if not (nearer and new[0] <= value[0] + 100.0 * rounding):
+            break
+        theta, value, gradient, n_iter = theta + step, new, slope, n_iter + 1
+    results = {"theta": theta, "value": value, "grad_norm": np.abs(gradient).max(axis=1)}
+    return replace(end, **results, n_iter=end.n_iter + n_iter, n_eval=n_eval)

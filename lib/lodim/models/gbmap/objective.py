@@ -8,11 +8,9 @@ from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import Form, hessian, loss_gradient
-from lodim.models.gbmap.small_data import Scale, descend
 from lodim.solve.objective import ElasticNet, add_ridge
 
-NO_FACTOR = np.empty((0, 0, 0))  # for parameters that are not scaled
-SHARED = 2**16  # size of X from which one thread per learner pays
+SHARED = 2**16  # size of X in one block of rows from which one thread per learner pays
 
 
 class BoostObjective:
@@ -31,13 +29,15 @@ class BoostObjective:
         self.n = weight.size
         self._ridge, self.l1 = penalty.ridge, penalty.l1
         self.precision = precision_of(X.dtype)
-        few_rows = on_host(X) and count_blocks(X) == 1
-        self.compiled_loop = self._descend if few_rows else None
 
     def __call__(self, theta, active):
         q, d = theta.shape
-        rest = *self._columns, theta, active, self.sign, self._form
-        sums = sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
+
+        def sums_of(i):
+            rest = *self._columns, theta, active[i], self.sign, self._form
+            return sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
+
+        sums = sum(self._shared(sums_of, len(active)))
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
@@ -50,22 +50,6 @@ class BoostObjective:
         rest = *self._columns, theta[:, :2].copy(), np.arange(1), self.sign, self._form
         return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
-    def _descend(self, theta, max_iter, tol, ftol, memory, factor=None, unit=None):
-        """Minimize from theta (q, d) by compiled L-BFGS, for few rows; return minima.
-
-        `factor` are Cholesky factors of Hessians (or None), unit (d,) sizes of parameters."""
-        scaled, unit = factor is not None, np.ones(theta.shape[1]) if unit is None else unit
-        problem, limits = (self._X, *self._columns), (max_iter, tol, ftol, memory)
-        penalty = (self._ridge, self.l1), self.precision
-
-        def follow(i):
-            scale = Scale(unit, factor[i] if scaled else NO_FACTOR, scaled)
-            shape = self.sign[i], self._form, *penalty, scale
-            return descend(*problem, *shape, theta[i], limits)
-
-        *fields, n_eval = zip(*self._shared(follow, len(theta)), strict=True)
-        return *map(np.concatenate, fields), max(n_eval)
-
     def hessian(self, theta, convex=True):
         """Return Hessians (q, d, d), or semidefinite approximations if `convex`; X not on a GPU."""
         q, d = theta.shape
@@ -74,37 +58,22 @@ class BoostObjective:
             rest = *self._columns, theta[i], self.sign[i], self._form, convex
             return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
 
-        one_block = count_blocks(self._X) == 1
-        H = np.concatenate(self._shared(lower, q)) if one_block else lower(slice(q))
+        H = np.concatenate(self._shared(lower, q))
         H = np.tril(H) + np.tril(H, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
         return H
 
     def _shared(self, work, q):
-        """Call work(slice) for slices of the q learners in threads; return the results in order."""
-        threads, parts = self._how["threads"] if self._X.size >= SHARED else 1, {}
+        """Return [work(slice)] for all q learners, or for slices in threads if rows are few."""
+        shared = on_host(self._X) and count_blocks(self._X) == 1 and self._X.size >= SHARED
+        threads, parts = self._how["threads"] if shared else 1, {}
 
         def part(lo, hi):
             parts[lo] = work(slice(lo, hi))
 
         for_blocks(part, q, threads=threads)
         return [parts[lo] for lo in sorted(parts)]
-
-
-class OneLearner:
-    """Objective of a single learner, as a function of its parameters (d,)."""
-
-    def __init__(self, objective):
-        self._objective, self.precision = objective, objective.precision
-
-    def __call__(self, theta):
-        value, gradient = self._objective(theta[None], np.arange(1))
-        return value[0], gradient[0]
-
-    def hessian(self, theta, convex):
-        """Return the Hessian (d, d) at theta (d,), or a similar semidefinite matrix if `convex`."""
-        return self._objective.hessian(theta[None], convex)[0]
 
 
 def precision_of(dtype):

@@ -10,7 +10,7 @@ from lodim.engine import tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import DataError
 from lodim.models.proset.cpu_kernels import CLASSES, DENSITY, SQUARED
-from lodim.models.proset.objective import BatchObjective, ElasticNet
+from lodim.models.proset.objective import BatchObjective, penalize
 from lodim.models.proset.prototypes import (
     Prototypes,
     join,
@@ -98,7 +98,7 @@ def _fit_features(state, split, features):
     X, p, J = state.batch.X, len(features), len(split.candidates)
     x = tiles.rows(X, j)
     scoring = state.scoring_rows(split)
-    penalty = ElasticNet.from_settings(p, J, s)
+    penalty = penalize(p, J, s)
     objective = BatchObjective(scoring, x, state.y[j], state.loss, penalty, state.threads, s.engine)
     # Too long a step may overflow; the line search shortens it.
     most = s.max_iter

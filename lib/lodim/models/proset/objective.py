@@ -1,6 +1,5 @@
 """Objective of a batch of prototypes: Eq. 2.8 of Ruf (2022), for classes and numbers."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import for_blocks, on_host, place
 from lodim.models.proset.cpu_kernels import DENSITY, Points, loss_gradient, scaled, square_sums
+from lodim.solve.objective import ElasticNet
 
 MOST_BLOCKS = 64  # most blocks of rows, each with its partial sums
 SMALL = 2**18  # pairs of rows and candidates up to which threads do not pay
@@ -34,25 +34,12 @@ class ScoringRows(NamedTuple):
         return cls(packed, y, a, b, weight, own)
 
 
-@dataclass(frozen=True)
-class ElasticNet:
-    """Elastic net of nonnegative parameters theta: sum_i (square_i theta_i^2 + size_i theta_i)."""
-
-    square: np.ndarray
-    size: np.ndarray
-
-    @classmethod
-    def from_settings(cls, p, J, settings):
-        """Return the penalty of p feature weights, J candidates' weights and one inverse width."""
-        s = settings
-        lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
-        l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
-        return cls(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
-
-    def __call__(self, theta):
-        """Return value and gradient of the penalty at theta (p + J + 1,), all elements >= 0."""
-        value = self.square @ theta**2 + self.size @ theta
-        return value, 2.0 * self.square * theta + self.size
+def penalize(p, J, settings):
+    """Return the penalty of p feature weights, J candidates' weights and one inverse width."""
+    s = settings
+    lambda_ = np.repeat([s.lambda_v, s.lambda_w, s.lambda_u], [p, J, 1])
+    l1_ratio = np.repeat([s.l1_ratio_v, s.l1_ratio_w, 0.0], [p, J, 1])
+    return ElasticNet(0.5 * lambda_ * (1.0 - l1_ratio), lambda_ * l1_ratio)
 
 
 class BatchObjective:
@@ -90,7 +77,8 @@ class BatchObjective:
         else:
             sums = self._X.run(loss_gradient, *self._on_device, *arguments)
         D = active.size
-        value, gradient = self._penalty(theta)
+        ridge, l1 = self._penalty.ridge, self._penalty.l1
+        value, gradient = ridge @ theta**2 + l1 @ theta, 2.0 * ridge * theta + l1
         gradient[-1] = gradient[-1] + sums[1] if self._loss == DENSITY else 0.0
         gradient[p + order] += sums[2 + D :]
         gradient[active] += sums[2 : 2 + D]
