@@ -85,15 +85,11 @@ def _standard(values, share, most):
     return apart / spread if spread > TIE * most else np.zeros_like(apart)
 
 
-def draw_waves(k, rng):
-    """Draw k random waves cos(speed * key + phase); return their phases (k,) and speeds (k,)."""
-    return rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
-
-
 def waves(key, k, rng):
     """Return the values (n, k) of k random waves cos(speed * key + phase) at the keys of n rows."""
-    phase, speed = draw_waves(k, rng)
-    return np.cos(key[:, None] * speed + phase)
+    phase, speed = rng.uniform(0.0, 2.0 * np.pi, k), WAVES * rng.normal(size=k)
+    near = np.clip(key, -1e9, 1e9)  # those of rows of next to no weight may be infinite
+    return np.cos(near[:, None] * speed + phase)
 
 
 def shuffled(key, seed):

@@ -61,27 +61,6 @@ def test_directions_are_those_of_a_subspace_that_bends():
     assert abs(w[3]) > 0.97 * np.linalg.norm(w)
 
 
-@njit(fastmath=True)
-def _cosines(x, out):
-    for i in range(x.size):
-        out[i] = kernels._cosine(x[i])
-
-
-def test_cosine_also_where_its_caller_may_reorder():
-    x = np.concatenate([np.linspace(-300.0, 300.0, 10_001), np.pi * np.arange(-9, 10) / 2.0])
-    out = np.empty_like(x)
-    _cosines(x, out)
-    np.testing.assert_allclose(out, np.cos(x), atol=5e-14)
-
-
-def test_cosine_is_one_at_most_however_far():
-    """Keys of rows of next to no weight may lie there."""
-    x = np.concatenate([10.0 ** np.arange(3, 309), -(10.0 ** np.arange(3, 309)), [np.inf]])
-    out = np.empty_like(x)
-    _cosines(x, out)
-    assert (np.abs(out) <= 1.0 + 1e-9).all()
-
-
 @njit
 def _eigen(A):
     kernels._eigenvectors(A, A.shape[1])

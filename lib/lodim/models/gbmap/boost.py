@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 
 from lodim.checks import MAX_SIZE
-from lodim.engine import tiles
+from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import (
     SPAN_ROWS,
     available_threads,
@@ -17,13 +17,12 @@ from lodim.engine.blocks import (
     single_blas,
     sum_rows,
 )
-from lodim.engine.row_keys import draw_waves
 from lodim.engine.tiles import TILES_PER_BLOCK
 from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
 from lodim.models.gbmap.hinges import MIXTURES, HingeArrays, draw_starts
 from lodim.models.gbmap.learners import WeakLearners
-from lodim.models.gbmap.newton import LOG, Problem, polish
+from lodim.models.gbmap.newton import Ending, Problem, polish
 from lodim.models.gbmap.objective import (
     null_learners,
     penalize,
@@ -43,14 +42,8 @@ from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
 
-MAX_PRECONDITIONED = 512  # most parameters for which a Hessian of the row sample pays
-CURVATURE_ROWS = 8  # rows per parameter for the Hessian of many features
-DAMPED = 0.1  # share of the largest curvature, added to a Hessian of few rows
-ROUND = 40  # evaluations after which the Hessian is recomputed
-MEMORY = 30  # steps that L-BFGS stores for many features
-RESOLVED = 0.25  # standard errors of the loss that ten further steps should gain
 ROUNDS, SETTLED = 100, 1e-9  # of learners and boundaries in turn; change that ends them
-LEAST_RESOLVED = 1e-6  # smallest such gain for a loss of one
+LEAST_RESOLVED = 1e-6  # smallest gain of ten further steps that counts, for a loss of one
 KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "grad_norm": float}
 
 
@@ -143,7 +136,7 @@ class _SmallData:
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows = y, state.score, weight
-        self.start_rows = start_X, *slopes, state.starts.key
+        self.start_rows = start_X, *slopes
         self.way = state.loss, start_at, *self.margin, *slopes
         self.room = HingeArrays.of_size(2 + 2 * MIXTURES, *start_X.shape, settings.n_starts)
         self.target = np.arange(state.family.n_functions)
@@ -152,16 +145,16 @@ class _SmallData:
     def starts(self, k, waves, n_starts):
         """Return starting learners for class k, n_starts per sign, their signs, and the null loss.
 
-        The null loss is that without them; `waves` are random numbers of `row_keys.draw_waves`."""
+        The null loss is that without them; `waves` are weights of rows of `row_keys.waves`."""
         null_value = take_margin(*self.rows, k, *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
-        return *draw_starts(*self.start_rows, *waves, *shape), null_value
+        return *draw_starts(*self.start_rows, waves, *shape), null_value
 
 
 def _fit_small_data(state, small_data, stage, rng, warm_start):
     """Fit boosting step number `stage` to few rows by Newton's method; return (learners, log)."""
     order, n_starts = state.starts.class_order, state.settings.n_starts
-    waves = [draw_waves(MIXTURES, rng) for _ in order]
+    waves = [row_keys.waves(state.starts.key, MIXTURES, rng) for _ in order]
     theta, sign = np.zeros((len(order), small_data.ridge.size)), np.empty(len(order))
     theta[:, 0] = -math.log(2.0) / small_data.beta
     logs = []
@@ -180,7 +173,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
     columns = zip(*[logs[i] for i in small_data.turn], strict=True)
-    log = {name: np.array(v, KINDS[name]) for name, v in zip(LOG, columns, strict=True)}
+    log = {name: np.array(v, KINDS[name]) for name, v in zip(Ending._fields, columns, strict=True)}
     log["newton"] = np.ones(len(order), bool)
     return _learners(
         state, theta[small_data.turn], sign[small_data.turn], small_data.target, stage
@@ -251,7 +244,7 @@ def _preconditioned(state):
     settings = state.settings
     if settings.monotone is not None:
         return False
-    most = WIDE if settings.low_precision else MAX_PRECONDITIONED
+    most = WIDE if settings.low_precision else 512
     return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
 
 
@@ -298,7 +291,8 @@ def _enough(state, k, start, stop):
         return {"ftol": stop["ftol"] / min(max(value, 1e-6), 1.0)}
     learner = _learners(state, start.theta[[best]], start.sign[[best]], np.array([k]), 1)
     error = state.standard_error(k, learner)
-    resolution = max(RESOLVED * error, LEAST_RESOLVED * max(1.0, value))
+    # A gain of a quarter of the standard error by ten further steps does not matter.
+    resolution = max(0.25 * error, LEAST_RESOLVED * max(1.0, value))
     return {"tol": 0.0, "ftol": 0.0, "resolution": resolution}
 
 
@@ -308,7 +302,8 @@ def _curved(objective, penalty, state, k, sign):
         return None
     if state.sample is None:
         return objective(sign)
-    most = CURVATURE_ROWS * (2 + state.X.shape[1]) if state.spanned else len(state.sample)
+    # With many features, eight rows per parameter suffice.
+    most = 8 * (2 + state.X.shape[1]) if state.spanned else len(state.sample)
     return stage_objective(state, state.sample_rows(k, most), penalty)(sign)
 
 
@@ -318,11 +313,11 @@ def _refine(objective, sampled, theta, stop, state):
     The Hessian of the loss `sampled` is the preconditioner; None means no preconditioner."""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
-    if state.spanned:
-        way, damping = way | {"memory": MEMORY}, DAMPED
+    if state.spanned:  # the Hessian is that of few rows
+        way, damping = way | {"memory": 30}, 0.1
     if sampled is None:
         return minimize(objective, theta, state, **stop, **way)
-    most = ROUND if exact else stop["max_iter"]
+    most = 40 if exact else stop["max_iter"]  # evaluations with the same Hessian
     n_iter, n_eval, left = 0, 0, stop["max_iter"]
     objective, sampled = Rescaled(objective, state.unit), Rescaled(sampled, state.unit)
     u = objective.to(theta)

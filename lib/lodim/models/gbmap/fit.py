@@ -21,8 +21,6 @@ from lodim.models.gbmap.learners import LOG, REFIT_LOG, Effects, WeakLearners, s
 from lodim.models.gbmap.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction
 
-BEYOND = 0.25  # share of the training range by which extrapolation exceeds it
-ROUNDING = 1e-12  # rounding error of a sum of learners, relative to the response's scale
 PlotKind: TypeAlias = Literal["loss", "effects", "local", "embedding", "drift", "calibration"]
 
 
@@ -528,7 +526,8 @@ class GbmapFit(Fit):
         """Warn once if predictions f (n,) are far outside the range of the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
-        least = max(BEYOND * (high - low), ROUNDING * self.estimates.scale)
+        # 1e-12: rounding errors of a sum of learners.
+        least = max(0.25 * (high - low), 1e-12 * self.estimates.scale)
         if self.calibration is not None:
             least = max(least, self.drift_threshold())
         far = np.flatnonzero(beyond > least)

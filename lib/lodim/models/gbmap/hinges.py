@@ -10,15 +10,7 @@ from lodim.engine.compiled import inlined, njit
 MIXTURES = 4  # random combinations of rows; there are as many principal Hessian directions
 SWEEPS = 2  # subspace iterations towards the principal Hessian directions
 KNOTS = 3  # where hinges bend: at -1, 0 and 1 standard deviations of their projection
-ROUNDING = 1e-20  # share of a column's mean square, below which its variance is rounding
-DEPENDENT = 1e-10  # relative length below which the new part of a direction is rounding
-VARIES = 1e-9  # share of the largest deviation, below which a projection is constant
-TURNS = 30  # sweeps of Jacobi's method at most
 REASSOCIATE = {"reassoc", "contract", "nsz"}
-FAR = 2.0**50  # larger angles have no accurate cosine and are replaced by zero
-LARGE = 1.5 * 2.0**52  # adding and subtracting it rounds a number to an integer
-PI_REMAINDER = 1.2246467991473532e-16  # pi minus its double precision value
-COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(10, -1, -1))
 OPTIONS = {"cache": True, "fastmath": REASSOCIATE, "error_model": "numpy"}
 
 
@@ -36,20 +28,6 @@ def _add(out, a, u):
         out[i] += a * u[i]
 
 
-@inlined(cache=True, fastmath=False, error_model="numpy")
-def _cosine(x):
-    """Return cos(x) without branches; needs (x + LARGE) - LARGE to be computed in this order."""
-    x = x if abs(x) < FAR else 0.0
-    k = (x / math.pi + LARGE) - LARGE
-    half = 0.5 * k
-    odd = 2.0 * abs(half - ((half + LARGE) - LARGE))
-    r = (x - k * math.pi) - k * PI_REMAINDER
-    s, total = r * r, 0.0
-    for c in COSINE:
-        total = total * s + c
-    return (1.0 - 2.0 * odd) * total
-
-
 @njit(**OPTIONS, inline="always")
 def _orthonormal(Q, k):
     """Make the first k rows of Q orthonormal, in place; return their rank, at most k."""
@@ -63,7 +41,7 @@ def _orthonormal(Q, k):
                 _add(Q[j], -along, Q[i])
             else:
                 size, rest = rest, math.sqrt(along)
-        if rest > DEPENDENT * size:
+        if rest > 1e-10 * size:
             for i in range(Q.shape[1]):
                 Q[kept, i] = Q[j, i] / rest
             kept += 1
@@ -76,7 +54,7 @@ def _eigenvectors(A, k):
     for i in range(k):
         for j in range(k):
             A[k + i, j] = 1.0 if i == j else 0.0
-    for _ in range(TURNS):
+    for _ in range(30):
         off, all_ = 0.0, 0.0
         for i in range(k):
             for j in range(k):
@@ -120,19 +98,19 @@ def _combine(X, Z, k, Q):
 
 
 @njit(**OPTIONS, nogil=True)
-def find_directions(X, slope, curvature, key, phase, speed, U, P, Q, A):
+def find_directions(X, slope, curvature, waves, U, P, Q, A):
     """Fill rows of U with directions along which to search for hinges; return their number.
 
     They are the loss gradient, random combinations of the columns of X (p, n), and approximate
     principal Hessian directions (Li 1992). slope and curvature (n,) are loss derivatives. Row i has
-    weight curvature_i cos(key_i speed_j + phase_j) in combination j. P, Q and A are work arrays."""
+    weight curvature_i waves_ij in combination j. P, Q and A are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
             if j == 0:
                 P[j, i] = slope[i]
             else:
-                P[j, i] = curvature[i] * _cosine(key[i] * speed[j - 1] + phase[j - 1])
+                P[j, i] = curvature[i] * waves[i, j - 1]
     k = first
     for sweep in range(SWEEPS + 1):
         _combine(X, P, k, Q)
@@ -174,7 +152,7 @@ def _to_unit_variance(U, Z, k, curvature, deviation):
         deviation[j] = math.sqrt(deviation[j] / total)
         largest = max(largest, deviation[j])
     for j in range(k):
-        if deviation[j] > VARIES * largest:
+        if deviation[j] > 1e-9 * largest:
             for i in range(U.shape[1]):
                 U[kept, i] = U[j, i] / deviation[j]
             for i in range(curvature.size):
@@ -200,7 +178,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
         apart = max(side * z[i] - knot, 0.0) - centre
         spread += curvature[i] * apart * apart
     # A column that varies only by rounding gets no coefficient.
-    c = fall / (spread + ridge) if spread > ROUNDING * square else 0.0
+    c = fall / (spread + ridge) if spread > 1e-20 * square else 0.0
     return 0.5 * fall * c, c, centre
 
 
@@ -293,15 +271,15 @@ class HingeArrays(NamedTuple):
         self.gain.fill(-np.inf)
 
 
-def draw_starts(X, slope, curvature, key, phase, speed, ridge, hinges, n_starts, room=None):
+def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
     X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
-    key, phase and speed are as in `find_directions`. If `hinges` is False, learners are linear."""
+    `waves` are as in `find_directions`. If `hinges` is False, learners are linear."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     work = room.U, room.Z, room.Q, room.A
-    k = find_directions(X, slope, curvature, key, phase, speed, *work)
+    k = find_directions(X, slope, curvature, waves, *work)
     return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
 
 

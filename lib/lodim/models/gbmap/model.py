@@ -17,9 +17,8 @@ from lodim.models.gbmap.settings import Settings, is_wide, needs
 from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Family, Missing, NumberFamily, Offset, RowValues
 
-N_LAMBDAS, LEAST_SHARE = 23, 1e-12  # penalties on the grid; ratio of smallest to largest
-MIDDLE, FURTHER = (3, 12), 2  # positions tried first; number added if an end is best
-LEAST_GAIN = 0.02  # relative decrease of held-out deviance for which joint fits are chosen
+N_LAMBDAS = 23  # penalties on the grid
+FURTHER = 2  # number of penalties tried next if an end is best
 
 
 REFERENCE = r"""@article{patron2024gbmap,
@@ -115,7 +114,7 @@ def _choose(problem):
         losses[kind] = np.average(table["mean"], weights=table["weight"])
         near = chosen.settings.lambda_
     gain = 1.0 - losses["joint"] / max(losses["none"], 1e-300) if len(losses) > 1 else np.nan
-    best = next(iter(found)) if len(found) == 1 else "joint" if gain >= LEAST_GAIN else "none"
+    best = next(iter(found)) if len(found) == 1 else "joint" if gain >= 0.02 else "none"
     return *found[best], float(gain)
 
 
@@ -128,9 +127,9 @@ def _search(problem, near):
     if exact.lambda_ is not None:
         chosen, table = choose(tried, {}, **how)
     else:
-        values = lambda_grid(problem, "lambda_", N_LAMBDAS, LEAST_SHARE)
+        values = lambda_grid(problem, "lambda_", N_LAMBDAS, 1e-12)
         at = None if near is None else int(np.abs(np.log(values / near)).argmin())
-        lo, hi = MIDDLE if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
+        lo, hi = (3, 12) if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
         margin = 2 if exact.joint else 1  # smaller penalties tried than the best one
         while True:
             chosen, table = choose(tried, {"lambda_": values[lo:hi]}, **how)

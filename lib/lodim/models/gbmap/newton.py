@@ -18,12 +18,17 @@ from lodim.models.gbmap.cpu_kernels import (
 )
 from lodim.solve.objective import solve_lower, solve_upper
 
-CONVEX_UNTIL = 1e-3  # relative gain of a step below which H is the full Hessian
-FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-10, 1e8
-OBJECTIVE, GRAD_NORM, N_ITER, N_EVAL, CONVERGED = 0, 1, 2, 3, 4  # columns of `ends`
-LOG = ("objective", "grad_norm", "n_iter", "n_eval", "converged")
-ACCEPTED, POOR, GOOD = 0.1, 0.25, 0.7  # gain of a step relative to the quadratic model
-EXPONENTIAL = 1.1, 1.4  # range of that ratio for steps along exp(-z), which is 2 (1 - 1 / e)
+MOST_DAMPING = 1e8  # beyond it, no step lowers the loss
+
+
+class Ending(NamedTuple):
+    """Results for one learner; `objective` is its lowest loss, grad_norm the largest derivative."""
+
+    objective: float
+    grad_norm: float
+    n_iter: float
+    n_eval: float
+    converged: float  # 1 or 0
 
 
 class Problem(NamedTuple):
@@ -128,8 +133,8 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     """Minimize the loss of each learner theta (r, d) on few rows by damped Newton steps, in place.
 
     X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a,
-    intercept, w), sign (r,) the factors b. ends (r, 5) gets loss, largest derivative, iterations,
-    evaluations and convergence. ftol is relative to the loss, or if `of_one` to at least 1.
+    intercept, w), sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. ftol is
+    relative to the loss, or if `of_one` to at least 1.
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
@@ -139,12 +144,12 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
     v, sums = room.v, room.sums
     downhill, step, trial = room.vectors[0], room.vectors[1], room.vectors[2]
-    H, L, (least, most) = room.matrices[0], room.matrices[1], EXPONENTIAL
+    H, L = room.matrices[0], room.matrices[1]
     for m in range(sign.size):
         b = X.dtype.type(sign[m])
         for k in range(d):
             trial[k] = theta[m, k]
-        damping, convex, flat, idle, passes, n_iter = FIRST_DAMPING, True, 0, 0, 0, 0
+        damping, convex, flat, idle, passes, n_iter = 1e-3, True, 0, 0, 0, 0
         value, promised, started, moved = np.inf, 0.0, False, False
         largest, converged, enough, square, reach = np.inf, False, 0.0, 0.0, np.inf
         ratio, leaps, leapt = 0.0, True, False
@@ -164,17 +169,17 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
                 steepest = max(steepest, abs(sums[1 + k]))
             gain, rounding = value - new, 100.0 * precision * abs(value)
             nearer = promised <= rounding and abs(gain) <= rounding and steepest < 0.5 * largest
-            if not started or gain > ACCEPTED * promised or nearer:
+            if not started or gain > 0.1 * promised or nearer:
                 share = min(max(abs(new), 1e-6), 1.0) if of_one else 1.0
                 enough = ftol * abs(new) / share
                 if started:
                     ratio = 0.0 if leapt else gain / promised
-                    if not leapt and gain > GOOD * promised:
-                        damping = max(0.1 * damping, LEAST_DAMPING)
-                    elif not leapt and gain < POOR * promised:
+                    if not leapt and gain > 0.7 * promised:
+                        damping = max(0.1 * damping, 1e-10)
+                    elif not leapt and gain < 0.25 * promised:
                         damping *= 2.0
                     flat = flat + 1 if gain <= enough else 0
-                    convex = convex and gain > CONVEX_UNTIL * abs(new)
+                    convex = convex and gain > 1e-3 * abs(new)
                 started, value, moved, reach = True, new, True, np.inf
                 largest = steepest
                 for k in range(d):
@@ -219,8 +224,9 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
                 converged = True
                 break
             leapt = False
-            if leaps and abs(beta * step[1] + 1.0) < 0.1 and least < ratio < most:
-                # About twice the predicted decrease remains; a tenth of the tolerance may remain.
+            if leaps and abs(beta * step[1] + 1.0) < 0.1 and 1.1 < ratio < 1.4:
+                # Along exp(-z) the ratio is 2 (1 - 1 / e), and all steps are equal. About twice the
+                # predicted decrease remains; a tenth of the tolerance may remain.
                 far = math.log(20.0 * promised / max(enough, rounding))
                 if far > 1.0:
                     leapt = True
@@ -228,8 +234,8 @@ def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
             for k in range(d):
                 trial[k] = theta[m, k] - step[k]
             trial[0] += sign[m] * (_softplus(theta[m, 1], beta) - _softplus(trial[1], beta))
-        ends[m, OBJECTIVE], ends[m, GRAD_NORM], ends[m, N_ITER] = value, largest, n_iter
-        ends[m, N_EVAL], ends[m, CONVERGED] = passes, converged
+        ends[m, 0], ends[m, 1], ends[m, 2], ends[m, 3] = value, largest, n_iter, passes
+        ends[m, 4] = converged
 
 
 def polish(objective, end, max_iter=10):

@@ -18,7 +18,6 @@ from lodim.solve.objective import Rescaled
 
 MEMORY = 20  # steps that L-BFGS remembers
 SPACING = 2.0**-18  # spacing of the points tried; see `lbfgs`
-RESOLVED = 0.03  # standard errors of the loss that ten further steps should gain
 ROUND = 8, 10, 12, 15, 20, 25, 30, 40, 50, 60  # numbers of learners of joint fits by default
 
 
@@ -99,7 +98,7 @@ def joint_refit(batch, family, settings, learners, log):
             error = state.standard_error(0, replace(learners, theta=start))
         else:
             error = together.standard_error(start, state.weight)
-        stop["resolution"] = max(RESOLVED * error, boost.LEAST_RESOLVED)
+        stop["resolution"] = max(0.03 * error, boost.LEAST_RESOLVED)
     if settings.monotone is not None:
         stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}
         stop["max_iter"] = settings.max_iter

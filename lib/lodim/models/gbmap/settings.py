@@ -27,7 +27,6 @@ ACTIVATIONS = {"softplus": SOFTPLUS, "identity": IDENTITY}
 
 
 BLOCK = TILE * TILES_PER_BLOCK  # rows up to which a pass is faster than Python between two passes
-JOINT_STEPS = 100  # most evaluations of joint fits in cross-validation
 WIDE = 64  # columns from which a Hessian costs as much as dozens of gradients
 
 
@@ -131,7 +130,7 @@ class Settings:
         if not self.softplus:
             return self
         if self.joint:
-            self = replace(self, max_iter=min(self.max_iter, JOINT_STEPS))
+            self = replace(self, max_iter=min(self.max_iter, 100))
         if not is_wide(n, p):
             return replace(self, n_starts=1)
         tol, ftol = (v if v is not None else w for v, w in ((self.tol, 1e-5), (self.ftol, 1e-6)))

@@ -9,15 +9,7 @@ from lodim.engine.scalar_math import exp_negative
 from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.family.ordinal import ORDERED
-from lodim.models.gbmap.newton import (
-    CONVERGED,
-    LOG,
-    N_EVAL,
-    N_ITER,
-    OBJECTIVE,
-    NewtonArrays,
-    newton,
-)
+from lodim.models.gbmap.newton import Ending, NewtonArrays, newton
 
 SCREENING_FTOL = 1e-5  # relative tolerance of fits that are only compared
 LEAST_GAIN = 1e-5  # smallest relative gain for which a learner is kept
@@ -76,28 +68,28 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
     n_eval, n_iter, signs, null = 1.0, [0.0] * len(sign), sign.tolist(), learner[0]
     if compare:
         ends = follow(responses, offsets, starts, sign, max(ftol, SCREENING_FTOL), False)
-        n_eval += max(end[N_EVAL] for end in ends)
+        n_eval += max(end.n_eval for end in ends)
         best = _best_of_each_sign(signs, ends)
-        n_iter = [ends[m][N_ITER] for m in best]
+        n_iter = [ends[m].n_iter for m in best]
         starts, sign, signs = starts[best], sign[best], [signs[m] for m in best]
     ends = follow(responses, offsets, starts, sign, ftol, True)
-    n_eval += max(end[N_EVAL] for end in ends)
+    n_eval += max(end.n_eval for end in ends)
     lowest = _lowest(ends)
     if lowest > null_value:
         starts[:] = 0.0
         starts[:, 0] = null * sign
         ends = follow(responses, offsets, starts, sign, ftol, True)
-        n_eval += max(end[N_EVAL] for end in ends)
+        n_eval += max(end.n_eval for end in ends)
         lowest = _lowest(ends)
     best = _choose(signs, ends, lowest)
     b, log = signs[best], ends[best]
-    log[N_EVAL], log[N_ITER] = n_eval, n_iter[best] + log[N_ITER]
+    log = log._replace(n_eval=n_eval, n_iter=n_iter[best] + log.n_iter)
     least = max(ftol / min(max(lowest, 1e-6), 1.0), LEAST_GAIN)
     if null_value - lowest > least * null_value:
         learner[:] = starts[best]
-    else:
-        log[CONVERGED], learner[0] = 1.0, null * b
-    return b, log
+        return b, log
+    learner[0] = null * b
+    return b, log._replace(converged=1.0)
 
 
 def follower(X, weight, problem):
@@ -110,9 +102,9 @@ def follower(X, weight, problem):
 
     def follow(responses, offsets, theta, sign, ftol, of_one):
         responses, offsets = responses.astype(dtype, copy=False), offsets.astype(dtype, copy=False)
-        ends = np.empty((len(sign), len(LOG)))
+        ends = np.empty((len(sign), len(Ending._fields)))
         newton(X, responses, offsets, weight, sign, problem, ftol, of_one, theta, ends, room)
-        return ends.tolist()
+        return [Ending(*end) for end in ends.tolist()]
 
     return follow
 
@@ -122,17 +114,17 @@ def _best_of_each_sign(sign, ends):
     best = []
     for b in (1.0, -1.0):
         candidates = [m for m in range(len(sign)) if sign[m] == b]
-        best += [min(candidates, key=lambda m: ends[m][OBJECTIVE])] if candidates else []
+        best += [min(candidates, key=lambda m: ends[m].objective)] if candidates else []
     return best
 
 
 def _lowest(ends):
-    return min(math.inf, *[end[OBJECTIVE] for end in ends])
+    return min(math.inf, *[end.objective for end in ends])
 
 
 def _choose(sign, ends, lowest):
     """Return the position in `ends` of a fit with the lowest loss; prefer converged ones."""
     limit = lowest + TIED * abs(lowest)
-    tied = [m for m, end in enumerate(ends) if end[OBJECTIVE] <= limit]
-    converged = [m for m in tied if ends[m][CONVERGED] > 0.0]
+    tied = [m for m, end in enumerate(ends) if end.objective <= limit]
+    converged = [m for m in tied if ends[m].converged > 0.0]
     return max(converged or tied or range(len(ends)), key=sign.__getitem__)

@@ -22,13 +22,6 @@ from lodim.models.gbmap.worker_rows import loss_slope
 from lodim.solve.lbfgs import Minimum, bounded, lbfgs
 from lodim.solve.objective import ElasticNet, Rescaled
 
-UNRESOLVED = 0.2  # share of d / n by which the minimum on n sampled rows is too low
-SPAN_FTOL, SPAN_ITER = 1e-6, 100  # limits of fits in a span, whose passes are cheap
-BITS, LEAST_EXPONENT = 12, -500  # bits of starting values, relative to the largest weight
-KRYLOV = 8  # directions of Lanczos' method; each takes a pass
-EXHAUSTED = 1e-5  # relative length below which the new part of a direction is rounding
-ROWS_EACH = 128  # rows per feature from which a sample suffices to find directions
-
 
 @dataclass(frozen=True)
 class Start:
@@ -82,10 +75,10 @@ def weight_signs(sign, monotone):
 
 
 def rounded(theta, unit):
-    """Return learners theta (r, d) rounded to few digits, relative to typical sizes `unit`."""
+    """Return learners theta (r, d) rounded to 12 bits of their largest weight, in sizes `unit`."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
-    grid = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT) - BITS)[:, None]
+    grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
     return np.round(u / grid) * grid * unit
 
 
@@ -103,7 +96,8 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     theta = np.concatenate([rounded(theta, state.unit), warm_theta])
     sign = np.concatenate([sign, warm_sign])
     rows = objective(sign)
-    ftol = SCREENING_FTOL if exact else UNRESOLVED * theta.shape[1] / rows.n
+    # The minimum on n sampled rows is too low by about d / n; a fifth of that need not be resolved.
+    ftol = SCREENING_FTOL if exact else 0.2 * theta.shape[1] / rows.n
     end = minimize(rows, theta, state, **stop | {"ftol": max(stop["ftol"], ftol)})
     theta = rounded(end.theta, state.unit)
     return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
@@ -121,7 +115,7 @@ def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sig
             np.concatenate([warm_theta, other_sign[0]]),
             np.concatenate([warm_sign, other_sign[1]]),
         )
-    on_sample = p * ROWS_EACH <= len(state.sample)
+    on_sample = p * 128 <= len(state.sample)  # 128 rows per feature show the directions
     X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
     if on_sample:
         objective = stage_objective(state, (X, y, score, weight), penalty)
@@ -142,7 +136,7 @@ def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sig
     sign = np.concatenate([sign, warm_sign])
     within = penalize(settings, V.shape[1], state.p)
     rows = stage_objective(state, (Z, y, score, weight), within)
-    end = lbfgs(rows(sign), theta, max_iter=SPAN_ITER, tol=0.0, ftol=SPAN_FTOL)
+    end = lbfgs(rows(sign), theta, max_iter=100, tol=0.0, ftol=1e-6)
     theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
     if on_sample:
         return _best_of_each_sign(end, sign, theta, 0)
@@ -210,8 +204,8 @@ def draw_starts(X, slope, curvature, key, ridge, hinges, n_starts, rng):
     X (n, p) are centred rows; slope and curvature are derivatives of their losses; `key` are
     numbers computed from each row's content. If `hinges` is False, learners are linear. Candidates
     are compared by the loss decrease of one Newton step with penalty `ridge` on squared weights."""
-    waves, X = row_keys.draw_waves(kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
-    return kernels.draw_starts(X, slope, curvature, key, *waves, float(ridge), hinges, n_starts)
+    waves, X = row_keys.waves(key, kernels.MIXTURES, rng), np.ascontiguousarray(X.T)
+    return kernels.draw_starts(X, slope, curvature, waves, float(ridge), hinges, n_starts)
 
 
 def place_hinges(U, X, slope, curvature, ridge, n_starts):
@@ -223,8 +217,8 @@ def place_hinges(U, X, slope, curvature, ridge, n_starts):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    `product` computes H v for H = X' diag(loss derivatives) X. Lanczos' method builds V from the
-    loss gradient, first (p,)."""
+    `product` computes H v for H = X' diag(loss derivatives) X, by a pass. Lanczos' method builds V,
+    r <= 8, from the loss gradient, first (p,)."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))
@@ -232,7 +226,7 @@ def krylov(product, first):
         for _ in range(2):
             rest = rest - V.T @ (V @ rest)
         size = np.linalg.norm(rest)
-        if len(basis) == KRYLOV or size <= EXHAUSTED * np.linalg.norm(images[-1]):
+        if len(basis) == 8 or size <= 1e-5 * np.linalg.norm(images[-1]):
             T = V @ np.array(images).T
             return V.T, 0.5 * (T + T.T)
         basis.append(rest / size)

@@ -15,7 +15,6 @@ from lodim.models.gbmap.settings import WIDE, Settings
 from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
 
 START_ROWS = 2048  # most rows from which starts are drawn
-POWERS = 50  # largest exponent of four in a unit; squares must not overflow
 SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as many
 
 
@@ -287,7 +286,8 @@ def _margin(family, y, score, k):
 
 def _unit(size):
     """Return typical sizes (2 + p,) of a learner's parameters, for columns of sizes `size` (p,)."""
-    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -POWERS, POWERS)]
+    # Powers of four are exact; squares must not overflow.
+    return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -50, 50)]
 
 
 def _draw_sample(batch, X, settings):
