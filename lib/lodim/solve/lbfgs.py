@@ -8,16 +8,14 @@ import numpy as np
 from lodim.engine.compiled import ZERO, njit
 from lodim.solve.objective import pseudo_slope
 
-RUNNING, CONVERGED, STALLED, BEHIND = 0, 1, 2, 3
+RUNNING, CONVERGED, GIVEN_UP = 0, 1, 2
 ARMIJO = 1e-4
 SMALLEST_STEP = 1e-12
 MEMORY = 40  # number of steps that `bounded` stores
 # Largest scale of a parameter in the quasi-Newton matrix, relative to the common scale.
 MAX_UNIT_RATIO = 10.0
-CURVED = 1e-4  # smallest cosine of step and change of gradient; below it directions are unbounded
 OUTLOOK = 10  # number of next steps whose gain is predicted from as many last steps
 RECENT_STEPS = 3  # number of steps per group, if gains decrease quickly from group to group
-SHRINKING = 0.25  # ratio of gains below which they decrease quickly
 MATURE = 5  # the quadratic model is used after memory / MATURE steps
 HOPE = 10.0  # assumed largest gain of a problem, relative to the predicted gain
 
@@ -216,7 +214,7 @@ def _outlook(falls, n_iter):
         every += fall
         last += fall if back < RECENT_STEPS else 0.0
         before += fall if RECENT_STEPS <= back < 2 * RECENT_STEPS else 0.0
-    if n_iter >= 2 * RECENT_STEPS and last <= SHRINKING * before:
+    if n_iter >= 2 * RECENT_STEPS and last <= 0.25 * before:
         return max(0.0, last) ** 2 / max(before - last, 1e-300)
     return every if n_iter >= OUTLOOK else np.inf
 
@@ -246,7 +244,7 @@ def advance(active, value, at, stops, search):
             if step[c] < SMALLEST_STEP:
                 # If a full step promises a gain within rounding errors, the problem has converged.
                 lost = abs(_dot(slope[c], direction[c])) <= 100.0 * precision * abs(best[c])
-                status[c] = CONVERGED if lost else STALLED
+                status[c] = CONVERGED if lost else GIVEN_UP
             _set_trial(theta[c], slope[c], direction[c], step[c], l1, trial[c])
             continue
         drop = best[c] - v
@@ -305,7 +303,7 @@ def lbfgs(
         n_eval += 1
         if best_only and (objective.scaled or resolution > 0.0):
             hope = HOPE * (search.promise if objective.scaled else search.outlook)
-            status[(status == RUNNING) & (search.best - hope > search.best.min())] = BEHIND
+            status[(status == RUNNING) & (search.best - hope > search.best.min())] = GIVEN_UP
         active = np.flatnonzero(status == RUNNING)
     ends = search.theta, search.best, search.largest, search.n_iter
     return Minimum(*ends, search.status == CONVERGED, n_eval)
@@ -384,7 +382,8 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
             free_S[kept, k] = S[j, k] if free else 0.0
             free_Y[kept, k] = Y[j, k] if free else 0.0
         s, y = free_S[kept], free_Y[kept]
-        kept += _dot(s, y) > CURVED * np.sqrt(_dot(s, s) * _dot(y, y))
+        # Steps and changes of the gradient at nearly right angles give unbounded directions.
+        kept += _dot(s, y) > 1e-4 * np.sqrt(_dot(s, s) * _dot(y, y))
     _free_direction(slope, free_S, free_Y, kept, alpha, direction)
     if _dot(direction, slope) >= 0.0:
         kept = ZERO

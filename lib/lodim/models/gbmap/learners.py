@@ -1,12 +1,13 @@
 """Weak learners of a gbmap fit, and effects: the slopes of its features, averaged over rows."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from lodim import forms
-from lodim.engine.blocks import each, over_rows, place, row_spans, single_blas
-from lodim.engine.tiles import TILE, TILES_PER_BLOCK, by_row, of_rows
+from lodim.engine.blocks import over_rows, over_spans, place, single_blas
+from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.engine.workers import WorkerTiles
 from lodim.export.expression import call, weighted
 from lodim.models.gbmap.cpu_kernels import IDENTITY, SOFTPLUS, forward
@@ -148,36 +149,13 @@ class Effects:
     @classmethod
     def from_batch(cls, learners, batch, threads):
         """Compute the averages of fitted learners over the rows of a batch, with their weights."""
-        weight, X = batch.weight, batch.X
-        width = learners.n_scores * X.shape[1]
-
-        def span(rows):
-            return effect_sums(learners, X[of_rows(rows)], weight[rows])
-
+        work, rows = partial(effect_sums, learners), (batch.X, batch.n, batch.weight)
         with single_blas():
-            if isinstance(X, WorkerTiles):
-                parts = X.spans(_effects, row_weights(batch), learners)
-            else:
-                parts = each(span, row_spans(batch.n), batch.n * width, threads)
+            parts = over_spans(work, *rows, threads=threads)
             slope, active, mean_abs = (sum(part) for part in zip(*parts, strict=True))
             mean = np.concatenate(learners.gradients(slope[None]))
         # By rounding, weights may sum to slightly more than one.
         return cls(mean, mean_abs, np.minimum(active, 1.0))
-
-
-def row_weights(batch):
-    """Return row weights that sum to one; like batch.X, they are on the workers of a cluster."""
-    if batch.weights is None:
-        return batch.X.constant(1.0 / max(batch.n, 1))
-    return batch.X.column(batch.weights).map(divided, max(batch.weight_sum, 1e-300))
-
-
-def divided(v, by):
-    return v / by
-
-
-def _effects(rows, X, weight, learners):
-    return effect_sums(learners, X, by_row(weight, rows.stop - rows.start))
 
 
 def effect_sums(learners, tiles, weight):

@@ -11,7 +11,6 @@ from lodim.engine.blocks import dot
 from lodim.family import losses
 from lodim.family.family import beyond_null
 from lodim.models.gbmap.cpu_kernels import forward
-from lodim.models.gbmap.learners import divided, row_weights
 
 
 @dataclass
@@ -36,11 +35,11 @@ class WorkerRows:
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
-            y = y.map(beyond_null, offset, null).map(divided, scale)
+            y = y.map(beyond_null, offset, null).map(_divided, scale)
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
         else:
             score = offset.map(_null_score, null, shape=axes)
-        return cls(family, loss, X, y, row_weights(batch), score, sample)
+        return cls(family, loss, X, y, _row_weights(batch), score, sample)
 
     def margin(self, k):
         """Return class k's response and linear predictor (0/1 and logit of several classes)."""
@@ -76,6 +75,17 @@ class WorkerRows:
     def deviance(self):
         """Return the weighted mean deviance of the rows, for responses divided by the scale."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
+
+
+def _row_weights(batch):
+    """Return row weights on the workers, with sum one."""
+    if batch.weights is None:
+        return batch.X.constant(1.0 / max(batch.n, 1))
+    return batch.X.column(batch.weights).map(_divided, max(batch.weight_sum, 1e-300))
+
+
+def _divided(v, by):
+    return v / by
 
 
 def _null_score(offset, null):

@@ -240,32 +240,6 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
                 totals[unit, a, b] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def closest(lo, hi, P, start, root, shift):
-    """Fill shift (q, C, C) with half of the smallest squared distance between rows of two classes.
-
-    `root` transforms rows of projection P per pair of classes; class c begins at row start[c]."""
-    k, C = P.shape[1], start.size - 1
-    u, U = np.empty((k, BLOCK)), np.empty((k, CHUNK))
-    for q in range(lo, hi):
-        for a in range(C):
-            for b in range(a + 1, C):
-                least = np.inf
-                for a0 in range(start[a], start[a + 1], BLOCK):
-                    na = min(BLOCK, start[a + 1] - a0)
-                    whiten(P[q], a0, na, root[q, a, b], u)
-                    for first in range(start[b], start[b + 1], CHUNK):
-                        size = min(CHUNK, start[b + 1] - first)
-                        whiten(P[q], first, size, root[q, a, b], U)
-                        for i in range(na):
-                            for m in range(size):
-                                s = 0.0
-                                for j in range(k):
-                                    s += (u[j, i] - U[j, m]) ** 2
-                                least = min(least, s)
-                shift[q, a, b] = 0.5 * least
-
-
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
     """Add share * root' F to the gradient g (k, n) of rows `first` to `stop` - 1, and P F' to M.

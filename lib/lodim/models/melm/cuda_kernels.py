@@ -45,7 +45,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     moments[i, b, :, a r + d] sums feature d times the force of class b, over rows of class a."""
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
-    forces, ends = X.scratch("forces", U.shape), _ends(X, U)
+    forces = X.scratch("forces", U.shape)
+    ends = X.scratch("ends", (len(U), C, len(X)))
     moments = X.scratch("moments", (len(U), C, k, C * r))
     launch(
         _pair_sums, (len(X), C, q), THREADS, U, weight, owner, begin, upload(shift), forces, ends
@@ -53,16 +54,6 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
     launch(_moments, (-(-r // WARPS), C * C, q), WARPS * LANES, X.array, forces, begin, moments)
     totals = np.add.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
     return totals.transpose(0, 2, 1), moments[:q].copy_to_host()
-
-
-def closest(X, weight, owner, begin, V, root):
-    """Return half the smallest squared distance between rows of classes A < B, (q, C, C)."""
-    q, C = len(V), root.shape[1]
-    U = _project(X, owner, V, root)
-    ends = _ends(X, U)
-    launch(_closest, (len(X), C, q), THREADS, U, weight, owner, begin, ends)
-    least = np.minimum.reduceat(ends[:q].copy_to_host(), begin.copy_to_host()[:-1], axis=2)
-    return 0.5 * np.where(np.triu(np.ones((C, C)), 1) > 0, least.transpose(0, 2, 1), 0.0)
 
 
 def _project(X, owner, V, root):
@@ -75,10 +66,6 @@ def _project(X, owner, V, root):
     into = np.einsum("qdm,qabjm->qabdj", V, root)
     launch(_coordinates, (len(X), C, q), TILE, X.array, owner, upload(into), U)
     return U
-
-
-def _ends(X, U):
-    return X.scratch("ends", (len(U), U.shape[1], len(X)))
 
 
 @cuda.jit(cache=True)
@@ -210,31 +197,3 @@ def _moments(X, forces, begin, out):
             for i in range(LANES):
                 total += parts[lane, warp, i]
             out[q, c, lead + lane, a * r + d] = total
-
-
-@cuda.jit(cache=True)
-def _closest(U, weight, owner, begin, ends):
-    """Fill ends[q, c, t] with the smallest squared distance between rows of tile t and class c.
-
-    Only later classes than that of tile t count. U is from `_project`; owner is the class of each
-    tile, begin the first tile of each class."""
-    point = cuda.shared.array((CHUNK, TILE), np.float64)
-    room = cuda.shared.array((SEGMENTS, TILE), np.float64)
-    E = cuda.local.array(PARTNERS_PER_THREAD, np.float64)
-    t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
-    thread, tile_class, least = cuda.threadIdx.x, owner[t], math.inf
-    row, segment = thread % TILE, thread // TILE
-    # Padding rows have no weight and are skipped.
-    if tile_class < c:
-        for s in range(begin[c], begin[c + 1]):
-            _squares(U, q, c, tile_class, t, s, 0, point, E)
-            for i in range(PARTNERS_PER_THREAD):
-                if weight[t, row] > 0.0 and weight[s, segment * PARTNERS_PER_THREAD + i] > 0.0:
-                    least = min(least, E[i])
-    room[segment, row] = least
-    cuda.syncthreads()
-    if thread == 0:
-        for part in range(SEGMENTS):
-            for i in range(TILE):
-                least = min(least, room[part, i])
-        ends[q, c, t] = least

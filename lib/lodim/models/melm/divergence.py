@@ -1,19 +1,19 @@
 """Divergence of projected classes and its gradient: Eq. 2 of Czarnecki et al. (2015)."""
 
+from itertools import pairwise
+
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.special import ndtr
 
 from lodim.engine.blocks import for_blocks, on_host, place
-from lodim.models.melm.cpu_kernels import BLOCK, closest, finish, pair_sums, prepare
+from lodim.models.melm.cpu_kernels import BLOCK, finish, pair_sums, prepare
 from lodim.models.melm.whitening import bandwidths
 
 PAIRS = 2**22  # pairs of rows per stripe
 STRIPES = 16  # most stripes; each stores the forces on all rows
-MIN_SUM = 1e-200  # smallest accurate sum over pairs
 ALONE = 2**18  # pairs of rows below which threads do not pay
 MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
-CUT = (0.0, 0.005, 0.02, 0.05, 0.1)  # tried: shares of rows beyond each side of a box
-MARGIN = (0.0, 1.0, 2.0, 3.0, 4.0)  # tried: kernel widths by which the sides are farther out
 
 
 def shares(size, average=False):
@@ -105,7 +105,7 @@ class Divergence:
         self._sum_pairs(rows, root, shift, totals, forces, threads)
         if self._vanished(totals):
             # Classes so far apart that all kernels vanish: factor out the closest pair.
-            self._shift_to_closest(rows, root, shift, threads)
+            self._shift_to_closest(V[active], root, shift)
             self._sum_pairs(rows, root, shift, totals, forces, threads)
         rows = self._Z, P, self._start, s.size, self._h2, self._share
         sums = spread, root, log_det, shift, totals, forces
@@ -127,15 +127,15 @@ class Divergence:
     def _vanished(self, totals):
         """Return whether a sum of kernels in `totals` (units, C, C) is too small to be accurate."""
         sums = totals.reshape(-1, self._stripes, *self._share.shape).sum(axis=1)
-        return (sums[:, self._upper] < MIN_SUM).any()
+        return (sums[:, self._upper] < 1e-200).any()
 
-    def _shift_to_closest(self, rows, root, shift, threads):
+    def _shift_to_closest(self, V, root, shift):
         """Fill shift (q, C, C) with half the least squared distance of two classes' rows."""
-        if self._tiles is not None:
-            shift[:] = self._tiles.run(closest, *self._classes, rows, root)
-        else:
-            start = self._sample.start
-            for_blocks(closest, len(rows), rows, start, root, shift, threads=threads)
+        spans = [slice(*ends) for ends in pairwise(self._sample.start)]
+        for q, P in enumerate(V.transpose(0, 2, 1) @ self._sample.Z):
+            for a, b in zip(*np.triu_indices(len(spans), 1), strict=True):
+                U, W = ((root[q, a, b] @ P[:, span]).T for span in (spans[a], spans[b]))
+                shift[q, a, b] = 0.5 * KDTree(U).query(W)[0].min() ** 2
 
 
 def normal_entropy(cov, V):
@@ -162,9 +162,10 @@ def _boxes(Z, weight, width):
 
     A box is its lower and its upper corner; width (k,) are the SDs of the kernels."""
     share = weight / weight.sum()
-    cut = np.quantile(Z, [(c, 1.0 - c) for c in CUT], axis=0)
+    # Boxes leave out up to 10% of the rows on each side, and extend by up to four kernel widths.
+    cut = np.quantile(Z, [(c, 1.0 - c) for c in (0.0, 0.005, 0.02, 0.05, 0.1)], axis=0)
     sides = np.array([-1.0, 1.0])[:, None] * width
-    box = (cut[:, None] + np.array(MARGIN)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
+    box = (cut[:, None] + np.arange(5.0)[:, None, None] * sides).reshape(-1, 2, Z.shape[1])
     outside = [share @ (ndtr((low - Z) / width) + ndtr((Z - high) / width)) for low, high in box]
     return box, np.minimum(np.sum(outside, axis=1), 1.0)
 

@@ -24,14 +24,9 @@ from lodim.models.melm.whitening import CONSTANT, Basis, Sample, center_by_class
 from lodim.selection import folds
 from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
-ROUNDING = 1e-20  # share of the variance; less within classes is rounding
-ROUNDED = 1e-12  # relative rounding error of a sum of weights
 N_CALIBRATION_PARTS = 5  # parts of a single held-out fold, each calibrated by the others
-MOST_OPEN = 2  # most dimensions if k is not given
 MOST_DRAWS = 6  # most random divisions into folds
-HELD_ROWS = 1500  # rows held out by all divisions together
 ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which rows are held out singly
-FEW_STARTS = 3  # most starts of a search in cross-validation
 QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # tolerances of searches in folds
 CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close to the optimum
 
@@ -88,7 +83,7 @@ def with_dimensions(problem):
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
-    k = MOST_OPEN
+    k = 2
     if problem.family.name != "gaussian":  # not allowed, raises in validate
         code, weight, i = _rows(problem.batch)
         X = np.asarray(tiles.rows(problem.batch.X, i), np.float64)
@@ -99,7 +94,7 @@ def with_dimensions(problem):
 
 def _counted(batch):
     """Return the batch; weights whose sum is below the number of rows are scaled to this number."""
-    if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - ROUNDED):
+    if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
 
@@ -188,7 +183,7 @@ def _checked_basis(X, code, weight, settings):
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
-    if (share @ residual**2).sum() <= ROUNDING * (share @ (X - share @ X) ** 2).sum():
+    if (share @ residual**2).sum() <= 1e-20 * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
             "features must vary within classes; here each feature determines the class exactly: "
             "use other features"
@@ -250,13 +245,13 @@ def _log(manifold):
 
 def most_draws(batch):
     """Return how many times rows are divided into folds at most: more often if they are few."""
-    return min(MOST_DRAWS, max(1, HELD_ROWS // max(len(batch.positive_weight), 1)))
+    return min(MOST_DRAWS, max(1, 1500 // max(len(batch.positive_weight), 1)))
 
 
 def for_folds(problem):
     """Return the problem with fewer starts of the search, for cross-validation."""
-    few = min(problem.settings.n_starts, FEW_STARTS)
-    return replace(problem, settings=replace(problem.settings, n_starts=few))
+    few = replace(problem.settings, n_starts=min(problem.settings.n_starts, 3))
+    return replace(problem, settings=few)
 
 
 # How well the rule classifies --------------------------------------------------------------------

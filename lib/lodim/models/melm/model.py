@@ -16,10 +16,7 @@ from lodim.selection.tuning import choose
 from lodim.typing import Data, DType, Engine, Missing, RowValues
 
 GAMMAS = (16.0, 4.0, 1.0)  # values of gamma tried by default
-SPREAD = 2.0  # standard errors within which losses get similar weights
-FINE = 32  # interpolated values per step, for stable results over random folds
-TIE = 10.0  # total deviance within which two gammas count as equal
-SMOOTHEST, SHARPEST = 16.0, 0.125  # gammas of a path
+FINE = 32  # interpolated values per step: a smooth mean depends little on the random folds
 
 
 REFERENCE = """\
@@ -39,7 +36,7 @@ class Melm(Model):
     reference = REFERENCE
     settings = Settings
     families = ("binomial", "multinomial", "none")
-    penalties: ClassVar = {"gamma": Penalty(lambda *_: SMOOTHEST, SHARPEST / SMOOTHEST)}
+    penalties: ClassVar = {"gamma": Penalty(lambda *_: GAMMAS[0], 1 / 128)}
     shared_setting = "gamma"
     many_rows = 1_500_000
     options = (
@@ -89,8 +86,8 @@ MODEL = Melm()
 def _chosen(problem):
     """Return the problem with gamma (kernel width) chosen by cross-validation, and a table."""
     quick = estimate.for_folds(problem)
-    draws, tie = estimate.most_draws(problem.batch), TIE / max(1.0, problem.batch.weight_sum)
-    how = {"spread": SPREAD, "parts": FINE, "tie": tie}
+    how = {"spread": 2.0, "parts": FINE, "tie": 10.0 / max(1.0, problem.batch.weight_sum)}
+    draws = estimate.most_draws(problem.batch)
     quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)
     settings = replace(quick.settings, n_starts=problem.settings.n_starts)
     return problem.settle(settings, chosen=quick.chosen), frame

@@ -11,12 +11,8 @@ from lodim.report.tables import Report, Table, significant
 from lodim.text import shorten
 
 MOST_FEATURES = 20  # rows of the table of loadings
-LISTED = 8  # rows of the table in the short print
 LABEL = 32  # most characters of a row's name
-MOST_STARTS = 10
 LEFT_OUT = ", each of which is left out of the densities that classify it"
-FLAT = 0.01  # share of the variance within classes
-RARE = 0.5  # rare classes have less than this share of the mean number of rows
 BALANCE = (
     "Some classes are rare: class shares are the priors of predictions; control={'prior': "
     "'equal'} improves balanced accuracy"
@@ -45,7 +41,7 @@ def listing(fit):
             lines.append(BALANCE)
     if not fit.converged:
         lines.append("Warning: the search did not converge; see summary()")
-    table, n_left = _loadings(fit, LISTED)
+    table, n_left = _loadings(fit, 8)
     note = [f"{n_left} smaller loadings: see tidy()"] if n_left else []
     return lines, Table("Loadings per SD of the features", _shortened(table), {}, note)
 
@@ -173,7 +169,7 @@ def _start_table(fit, full):
     columns = {"Start": frame["start"], "Divergence": frame["divergence"]}
     columns |= {"Below best %": 100.0 * gap, "Iter.": frame["n_iter"]}
     columns["Converged"] = np.where(frame["converged"], "yes", "no")
-    table = pd.DataFrame(columns).head(len(frame) if full else MOST_STARTS)
+    table = pd.DataFrame(columns).head(len(frame) if full else 10)
     table.index = range(1, len(table) + 1)
     notes = [
         f"Of {len(frame)} starts {int((gap <= SAME_END).sum())} reached the largest divergence to "
@@ -249,7 +245,7 @@ def _flat_classes(fit):
     for k, level in enumerate(fit.levels):
         Z = rows.Z[rows.code == k]
         cov = np.cov(Z.T, bias=True).reshape(Z.shape[1], -1)
-        if np.linalg.eigvalsh(cov)[0] < FLAT:
+        if np.linalg.eigvalsh(cov)[0] < 0.01:  # of the variance within classes
             names.append(str(level))
     return names
 
@@ -284,7 +280,7 @@ def _is_unbalanced(fit):
     """Return whether a class is rare while the classifier uses class shares as priors."""
     size = fit.estimates.size
     shares = fit.settings.prior == "shares" and fit.settings.has_builtin_classifier
-    return shares and size.min() < RARE * size.mean()
+    return shares and size.min() < 0.5 * size.mean()
 
 
 def _levels(fit):

@@ -27,7 +27,6 @@ INVERSE_TEMPERATURES = np.geomspace(0.0002, 2.0, 47)  # tried in calibration
 ABSENT = np.log(1e-12)  # log probability of a class without training rows
 WIDE = 4.0  # variance of the background relative to that within classes
 RAREST = 1e-12  # smallest probability of a class by an estimator
-FEWEST = 30  # smallest number of rows kept of a class
 JUDGED = 10_000  # most training rows used to choose the kernels' width
 
 
@@ -63,7 +62,7 @@ def sample_rows(Z, code, weight, n_rows, seed):
     if n <= n_rows:
         return np.arange(n)
     key = row_keys.keys(Z, weight, code, int(code.max()) + 1)
-    least, rows = max(FEWEST, k + 1), []
+    least, rows = max(30, k + 1), []
     for c in np.unique(code):
         of_class = np.flatnonzero(code == c)
         count = max(least, round(n_rows * len(of_class) / n))

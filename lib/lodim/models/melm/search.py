@@ -14,14 +14,11 @@ from lodim.solve.lbfgs import lbfgs
 
 COARSE = 2048  # rows of the sample for searches from all starts
 REFINED = 3  # results refined to the final tolerance
-SCREENING_FTOL = 1e-4  # relative gain of two successive steps at which a start is stopped
 MIDDLE = 4.0  # gamma of several that is searched from all starts
-STEPS_PER_OCTAVE = 8  # steps in which a view is followed to twice or half the gamma
 SAME = 1e-4  # relative difference of divergences of two equal results
 FINE = 8192  # rows of the sample on which the best results are refined
 PCA, LDA, COVARIANCES, RANDOM = "pca", "lda", "covariances", "random"
 NEIGHBOUR = "neighbour"  # starts from the result for the next gamma
-LOST = 1e-6  # relative size of a sum of rows that is rounding
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Plan:
     average: bool = False  # for more than two classes, weight pairs by the products of their shares
     smallest: bool = False  # for one class, search the smallest entropy
     refined: int = REFINED  # number of results of the first search that are improved on more rows
-    rough: float = SCREENING_FTOL
+    rough: float = 1e-4
     # n_starts, seed: number of starting points, and seed of the random ones
     n_starts: int = 17
     seed: int = 0
@@ -99,8 +96,8 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=No
 
 
 def steps(first, last):
-    """Return gammas (kernel widths) in geometric steps from `first` to `last`, both included."""
-    count = int(np.ceil(STEPS_PER_OCTAVE * abs(np.log2(last / first)) - SAME))
+    """Return gammas (kernel widths) from `first` to `last`, eight geometric steps per octave."""
+    count = int(np.ceil(8 * abs(np.log2(last / first)) - SAME))
     return (*(first * (last / first) ** (j / count) for j in range(count)), last)
 
 
@@ -215,7 +212,7 @@ def _random_directions(sample, k, rng):
     """Return k random weighted sums of a Sample's rows as directions (r, k), or zero."""
     Z = sample.Z * (sample.weight / sample.weight.sum())
     theta = Z @ row_keys.waves(sample.key, k, rng)
-    lost = np.linalg.norm(theta, axis=0) <= LOST * np.linalg.norm(Z)
+    lost = np.linalg.norm(theta, axis=0) <= 1e-6 * np.linalg.norm(Z)  # rounding errors
     return np.where(lost, 0.0, theta)
 
 

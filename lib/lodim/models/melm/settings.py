@@ -27,7 +27,6 @@ CHOICES = {
     "prior": ("shares", "equal"),
     "engine": ENGINES,
 }
-GAMMA = 1e-3, 1e3  # range of gamma; other kernels are too narrow or too wide
 STRONGEST = 1e6  # largest shrinkage factor
 FOR_CLASSES = ("gamma", "covariance", "divergence", "n_starts", "classifier")
 CONTROL_FOR_CLASSES = ("prior", "calibrate", "shrinkage_factor", "max_iter", "tol")
@@ -76,9 +75,8 @@ class Settings:
         check_seed(self)
         check_threads(self)
         if self.gamma is not None and not isinstance(self.gamma, tuple):
-            least, most = GAMMA
-            wanted = f"a positive number, from {least:g} to {most:g}"
-            check(self, "gamma", (int, float), lambda v: least <= v <= most, wanted)
+            wanted = "a positive number, from 0.001 to 1000"
+            check(self, "gamma", (int, float), lambda v: 1e-3 <= v <= 1e3, wanted)
         wanted = f"a number from 0 to {STRONGEST:g}"
         check(self, "shrinkage_factor", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)
         check_size(self, "tol")

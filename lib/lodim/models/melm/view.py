@@ -7,7 +7,6 @@ from lodim.engine.blocks import single_blas
 from lodim.models.melm.density import N_CLASSES
 from lodim.models.melm.rule import Rule
 
-FLAT = 1e-6  # relative to the largest eigenvalue: class means do not differ
 TIE = 1e-6  # relative difference of loadings or class means that count as equal
 
 
@@ -114,7 +113,7 @@ def upright(V, Z, share):
 def _axes(means, share, covariances):
     """Return axes (k, k), first those of class means (and their number), then of class spreads."""
     values, vectors = _eigen((means.T * share) @ means)
-    n_mean_axes = int((values > FLAT * max(values[0], 1e-300)).sum())
+    n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]
     unlike = [S - np.eye(len(S)) for S in covariances]
     spread = sum(s * D @ D for s, D in zip(share, unlike, strict=True))

@@ -13,7 +13,6 @@ NULL = 1e-13  # relative to the largest eigenvalue: smaller variance is rounding
 CONSTANT = 1e-13  # relative to a feature's largest value: smaller deviations are rounding
 SHRUNK, LEDOIT_WOLF = "shrunk", "ledoit-wolf"
 COVARIANCES = (SHRUNK, LEDOIT_WOLF)
-MIN_CLASS_ROWS = 256  # smallest number of rows of a class in a sample
 FLOOR = 1e-4  # smallest eigenvalue of a class, relative to the variance within classes
 
 
@@ -228,7 +227,7 @@ class Sample:
             return self
         rows, total = [], len(self.weight)
         for lo, hi in pairwise(self.start):
-            count = max(MIN_CLASS_ROWS, round(n_rows * (hi - lo) / total))
+            count = max(256, round(n_rows * (hi - lo) / total))
             rows.append(lo + row_keys.drawn(self.key[lo:hi], count, seed))
         start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
         rows = np.concatenate(rows)

@@ -12,7 +12,6 @@ from lodim.models.proset.training import BatchState
 from lodim.selection.folds import count_units
 from lodim.selection.tuning import quick_splits
 
-PERCENT = np.arange(101) / 100
 RARE = 1e-4  # smallest level of a response; more extreme levels are not reliable
 
 
@@ -109,4 +108,4 @@ def _cdf_at_response(state, prototypes):
 
 
 def _percentiles(values, weight):
-    return np.quantile(values, PERCENT, weights=weight, method="inverted_cdf")
+    return np.quantile(values, np.arange(101) / 100, weights=weight, method="inverted_cdf")

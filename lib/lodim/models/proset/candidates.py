@@ -7,8 +7,6 @@ import numpy as np
 from lodim.engine.row_keys import shuffled
 from lodim.errors import ArgumentError, DataError
 
-TIE = 1e-6  # relative tolerance of goodness at the quantile of hard rows
-
 
 @dataclass(frozen=True)
 class Split:
@@ -38,7 +36,8 @@ def easy_and_hard(label, goodness, hard_share):
     for k in np.unique(label):
         of = label == k
         least = np.quantile(goodness[of], hard_share)
-        groups[of] += goodness[of] < least - TIE * np.abs(goodness[of]).max()
+        # Rounding errors do not decide at the quantile.
+        groups[of] += goodness[of] < least - 1e-6 * np.abs(goodness[of]).max()
     return groups
 
 

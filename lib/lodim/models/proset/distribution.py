@@ -18,9 +18,6 @@ from lodim.models.proset.prototypes import impacts, response_values, weighted_su
 # With loss="density", the density is (N(y; 0, 1) + sum_j w_j G_j N(y; y_j, 1 / u^2)) / B, a mixture
 # of normal densities with inverse width u. Quantile levels are calibrated on the training rows.
 
-HALVINGS = 50  # steps of bisection to invert distribution functions
-MIN_LEVEL = 2.0**-53  # smallest level of a quantile; 1 minus it is the largest
-MOST_NORMALS = 2**18  # normals evaluated together to invert distribution functions
 CHUNK = 64  # tiles of rows per step
 
 
@@ -60,9 +57,9 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
         mean, variance = mean_and_variance(prototypes, calibration, X, n, threads)
         return mean[:, None] + np.sqrt(variance)[:, None] * calibrated
     out = np.empty((n, len(calibrated)))
-    step = max(1, MOST_NORMALS // max(1, len(prototypes)))
+    step = max(1, 2**18 // max(1, len(prototypes)))  # rows whose normals fit in the cache
     for rows, W, total in _mixtures(prototypes, X, n, threads):
-        for k, p in enumerate(np.clip(calibrated, MIN_LEVEL, 1.0 - MIN_LEVEL)):
+        for k, p in enumerate(np.clip(calibrated, 2.0**-53, 1.0 - 2.0**-53)):
             for lo in range(0, len(W), step):
                 part = slice(lo, lo + step)
                 out[rows, k][part] = _inverse_cdf(prototypes, W[part], total[part], p)
@@ -79,7 +76,7 @@ def _inverse_cdf(prototypes, W, total, p):
     # steps fine for narrow normals although others are wide.
     ends = np.arcsinh(np.append(y + width * ndtri(p), ndtri(p)))
     low, high = np.full(len(W), ends.min()), np.full(len(W), ends.max())
-    for _ in range(HALVINGS):
+    for _ in range(50):
         middle = 0.5 * (low + high)
         at = np.sinh(middle)
         under = ndtr(at) + np.einsum("ij,ij->i", W, ndtr((at[:, None] - y) / width)) < p * total

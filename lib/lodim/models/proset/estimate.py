@@ -24,13 +24,9 @@ from lodim.models.proset.settings import PATIENCE
 from lodim.models.proset.training import BatchState
 from lodim.solve.lbfgs import Steps, bounded
 
-START_V, START_W, START_U = 10.0, 1.0, 3.0
-HEAVY = 10.0  # factor of the starting unit of weights for classes
 CORNER = 0.1  # size below which the L1 penalty is smoothed at first
 LEAST_V = 1e-3  # smallest feature weight in the first minimization
 ROUNDS = 10, 10, 10, 20, 30, 60, 100, 200  # evaluations per round of `_descend`
-FIRST_TOL, FIRST_FTOL = 10.0, 100.0  # factors of the tolerances in the first minimization
-LEAST_U = 1e-3  # smallest inverse width of normals
 
 
 def fit_stages(batch, family, settings, eval_batch=None, previous=None):
@@ -156,7 +152,7 @@ def minimize(objective, loss, features, J, settings):
     The first minimization is over squared feature weights: a weight that a long step sets to zero
     would stay zero, because its derivative is zero there."""
     D, p = int(features.sum()), len(features)
-    w_unit = np.sqrt(J) * (HEAVY if loss == CLASSES else 1.0)
+    w_unit = np.sqrt(J) * (10.0 if loss == CLASSES else 1.0)
     unit = np.concatenate([np.ones(D), np.full(J, w_unit), [1.0]])
     enters = _positions(np.concatenate([features, np.ones(J + 1, bool)]))
     l1 = settings.lambda_v * settings.l1_ratio_v
@@ -174,14 +170,14 @@ def minimize(objective, loss, features, J, settings):
         gradient[:D] = (gradient[:D] + l1 * (v / size - 1.0)) / np.maximum(2.0 * v, LEAST_V)
         return value + l1 * (size - CORNER - v).sum(), gradient
 
-    start = np.full(D + J + 1, START_W) / unit
-    start[:D] = (START_V / max(1, D)) ** 2
-    start[-1] = START_U if loss == DENSITY else 0.0
+    start = 1.0 / unit
+    start[:D] = (10.0 / max(1, D)) ** 2
+    start[-1] = 3.0 if loss == DENSITY else 0.0
     lower = np.zeros(len(start))
-    lower[:D], lower[-1] = LEAST_V**2, LEAST_U if loss == DENSITY else 0.0
+    lower[:D], lower[-1] = LEAST_V**2, 1e-3 if loss == DENSITY else 0.0
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
-    rough = {"tol": FIRST_TOL * settings.tol, "ftol": FIRST_FTOL * settings.ftol}
+    rough = {"tol": 10.0 * settings.tol, "ftol": 100.0 * settings.ftol}
     steps = Steps(len(start))
     first = _descend(of_square, start, lower, D, settings.max_iter, stop | rough, steps)
     t = first.theta[0]

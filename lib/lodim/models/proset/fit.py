@@ -30,8 +30,6 @@ from lodim.models.proset.prototypes import (
 from lodim.models.proset.settings import Settings
 from lodim.typing import Data, FilePath, NewLevels, Offset, Prediction, Values
 
-LEVEL = 0.9  # default level of a prediction interval
-QUANTILES = (0.05, 0.5, 0.95)
 PlotKind: TypeAlias = Literal["weights", "map", "scatter", "surface", "shapley", "calibration"]
 
 
@@ -189,10 +187,10 @@ class ProsetFit(Fit):
             if value is not None and type != of:
                 raise ArgumentError(f"{name}= needs type={of!r}, not {type!r}")
         if type == "interval":
-            (level,) = shares("level", LEVEL if level is None else level)
+            (level,) = shares("level", 0.9 if level is None else level)
             at, names = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level]), ["lower", "upper"]
         elif type == "quantile":
-            at = shares("quantiles", QUANTILES if quantiles is None else quantiles)
+            at = shares("quantiles", (0.05, 0.5, 0.95) if quantiles is None else quantiles)
             names = [f"q{q:g}" for q in at]
         else:
             return self._predict_rows(data, type, offset, new_levels, threshold)

@@ -13,7 +13,6 @@ from lodim.fitting.model import SPREAD, Model, Option, Penalty
 from lodim.fitting.storage import plain_label
 from lodim.models.proset import candidates
 from lodim.models.proset.calibration import calibrate
-from lodim.models.proset.choice import choose_lambda_v
 from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest_w
 from lodim.models.proset.explain.reference import Typical
 from lodim.models.proset.fit import ProsetFit
@@ -23,7 +22,6 @@ from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
 __all__ = ["extend", "proset"]
 
-FEW_ROWS = 1000  # most rows with lambda_v chosen by cross-validation by default
 GRIDS = {  # tried if a penalty is to be chosen, largest first
     "lambda_v": (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3),
     "lambda_w": (1e-4, 1e-5, 1e-6, 1e-8),
@@ -73,11 +71,11 @@ class Proset(Model):
 
     def fit(self, problem):
         """Return the fit; first choose penalties and number of batches if they are not given."""
-        settings, few = problem.settings, problem.batch.n_positive <= FEW_ROWS
+        settings, few = problem.settings, problem.batch.n_positive <= 1000
         given = settings.n_batches is not None and settings.lambda_w is not None
         auto = problem.arguments["lambda_v"] == "auto"
         if auto and settings.loss != "density" and few and given:
-            return self.run(*choose_lambda_v(problem))
+            return self.run(*_choose_lambda_v(problem))
         to_choose = [name for name in GRIDS if getattr(settings, name) is None]
         if not to_choose and settings.n_batches is not None:
             return self.run(problem)
@@ -120,6 +118,21 @@ class Proset(Model):
 
 
 MODEL = Proset()
+
+
+def _choose_lambda_v(problem):
+    """Return the problem with lambda_v chosen by cross-validation, and the table of values.
+
+    The largest value gives (nearly) the null model."""
+    s, n = problem.settings, problem.batch.n_positive
+    null = largest_v(problem.batch, problem.family, s)
+    values = [max(null, 300.0 / n), *(step / n for step in (100.0, 30.0, 10.0, 3.0, 1.0))]
+    # Fits are compared after 50 evaluations, with 300 candidates: more would not change the choice.
+    rough = {"max_iter": min(s.max_iter, 50), "n_candidates": min(s.n_candidates, 300)}
+    compared = replace(problem, settings=replace(s, lambda_v=None, n_batches=1, **rough))
+    problem, table = choose(compared, {"lambda_v": values}, most_draws=3)
+    chosen = replace(s, lambda_v=problem.settings.lambda_v)
+    return replace(problem, settings=chosen), table
 
 
 def extend(fit, data, n_batches):

@@ -23,7 +23,6 @@ from lodim.plot import axes, bars, points
 
 STRANGE = 1  # percentile of familiarity below which a surface is veiled
 GRID = 121  # points of a surface along each axis
-RANGE_MARGIN = 0.08  # margin, as a share of the prototypes' range
 
 
 def weights(fit, ax, *, top=20):
@@ -193,7 +192,7 @@ def surface_over(fit, two, r):
     on = t.features[two]
     low = np.minimum(t.x[:, two].min(axis=0), r[two])
     high = np.maximum(t.x[:, two].max(axis=0), r[two])
-    room = RANGE_MARGIN * np.maximum(high - low, 1e-9)
+    room = 0.08 * np.maximum(high - low, 1e-9)
     grid = np.linspace(low - room, high + room, GRID).T
     x = np.repeat(r[None], GRID * GRID, axis=0)
     x[:, two] = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)

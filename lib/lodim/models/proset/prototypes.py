@@ -28,7 +28,6 @@ STEP = 4  # tiles per task of a thread
 TILES_ON_GPU = 16 * TILES_PER_BLOCK  # tiles on a GPU at a time
 MOST_NUMBERS = 2**23  # largest temporary array; bounds the memory of predictions
 SAME = 1e-6  # largest difference of equal prototypes, in weighted features and target
-CELL = SAME / 16  # cell size; points in one cell count as equal
 
 
 LOG = {  # fields of the log, with one entry per batch
@@ -124,8 +123,8 @@ def merge(points, w):
 
     first and w (M,) are the position of the first point and the total weight of each group of
     points that are equal up to rounding; group (J,) is each point's group."""
-    # Repeated points enter the tree once, since the number of pairs grows quadratically.
-    cells = np.floor(points / CELL)
+    # Points in one small cell enter the tree once, since the number of pairs grows quadratically.
+    cells = np.floor(points / (SAME / 16))
     distinct, cell = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
     pairs = cKDTree(points[distinct]).query_pairs(SAME, p=np.inf, output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(distinct), len(distinct)))

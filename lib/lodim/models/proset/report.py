@@ -12,9 +12,7 @@ from lodim.report.tables import Report, Table, significant
 from lodim.text import counted, first_names, join_words
 
 MOST_FEATURES = 20  # rows of the features' table
-MOST_UNUSED = 10  # names of features without weight
 HEAVIEST = 20  # heaviest prototypes whose share of the weight is reported
-MANY_PROTOTYPES = 45  # number of prototypes from which it is reported
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 
@@ -100,7 +98,7 @@ def _features(fit, full):
         notes.append(f"{len(active) - len(shown)} more active features are left out; see tidy().")
     rest = frame.loc[frame["std_estimate"] == 0, "term"].tolist()
     if rest:
-        notes.append(f"Not used (weight 0): {first_names(rest, MOST_UNUSED)}.")
+        notes.append(f"Not used (weight 0): {first_names(rest, 10)}.")
     formats = {"Weight": significant, "Per SD": significant}
     return Table("Active features", table, formats, tuple(notes))
 
@@ -146,7 +144,7 @@ def _notes(fit):
 def _carried(fit):
     """Return lines on the weight of the heaviest prototypes; an empty list for few prototypes."""
     w = np.sort(fit.estimates.w)[::-1]
-    if len(w) <= MANY_PROTOTYPES:
+    if len(w) <= 45:
         return []
     share = 100.0 * w[:HEAVIEST].sum() / w.sum()
     return [f"The {HEAVIEST} heaviest of {len(w)} prototypes have {share:.0f}% of the total weight"]

@@ -19,7 +19,6 @@ from lodim.models.proset.objective import ScoringRows
 from lodim.models.proset.prototypes import TILES_ON_GPU, batch_kernel, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
-LEAST_DENSITY = 1e-30  # smallest density of the null model; its logarithm must exist
 
 
 class BatchState:
@@ -48,7 +47,7 @@ class BatchState:
             self.scale = float(np.sqrt(self.weight @ residual**2)) or 1.0
             self.y, self.moment = residual / self.scale, np.zeros(batch.n)
             density = np.exp(-0.5 * self.y**2) / ROOT_TAU
-            self.a = self.moment if self.loss == SQUARED else np.maximum(density, LEAST_DENSITY)
+            self.a = self.moment if self.loss == SQUARED else np.maximum(density, 1e-30)
         else:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y
             p = prior(self.level, base, self.n_classes)

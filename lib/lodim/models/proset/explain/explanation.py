@@ -27,7 +27,6 @@ from lodim.typing import Data, FilePath, Offset
 
 QUERY, PRIOR, PROTOTYPE, OTHERS = "query", "prior", "prototype", "others"
 MOST_ROWS, MOST_FEATURES = 16, 8  # size of the printed tables
-N_NEAREST = 5  # most nearest rows that are shown
 STAR = "*"  # marks the dominant set; also the heading of its narrow column
 
 
@@ -306,7 +305,7 @@ def _nearest_rows(fit, query, data, on):
     distance = np.sqrt((((x - query.x) * v) ** 2).sum(axis=1))
     itself = np.array([d == 0 and k == query.label for d, k in zip(distance, labels, strict=True)])
     order = np.argsort(np.where(itself, np.inf, distance), kind="stable")
-    order = order[: min(N_NEAREST, batch.n - int(itself.sum()))]
+    order = order[: min(5, batch.n - int(itself.sum()))]
     target = batch.y[order]
     if fit.levels is not None:
         target = np.array(fit.levels, dtype=object)[target.astype(int)]

@@ -22,7 +22,6 @@ from lodim.models.proset.prototypes import estimates_at
 from lodim.typing import Data
 
 MOST_ROWS = 20_000  # most training rows that are considered
-DIGITS = 12  # digits to which two mean distances count as equal
 
 
 @forms.record
@@ -157,4 +156,4 @@ def _borda_points(x):
     """Return for each row of x how many are farther from all rows on average; ties count half."""
     distance = mean_distances(x)
     size = max(distance.max(initial=0.0), 1e-300)
-    return len(x) - rankdata(np.round(distance / size, DIGITS))
+    return len(x) - rankdata(np.round(distance / size, 12))  # rounding errors are ties

@@ -15,8 +15,6 @@ from lodim.typing import Data, Offset
 # The similarity with a prototype is a product over features, so its logarithm is a sum over terms.
 # Parts of this sum are computed once, for the values of the row and of the reference.
 
-MOST_EXACT = 12  # most terms for which all coalitions (2^12) are enumerated
-MOST_NUMBERS = 2**22  # numbers of a temporary array
 SAMPLES = 200  # random orders, each with its reverse, if coalitions are too many
 REFERENCE = "(reference)"
 
@@ -121,7 +119,7 @@ def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
     w = t.w * np.exp(-at_reference[:, fixed].sum(axis=1))
     value = coalition_values(at_row[:, moving], at_reference[:, moving], w, mixture)
     out[0, 0] = value(np.zeros((1, len(moving)), bool))[0]
-    if n_permutations is None and len(moving) <= MOST_EXACT:
+    if n_permutations is None and len(moving) <= 12:  # 4,096 coalitions
         out[0, 1 + moving] = exact_values(value, len(moving))
     elif len(moving):
         sampled = sampled_values(value, len(moving), n_permutations or SAMPLES, rng)
@@ -146,7 +144,7 @@ def coalition_values(at_row, at_reference, w, mixture):
 
     def value(S):
         out = np.empty((len(S), mixture.targets.shape[1]))
-        step = max(1, MOST_NUMBERS // max(1, len(w)))
+        step = max(1, 2**22 // max(1, len(w)))  # bounds the memory
         for lo in range(0, len(S), step):
             s = S[lo : lo + step].astype(float)
             W = w * np.exp(-(s @ at_row.T + (1.0 - s) @ at_reference.T))
