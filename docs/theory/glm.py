@@ -40,6 +40,23 @@ ax = fit.plot("coefficients")
 # information, as in these packages. `predict(type="link")` returns the log-odds of "this class or a
 # higher one", per class.
 #
+# **Quantiles** (`family="quantile", quantile=0.9`). The score is the quantile, and the coefficients
+# minimize the check loss (Koenker 2005). A linear program finds the exact minimum: `QuantReg` of
+# statsmodels stops its iterations near it. Standard errors are those of `QuantReg` with
+# `vcov="iid"`: they assume errors of the same distribution in all rows. `gbmap` and `costnet`
+# smooth the kink of the same loss.
+#
+# **Numbers with outliers** (`family="huber"`). Residuals up to a limit count with their square, and
+# larger ones linearly. The limit is 1.345 times the median absolute residual in units of the normal
+# distribution. The limit and the coefficients are estimated together. Estimates and standard errors
+# are those of `RLM` in statsmodels (`cov="H1"`); in `gbmap` and `costnet`, the limit comes from the
+# deviations of the response from its median.
+#
+# Both families have Wald tests of terms (`anova()` and `drop1()` of one fit) and confidence
+# intervals of the predictions. They have no likelihood, no intervals of new observations (see
+# `lodim.conformal`) and no residual plots. If the spread of the errors varies, or rows depend on
+# each other, use `lodim.bootstrap`.
+#
 # ## Entries of `control`, and constants
 #
 # `control=` of `ld.glm` is a dict with these entries (for `scratch`, see [Many rows](../big_data)):
@@ -52,5 +69,6 @@ ax = fit.plot("coefficients")
 # **Optimization.** Up to 65,536 rows, statsmodels fits the model. For more rows, and for more than
 # two classes, lodim uses Newton's method and reads the rows in blocks. In both cases lodim itself
 # computes the last steps and all inference, after a transformation to nearly orthogonal columns.
+# Quantiles need all rows in memory.
 #
 # **Separation.** Classes are separated if a combination of features predicts them without error. Up to 65,536 rows, `glm` detects separation by a linear program. With more rows, `glm` detects it only if the information matrix vanishes.

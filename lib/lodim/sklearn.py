@@ -520,7 +520,8 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
 class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
-    `family` is "gaussian", "poisson", "negative_binomial", "gamma" or "tweedie" (with `power`).
+    `family` is "gaussian", "poisson", "negative_binomial", "gamma", "tweedie" (with `power`),
+    "quantile" (with `quantile`) or "huber".
     With missing="drop", the default, missing values raise an error."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT

@@ -345,9 +345,10 @@ class GlmRegressor(_Regressor, BaseEstimator):
         formula: str | None = None,
         new_levels: NewLevels = "error",
         family: Literal[
-            "gaussian", "poisson", "negative_binomial", "gamma", "tweedie"
+            "gaussian", "poisson", "negative_binomial", "gamma", "tweedie", "quantile", "huber"
         ] = "gaussian",
         power: float | None = None,
+        quantile: float | None = None,
         missing: Missing = "drop",
         covariance: Literal["nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"] | None = None,
         control: dict[str, Any] | None = None,

@@ -26,6 +26,7 @@ class Family:
     dispersed = False  # whether the dispersion is estimated
     counts = False  # whether responses are counts
     canonical = True  # whether expected and observed curvature are equal
+    m_estimation = False  # whether the loss is not that of a distribution
     least, most = -np.inf, np.inf  # range of numeric responses
     support = ""  # allowed responses, in words
     learn: Any = None  # function of y and weight that returns the parameter, if it is learned
@@ -57,6 +58,10 @@ class Family:
     def relative_slope(self, mean):
         """Return the mean's derivative by the linear predictor, divided by the variance."""
         return 1.0
+
+    def bounded(self, residual):
+        """Return residuals (n,) as they count in the slope of the loss; only Huber bounds them."""
+        return residual
 
     def ranking(self, score):
         """Return values (n, K) that order each row's K classes as their probabilities do."""
@@ -108,6 +113,9 @@ class IdentityLink(Family):
 
     def mean(self, score):
         return score[:, 0]
+
+    def variance(self, mean):
+        return np.ones_like(mean)
 
     def residual(self, y, score):
         return y - score[:, 0]

@@ -39,9 +39,6 @@ class Gaussian(IdentityLink):
     def deviance(self, y, score):
         return (y - score[:, 0]) ** 2
 
-    def variance(self, mean):
-        return np.ones_like(mean)
-
     def most_deviance(self, y):
         """Return the cap of a held-out row's deviance, for an error as large as the range of y."""
         return np.ptp(y) ** 2 or np.inf

@@ -12,7 +12,8 @@ from lodim.family.quantile import weighted_quantile
 
 HUBER = 4  # the code of the loss; its parameter is the error from which it is linear
 EFFICIENT = 1.345  # that error in standard deviations: 95% efficient for normal errors
-NORMAL = 1.4826  # standard deviations of a normal distribution per median absolute deviation
+LEAST = 1e-12  # smallest limit, relative to the range of the response; smaller ones are rounding
+NORMAL = 1.482602218505602  # standard deviations of normal numbers per median absolute deviation
 
 
 @scalar
@@ -46,6 +47,9 @@ class Huber(IdentityLink):
     limit: float
     name: str = "huber"
     loss: str = "Huber's loss"
+    dispersed = True
+    canonical = False
+    m_estimation = True
     learn = staticmethod(learned_limit)
 
     @property
@@ -55,6 +59,20 @@ class Huber(IdentityLink):
 
     def per(self, scale):
         return replace(self, limit=self.limit / scale)
+
+    def fitted(self, y, mean, weight):
+        """Return the family with the limit for these means: 1.345 robust SDs of the residuals."""
+        apart, weight = np.abs(y - mean), weight / weight.sum()
+        median = weighted_quantile(apart, weight, 0.5) - weighted_quantile(-apart, weight, 0.5)
+        limit = 0.5 * EFFICIENT * NORMAL * median
+        return Huber(limit) if limit > LEAST * np.ptp(y) else self
+
+    def bounded(self, residual):
+        return np.clip(residual, -self.limit, self.limit)
+
+    def curvature(self, y, mean):
+        """Return 1 for residuals up to the limit, else 0: half the deviance's second derivative."""
+        return (np.abs(y - mean) <= self.limit) * 1.0
 
     def kernel_loss(self, y, weight):
         return HUBER, 0.05, self.limit, 0.0, 0.0

@@ -39,6 +39,10 @@ class NegativeBinomial(LogLink):
         """Return theta, which is learned."""
         return self.theta
 
+    def fitted(self, y, mean, weight):
+        """Return the family with the most likely theta for these means."""
+        return NegativeBinomial(fitted_theta(y, mean, weight)[0])
+
     def variance(self, mean):
         return mean + mean**2 / self.theta
 

@@ -52,6 +52,8 @@ class Quantile(IdentityLink):
     name: str = "quantile"
     loss: str = "twice the check loss"
     degree = 1
+    dispersed = True
+    m_estimation = True
 
     @property
     def label(self):

@@ -64,6 +64,11 @@ def _check(small, large):
             f"{small.design.formula!r}, {large.design.formula!r}"
         )
     for fit in (small, large):
+        if fit.family.m_estimation:
+            raise ArgumentError(
+                f"anova of two fits needs a family with a likelihood, not {fit.family.name!r}: use "
+                "anova() or drop1() of the larger fit, which are Wald tests"
+            )
         if fit.log["covariance"] != "nonrobust":
             raise ArgumentError(
                 "anova needs the covariance of the model, not "
@@ -89,10 +94,10 @@ def sequential(fit, data, changes):
     """Test a fit's terms as they are added one after another; return the table of `GlmFit.anova`.
 
     Smaller models are fitted to the training rows `data`; `changes` are the arrays (weights etc.)
-    in the call of `glm`. Robust errors lead to Wald tests."""
+    in the call of `glm`. Robust errors, and families without a likelihood, lead to Wald tests."""
     terms = _in_order(fit)
     sets = [terms[:k] for k in range(len(terms))]
-    if _is_robust(fit):
+    if _by_wald(fit):
         estimates_of = _refitter(fit, data, changes, "anova")
         found = [estimates_of(some)[0] for some in sets[1:]] + [fit.estimates] * bool(terms)
         tests = [_wald(fit, e, k) for e, k in zip(found, terms, strict=True)]
@@ -111,13 +116,14 @@ def sequential(fit, data, changes):
 def single(fit, data, changes):
     """Test each term of a fit by dropping it alone; return the table of `GlmFit.drop1`.
 
-    Smaller models are fitted to the training rows `data`, except for Wald tests of robust fits;
+    Smaller models are fitted to the training rows `data`, except for Wald tests;
     `changes` are the arrays (weights etc.) in the call of `glm`."""
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
-    if _is_robust(fit):
+    if _by_wald(fit):
         if data is not None or changes:
             raise ArgumentError(
-                "drop1() of a fit with robust standard errors needs no data: leave data out"
+                "drop1() by Wald tests (robust errors, quantile or huber) needs no data: leave "
+                "data out"
             )
         return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
     every = _in_order(fit)
@@ -134,8 +140,8 @@ def single(fit, data, changes):
     return pd.DataFrame(rows, columns=["term", "df", "deviance", "aic", _statistic(fit), "p_value"])
 
 
-def _is_robust(fit):
-    return fit.log["covariance"] != "nonrobust"
+def _by_wald(fit):
+    return fit.family.m_estimation or fit.log["covariance"] != "nonrobust"
 
 
 def _in_order(fit):
@@ -150,8 +156,8 @@ def _is_margin(terms, k):
 
 
 def _statistic(fit):
-    name = "F" if fit.family.dispersed else ("chi2" if _is_robust(fit) else "LR")
-    return f"wald_{name}" if _is_robust(fit) else name
+    name = "F" if fit.family.dispersed else ("chi2" if _by_wald(fit) else "LR")
+    return f"wald_{name}" if _by_wald(fit) else name
 
 
 def _test(fit, df, fall):
@@ -233,7 +239,7 @@ def _wald(fit, estimates, term):
 
 
 def _wald_frame(fit, terms, tests):
-    """Return a table of Wald tests, one row per term, from the robust covariance."""
+    """Return a table of Wald tests, one row per term, from the covariance of the fit."""
     value, df = np.array(tests, dtype=float).reshape(-1, 2).T
     with np.errstate(invalid="ignore", divide="ignore"):
         if fit.family.dispersed:

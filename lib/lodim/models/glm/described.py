@@ -40,7 +40,7 @@ class Described:
 
     @property
     def dispersion(self) -> float:
-        """Pearson's estimate of the dispersion; 1 for families with known dispersion."""
+        """Dispersion of the family, as estimated from the rows; 1 if it is known."""
         return self.log["dispersion"]
 
     @property

@@ -9,17 +9,18 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, kron, vstack
 
 from lodim.engine.blocks import SPAN_ROWS, single_blas
-from lodim.family.negative_binomial import NegativeBinomial, fitted_theta
-from lodim.models.glm import inference
-from lodim.models.glm.estimates import Estimates, design_matrix
+from lodim.family.negative_binomial import fitted_theta
+from lodim.models.glm import inference, quantile
+from lodim.models.glm.estimates import Estimates
 from lodim.models.glm.newton import maximize
 from lodim.models.glm.rows import Basis, Rows, Sums
 
 MAX_MEMORY_ROWS = SPAN_ROWS  # more rows are processed span by span
 ALIASED = 1e-7  # smallest share of a column not explained by others, as in R's glm
 ROUNDING = 1e-12  # coefficients below this share of the largest are rounding errors
-CLOSE = 1e-9  # relative change of theta at which its iterations stop
+CLOSE = 1e-9  # relative change of a family's parameter at which its iterations stop
 LARGEST = 20_000_000  # size of the largest linear program; beyond it, only the information is used
+ROUGH = 1e-6  # change of the estimates, relative to Huber's limit, at which statsmodels stops
 TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the features
 
 
@@ -40,10 +41,12 @@ def _fit(rows, settings):
     inference.check_covariance(kind, family, rows.n_clusters)
     kept, combination = independent(R := rows.triangle())
     basis = Basis.from_triangle(R, kept)
+    if family.name == "quantile":
+        return quantile.fit(rows, basis, combination)
     start = at_null = Sums.of_rows(rows, basis, np.outer(_level(rows), basis.R[:, 0]), True)
     X, n_before = None, 0
     if rows.batch.n <= MAX_MEMORY_ROWS:
-        X, y, weight, offset = _in_memory(rows, kept)
+        X, y, weight, offset = rows.in_memory(kept)
         coef, n_before = maximize_in_memory(family, X, y, weight, offset, settings.max_iter)
         if np.isfinite(coef).all():
             start = Sums.of_rows(rows, basis, (basis.R @ coef).T, True)
@@ -69,17 +72,10 @@ def _fit(rows, settings):
     null = np.linalg.qr(basis.of_features(null))[0] if null.shape[1] else null
     estimates = Estimates(kept, combination, coef, _both_sides(basis, cov), null)
     log |= {"covariance": kind, "diagnostics": None}
-    if not family.several_classes and settings.diagnostic_rows:
+    if settings.diagnostic_rows and not (family.several_classes or family.m_estimation):
         more = max(rank, 1), log["dispersion"], settings.diagnostic_rows
         log["diagnostics"] = inference.diagnostics(rows, estimates, _both_sides(basis, B), *more)
     return estimates, log
-
-
-def _in_memory(rows, kept):
-    """Return columns `kept`, response, weights and offset of the rows with positive weight."""
-    batch, at = rows.batch, rows.batch.positive_weight
-    X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(rows.family.n_scores)[at]
-    return X, batch.y[at], batch.row_weights[at], offset
 
 
 def _along(free, matrix):
@@ -124,13 +120,14 @@ def independent(X):
     return np.array(kept, np.int64), np.where(rounding, 0.0, combination)
 
 
-def with_theta(batch, family, settings):
-    """Return the negative binomial family with the most likely theta, as by R's MASS::glm.nb."""
+def with_parameter(batch, family, settings):
+    """Return the family with theta or Huber's limit of its own fit, as R's glm.nb and rlm do."""
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))
-        before, family = family.theta, NegativeBinomial(_theta(batch, estimates, family)[0])
-        if abs(family.theta - before) <= CLOSE * before:
+        mean = _means(batch, estimates, family)
+        before, family = family.parameter, family.fitted(batch.y, mean, batch.row_weights)
+        if abs(family.parameter - before) <= CLOSE * before:
             break
     return family
 
@@ -139,12 +136,12 @@ def theta_error(problem, estimates):
     """Return the standard error of theta at the `estimates` of a negative binomial; else NaN."""
     if problem.family.name != "negative_binomial":
         return float("nan")
-    return _theta(problem.batch, estimates, problem.family)[1]
+    batch = problem.batch
+    return fitted_theta(batch.y, _means(batch, estimates, problem.family), batch.row_weights)[1]
 
 
-def _theta(batch, estimates, family):
-    mean = family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
-    return fitted_theta(batch.y, mean, batch.row_weights)
+def _means(batch, estimates, family):
+    return family.mean(estimates.scores_of(batch, family) + batch.offset_matrix(1))
 
 
 def is_separated(family, X, y, H, zero_limit, free=None):
@@ -152,7 +149,7 @@ def is_separated(family, X, y, H, zero_limit, free=None):
 
     It has one if all eigenvalues of the information H exceed `zero_limit`. Coefficients move only
     in the directions free (S q, r), None for all; H is in coordinates along these."""
-    if family.name in ("gaussian", "gamma"):  # no mean at the edge of its range fits a row
+    if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
         return False
@@ -204,9 +201,11 @@ def maximize_in_memory(family, X, y, weight, offset, max_iter):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         import_module("statsmodels.tools.sm_exceptions")  # sets filters; ours must follow
         warnings.simplefilter("ignore")  # glm has its own warnings
-        if family.name == "gaussian":
+        if family.name == "gaussian" or (family.name == "huber" and len(X) == X.shape[1]):
             return _least_squares(X, y - offset[:, 0], weight)
         try:
+            if family.name == "huber":
+                return _bounded(family, X, y - offset[:, 0], weight, max_iter)
             return _irls(family, X, y, weight, offset[:, 0], max_iter)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):
             return unknown, 0
@@ -216,6 +215,17 @@ def _least_squares(X, y, weight):
     from statsmodels.regression.linear_model import WLS
 
     return WLS(y, X, weights=weight).fit(method="qr").params[:, None], 1
+
+
+def _bounded(family, X, y, weight, max_iter):
+    from statsmodels.robust.norms import HuberT
+    from statsmodels.robust.robust_linear_model import RLM
+
+    huber = HuberT(family.limit)
+    known, huber.weights = huber.weights, lambda rest: weight * known(rest)
+    how = {"conv": "coefs", "tol": ROUGH * family.limit, "start_scale": 1.0, "update_scale": False}
+    fit = RLM(y, X, huber).fit(maxiter=max_iter, **how)
+    return fit.params[:, None], int(fit.fit_history["iteration"])
 
 
 def _irls(family, X, y, weight, offset, max_iter):

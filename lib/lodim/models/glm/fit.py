@@ -36,11 +36,13 @@ class GlmFit(Described, Fit):
     n, df, df_resid : int
         Rows with positive weight; estimated coefficients; residual degrees of freedom.
     dispersion : float
-        Pearson's estimate for gaussian (the residual variance), gamma and tweedie, otherwise 1.
+        Pearson's estimate for gaussian (the residual variance), gamma and tweedie. For quantile and
+        huber, the covariance of the estimates is this number times (X'X)^-1. Otherwise 1.
     theta, theta_error : float
         Parameter of the negative binomial with its standard error; NaN for other families.
     log_likelihood, aic, bic : float
-        As in R: an estimated dispersion or theta counts as a parameter. NaN for tweedie.
+        As in R: an estimated dispersion or theta counts as a parameter. NaN for tweedie, quantile
+        and huber.
     null_deviance : float
         Mean deviance of the intercept-only model.
     diagnostics : Diagnostics or None
@@ -137,12 +139,13 @@ class GlmFit(Described, Fit):
         data : frame
             New data; needs the columns of the formula's right side, and of the offset if any.
         type : str
-            "response": mean of the response, or probabilities (of the second of two classes, or of
-            each). "link": linear predictors; for ordered classes the log-odds of each class or a
-            higher one. "class": most probable class. "prob": probability of each class. "interval"
-            (for numbers and two classes): columns fit, lower and upper, the confidence interval of
-            the mean; for numbers also new_lower and new_upper, a prediction interval for a new
-            observation of weight one (not for proportions and tweedie).
+            "response": mean (or quantile) of the response, or probabilities (of the second of two
+            classes, or of each). "link": linear predictors; for ordered classes the log-odds of
+            each class or a higher one. "class": most probable class. "prob": probability of each
+            class. "interval" (for numbers and two classes): columns fit, lower and upper, the
+            confidence interval of the mean or quantile; for numbers also new_lower and new_upper, a
+            prediction interval for a new observation of weight one (not for proportions, tweedie,
+            quantile and huber).
         offset : array (n,) or column name, optional
             Known part of the linear predictor of these rows.
         level : float
@@ -211,7 +214,8 @@ class GlmFit(Described, Fit):
         parts = [self.family.mean(score[:, None])[:, None]]
         parts.append(intervals.of_mean(self.family, score, error, level, df))
         names = ["fit", "lower", "upper"]
-        if self.levels is None and self.family.name not in ("binomial", "tweedie"):
+        unknown = self.family.m_estimation or self.family.name in ("binomial", "tweedie")
+        if self.levels is None and not unknown:
             if self.log["covariance"].startswith("HC"):
                 warn(
                     f"new_lower and new_upper assume the variance of the {self.family.name} "
@@ -248,7 +252,7 @@ class GlmFit(Described, Fit):
         Raises
         ------
         ArgumentError
-            exponentiate=True for a gaussian family, whose link is the identity.
+            exponentiate=True for the identity link (gaussian, quantile, huber).
 
         See Also
         --------
@@ -511,13 +515,14 @@ class GlmFit(Described, Fit):
             The statistic is F if the dispersion is estimated: the decrease of the deviance per df
             over the dispersion of the larger (or this) fit. Otherwise it is LR, the decrease
             itself, with a chi-square test (McCullagh & Nelder 1989, Sect. 2.3 and 8.3). Without
-            `other`, robust errors give wald_F or wald_chi2 by the robust covariance, in the model
-            with this term and all earlier ones.
+            `other`, robust errors, "quantile" and "huber" give wald_F or wald_chi2 by the
+            covariance of the estimates, in the model with this term and all earlier ones.
 
         Raises
         ------
         ArgumentError
-            If two fits are not nested or have different rows, or one of them has robust errors.
+            If two fits are not nested or have different rows, or one of them has robust errors, or
+            the family "quantile" or "huber".
             If `data` is needed, or does not contain the training rows.
 
         See Also
@@ -559,7 +564,7 @@ class GlmFit(Described, Fit):
         Parameters
         ----------
         data : frame, optional
-            The training rows, needed unless the family is gaussian; not allowed with robust errors.
+            The training rows, needed unless the family is gaussian; not allowed for Wald tests.
         **changes
             Weights, offset and clusters, if they were arrays in the call of `glm`.
 
@@ -568,7 +573,7 @@ class GlmFit(Described, Fit):
         DataFrame
             A row "(none)" for the fit, and one row per term: term, df, deviance (sum over rows) and
             aic of the model without the term, statistic and p_value as in `anova`. With robust
-            errors, one row per term: term, df, wald_F or wald_chi2 (robust covariance), p_value.
+            errors, "quantile" or "huber", one row per term: term, df, wald_F or wald_chi2, p_value.
 
         Raises
         ------

@@ -27,6 +27,9 @@ def measures(rows, found, df_resid):
     dispersion = 1.0
     if family.dispersed:
         dispersion = float(found.totals[1] / df_resid) if df_resid else np.nan
+    if family.name == "huber":  # Huber's first covariance (Huber & Ronchetti 2009, Sect. 7.6)
+        share = found.totals[2] / rows.sum_weights or np.nan
+        dispersion *= ((1.0 + (1.0 / share - 1.0) * found.coef.size / rows.positive) / share) ** 2
     return {
         "n": rows.positive,
         "df_resid": df_resid,
@@ -41,7 +44,7 @@ def measures(rows, found, df_resid):
 
 
 def log_likelihood(rows, deviance):
-    """Return the log-likelihood of all rows from their deviance, as R's logLik; NaN for tweedie."""
+    """Return the log-likelihood of all rows from their deviance, as R's logLik; NaN if unknown."""
     family, n = rows.family, rows.positive
     if isinstance(family, Proportion):
         return rows.total(lambda y, w, offset: saturated(y, w)) - 0.5 * deviance
@@ -56,7 +59,7 @@ def log_likelihood(rows, deviance):
         return most - 0.5 * deviance
     if family.name == "negative_binomial":
         return rows.total(lambda y, w, offset: w * family.log_likelihood(y)) - 0.5 * deviance
-    if family.name == "tweedie":
+    if family.name == "tweedie" or family.m_estimation:
         return np.nan
     total = rows.sum_weights
     shape = total / max(deviance, 1e-300)
@@ -153,6 +156,11 @@ def check_covariance(kind, family, n_clusters):
         raise ArgumentError(
             "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
             f"{kind!r}, which needs leverages"
+        )
+    if family.m_estimation and kind != "nonrobust":
+        raise ArgumentError(
+            f"covariance must be 'nonrobust' for family={family.name!r}, not {kind!r}: "
+            "lodim.bootstrap, also with groups= for clusters, gives robust standard errors"
         )
     if kind == "cluster" and n_clusters is None:
         raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")

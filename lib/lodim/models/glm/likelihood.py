@@ -13,7 +13,7 @@ def all_scores(linear, family):
 
 def working_weights(family, weight, mean):
     """Return the weights (n,) of iteratively reweighted least squares, given means of the rows."""
-    if family.canonical:
+    if family.canonical or family.link == "identity":
         return weight * family.variance(mean)
     return weight * mean * family.relative_slope(mean)
 
@@ -51,12 +51,12 @@ def slopes(family, y, weight, mean):
         return weight[:, None] * family.slopes(y, mean)[0]
     if family.name == "multinomial":
         return (weight * (np.equal.outer(np.arange(1, mean.shape[1]), y) - mean.T[1:])).T
-    return (weight * (y - mean) * family.relative_slope(mean))[:, None]
+    return (weight * family.bounded(y - mean) * family.relative_slope(mean))[:, None]
 
 
 def pearson(family, y, mean):
     """Return Pearson residuals (n,): (y - mean) / sqrt(variance of the family at this mean)."""
-    return (y - mean) / np.sqrt(np.maximum(family.variance(mean), 1e-300))
+    return family.bounded(y - mean) / np.sqrt(np.maximum(family.variance(mean), 1e-300))
 
 
 def saturated(y, trials):

@@ -1,16 +1,16 @@
 """The public function glm() and the model's declaration."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from lodim.errors import DataWarning, warn, warn_not_converged
-from lodim.fitting.fit_model import fitted_by
+from lodim.fitting.fit_model import fitted_by, in_memory
 from lodim.fitting.model import Model, Option
-from lodim.models.glm.estimate import fit_stages, theta_error, with_theta
+from lodim.models.glm.estimate import fit_stages, theta_error, with_parameter
 from lodim.models.glm.fit import GlmFit
 from lodim.models.glm.report import NAMED, SATURATED
 from lodim.models.glm.settings import Settings, check_trials, needs
 from lodim.text import first_names
-from lodim.typing import Data, Family, Missing, Offset, RowValues
+from lodim.typing import Data, Family, Missing, NumberFamily, Offset, RowValues
 
 REFERENCE = """\
 @inproceedings{seabold2010statsmodels,
@@ -27,7 +27,7 @@ class Glm(Model):
     name = "glm"
     reference = REFERENCE
     settings = Settings
-    families = (*Model.families, "poisson", "gamma", "tweedie", "negative_binomial", "ordinal")
+    families = (*Model.families, *get_args(NumberFamily), "negative_binomial", "ordinal")
     learning: ClassVar = {"reference_levels": True}
     streams = True
     on_workers = True
@@ -41,13 +41,15 @@ class Glm(Model):
 
     def validate(self, problem):
         """Return the checked problem; warn if weights cannot be numbers of trials."""
-        problem = check_trials(problem)
-        return problem.with_rows(problem.batch)
+        problem, batch = check_trials(problem), problem.batch
+        if problem.family.name == "quantile":
+            batch = in_memory("family='quantile' of glm", batch)
+        return problem.with_rows(batch)
 
     def learn_family(self, batch, family, settings):
-        """Return the family; a negative binomial gets the maximum likelihood estimate of theta."""
+        """Return the family; theta or Huber's limit is estimated together with the coefficients."""
         family = super().learn_family(batch, family, settings)
-        return with_theta(batch, family, settings) if family.learn is not None else family
+        return with_parameter(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
         """Return the GlmFit of `estimates`; warn about separation and missing convergence."""
@@ -80,10 +82,9 @@ def glm(
     formula: str,
     data: Data,
     *,
-    family: Family
-    | Literal["poisson", "gamma", "tweedie", "negative_binomial", "ordinal"]
-    | None = None,
+    family: Family | NumberFamily | Literal["negative_binomial", "ordinal"] | None = None,
     power: float | None = None,
+    quantile: float | None = None,
     weights: RowValues | None = None,
     offset: Offset | None = None,
     missing: Missing = "drop",
@@ -97,8 +98,9 @@ def glm(
     """Fit a generalized linear model by maximum likelihood, with standard errors and tests.
 
     With link g, the model is g(E y) = offset + b_0 + x'b, unpenalized: least squares, logistic,
-    multinomial and ordinal logistic, Poisson, gamma and Tweedie regression. statsmodels fits most
-    of them, up to 65,536 rows; formulas are as for lodim's other models.
+    multinomial and ordinal logistic, Poisson, gamma and Tweedie regression; also quantile and
+    Huber regression. statsmodels fits most of them, up to 65,536 rows; formulas are as for lodim's
+    other models.
 
     Parameters
     ----------
@@ -118,8 +120,13 @@ def glm(
         theta estimated; "gamma" for numbers above 0; "tweedie" for amounts of which some are 0.
         "ordinal" for at least three classes in order (an ordered pandas category, or numbers): the
         log-odds of a class above a threshold are x'b minus the threshold, as in R's polr.
+        "quantile": x'b is a quantile of a number; its check loss is exact here, but smoothed in
+        `gbmap` and `costnet`. "huber": a number with outliers; the loss is linear in residuals
+        above 1.345 robust standard deviations of the residuals, as in statsmodels' RLM.
     power : float, optional
         For "tweedie": the variance is proportional to this power (1 to 2) of the mean.
+    quantile : float, optional
+        For "quantile": the quantile to predict, such as 0.9.
     weights : column name, array (n,) or "balanced", optional
         Prior weights, as in R: the variance of a row is dispersion times V(mean) divided by its
         weight. A row of weight 2 gives the estimates of two rows, but counts as one row in n,
@@ -136,7 +143,7 @@ def glm(
     covariance : {"nonrobust", "HC0", "HC1", "HC2", "HC3", "cluster"}, optional
         "nonrobust" assumes the model's variances; "HC0" to "HC3" are robust to other variances,
         "cluster" to dependence within clusters. By default "cluster" if clusters are given,
-        otherwise "nonrobust".
+        otherwise "nonrobust", the only choice for "quantile" and "huber".
     clusters : column name or array (n,), optional
         Cluster of each row; a `.` in the formula does not include this column.
     sample : int, optional
@@ -176,6 +183,11 @@ def glm(
     gamma, tweedie; Pearson's X2 over the residual degrees of freedom), with the residual degrees of
     freedom, or G - 1 for G clusters; else the normal distribution.
 
+    Standard errors for "quantile" and "huber" assume errors of the same distribution in all rows.
+    They are those of statsmodels (vcov="iid" of QuantReg, cov="H1" of RLM) with the t distribution.
+    For "quantile", all rows must fit into memory; with weights, errors must be inversely
+    proportional to the weights, as in R's quantreg.
+
     If a few values of a feature are separated from the others by more than ten times their range,
     the middle of the others replaces them, with a warning. R uses such values unchanged; a
     transformation such as `np.log(x)` in the formula keeps them.
@@ -192,6 +204,7 @@ def glm(
     MacKinnon & White (1985). Some heteroskedasticity-consistent covariance matrix estimators with
     improved finite sample properties.
     Seabold & Perktold (2010). statsmodels: econometric and statistical modeling with Python.
+    Koenker (2005). Quantile Regression. Huber & Ronchetti (2009). Robust Statistics, 2nd ed.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from lodim.models.glm.likelihood import (
 CHUNK = 32 * tiles.TILE  # rows added to a triangle at a time
 ROWS_AT_ONCE = 256 * tiles.TILE  # rows whose means and slopes are in memory at once
 WHOLE = 1e-10  # tolerance of a leverage of one
-N_TOTALS = 2  # deviance, squared Pearson residuals
+N_TOTALS = 3  # deviance, squared Pearson residuals, weight of residuals up to Huber's limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def joined(R, rows):
 
 @np.errstate(all="ignore")
 def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
-    """Return a vector: deviance, squared Pearson residuals, gradient, and information of the rows.
+    """Return a vector: the totals, gradient and information of the rows.
 
     Vectors of several ranges can be added; `parts` splits them. coef (S, q) are coefficients of z =
     T'x, for design columns x at positions `kept`. The information is expected unless `observed`."""
@@ -116,13 +116,15 @@ def sums(X, y, weights, offset, *, kept, T, family, coef, observed):
         totals[0] += w @ family.deviance(y_live, score)
         if family.dispersed:
             totals[1] += w @ pearson(family, y_live, mean) ** 2
+        if family.name == "huber":
+            totals[2] += w @ family.curvature(y_live, mean)
         u, c = slopes(family, y_live, w, mean), curvatures(family, y_live, w, mean, observed)
         kernels.products(*part.basis, part.padded(u.T), part.padded(c), gradient, blocks)
     return np.concatenate([totals, gradient.ravel(), joined_blocks(blocks, S).ravel()])
 
 
 def parts(found, coef):
-    """Split `found`, a result of `sums`, into totals (2,), gradient (S q,) and information."""
+    """Split `found`, a result of `sums`, into totals (3,), gradient (S q,) and information."""
     size = coef.size
     totals, gradient = found[:N_TOTALS], found[N_TOTALS : N_TOTALS + size]
     return totals, gradient, found[N_TOTALS + size :].reshape(size, size)

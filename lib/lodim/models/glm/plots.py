@@ -72,8 +72,8 @@ def leverage(fit, ax, *, named=3):
 def _kept(fit):
     if fit.diagnostics is None:
         raise ArgumentError(
-            "this fit stores no residuals (it has more than two classes, or "
-            "control={'diagnostic_rows': 0})"
+            "this fit stores no residuals: it has more than two classes, family 'quantile' or "
+            "'huber', or control={'diagnostic_rows': 0}"
         )
     return fit.diagnostics
 

@@ -173,6 +173,8 @@ def _made_of(terms):
 def _method(fit):
     if fit.family.name == "gaussian":
         return "least squares"
+    if fit.family.name == "quantile":
+        return f"a linear program, exactly, in {fit.log['n_iter']} iterations"
     newton = fit.family.several_classes or fit.n > SPAN_ROWS
     how = "Newton's method" if newton else "reweighted least squares"
     return f"{how} in {fit.log['n_iter']} iterations"

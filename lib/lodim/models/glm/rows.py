@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 
 from lodim.engine.blocks import over_spans, row_spans, sum_rows
 from lodim.models.glm import passes
+from lodim.models.glm.estimates import design_matrix
 
 FAR = 1e-3  # unexplained share of a column whose square still has ten digits
 
@@ -100,6 +101,12 @@ class Rows:
                 return R
         return reduce(passes.joined, self.over_spans(passes.triangle, self.weights))
 
+    def in_memory(self, kept):
+        """Return columns `kept`, response, weights and offset of the rows with positive weight."""
+        batch, at = self.batch, self.batch.positive_weight
+        X, offset = design_matrix(batch)[at][:, kept], batch.offset_matrix(self.family.n_scores)[at]
+        return X, batch.y[at], batch.row_weights[at], offset
+
     def over_spans(self, work, *arrays):
         """Yield the results of work(X, *arrays) for ranges of 65,536 rows, in order."""
         return over_spans(work, self.batch.X, self.batch.n, *arrays, threads=None)
@@ -139,7 +146,7 @@ class Sums:
     """Deviance, and dispersion times gradient and information, at coefficients of a Basis."""
 
     coef: np.ndarray  # (S, q)
-    totals: np.ndarray  # (2,) deviance, sum of squared Pearson residuals
+    totals: np.ndarray  # (3,) as in `passes`: deviance, squared Pearson residuals, ...
     gradient: np.ndarray  # (S q,)
     matrix: np.ndarray  # (S q, S q) information
 

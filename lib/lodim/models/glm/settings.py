@@ -50,6 +50,8 @@ def check_trials(problem):
 
 
 def needs(problem, n):
-    """Estimate the memory and the number of passes over all rows that a fit to n rows needs."""
+    """Estimate the memory and passes that a fit to n rows needs; None for a linear program."""
+    if problem.family.name == "quantile":
+        return None
     passes = (3, 5) if problem.family.name == "gaussian" else (6, 12)
     return Needs(8, 4 * 8 * SPAN_ROWS * problem.family.n_scores, passes)
