@@ -157,13 +157,17 @@ def calibration(subject):
 
 def _numbers(fit, y, score):
     """Return a list with a text on the `worst_fifth` of the predictions; empty if calibrated."""
-    mean = fit.family.mean(score)
-    residual = y - mean
+    mean, family = fit.family.mean(score), fit.family
+    residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
     if chance >= CHANCE or gain < GAIN * len(y):
         return []
-    predicted, seen, which = worst_fifth(y, mean, residual**2)
-    told = f"{significant(predicted, 3)} predicted, {significant(seen, 3)} observed"
+    at, which = worst_fifth(residual, mean, residual**2)
+    if family.name == "quantile":
+        below = 100.0 * (y <= mean)[at].mean()
+        told = f"{100 * family.quantile:g}% predicted, {below:.0f}% observed"
+        return [f"share of responses below the {which} fifth of the predictions: {told}"]
+    told = f"{significant(mean[at].mean(), 3)} predicted, {significant(y[at].mean(), 3)} observed"
     return [f"means of the {which} fifth of the predictions: {told}"]
 
 
@@ -177,8 +181,9 @@ def _classes(fit, y, score):
         q = np.clip(p[:, k], EDGE, 1.0 - EDGE)
         gain, chance = recalibration((y == code) - q, logit(q), fit.n, q * (1.0 - q))
         if chance < CHANCE / len(classes) and gain > GAIN * deviance:
-            predicted, seen, which = worst_fifth(y == code, q, q * (1.0 - q))
-            told = f"{100 * predicted:.0f}% predicted, {100 * seen:.0f}% observed"
+            at, which = worst_fifth((y == code) - q, q, q * (1.0 - q))
+            seen = (y == code)[at].mean()
+            told = f"{100 * q[at].mean():.0f}% predicted, {100 * seen:.0f}% observed"
             wrong.append(f"{level}, in the {which} fifth of its probabilities: {told}")
     return wrong
 
@@ -212,15 +217,15 @@ def recalibration(residual, predictor, n_training, variance=None):
     return statistic, float(np.exp(-0.5 * statistic))
 
 
-def worst_fifth(y, predicted, variance):
-    """Return mean prediction, mean response and name of the fifth of rows predicted worst.
+def worst_fifth(residual, predicted, variance):
+    """Return positions and name of the fifth of rows predicted worst.
 
-    Rows are cut into fifths by prediction. In the worst fifth, the difference of the two means is
-    largest relative to its standard error, from the responses' variance (n,)."""
+    Rows are cut into fifths by prediction. In the worst fifth, the mean residual is largest
+    relative to its standard error, from the responses' variance (n,)."""
     parts = np.array_split(np.argsort(predicted, kind="stable"), len(FIFTHS))
-    off = [abs((y[k] - predicted[k]).sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
+    off = [abs(residual[k].sum()) / np.sqrt(variance[k].sum() + 1e-300) for k in parts]
     worst = int(np.argmax(off))
-    return predicted[parts[worst]].mean(), y[parts[worst]].mean(), FIFTHS[worst]
+    return parts[worst], FIFTHS[worst]
 
 
 def dominant(deviance, weight):

@@ -60,7 +60,7 @@ class Family:
         return 1.0
 
     def bounded(self, residual):
-        """Return residuals (n,) as they count in the slope of the loss; only Huber bounds them."""
+        """Return residuals (n,) as they count in the slope of the loss, up to a factor."""
         return residual
 
     def ranking(self, score):

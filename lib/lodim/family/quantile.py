@@ -68,6 +68,10 @@ class Quantile(IdentityLink):
         )
         return CHECK, 0.05, self.quantile, h, h * excess
 
+    def bounded(self, residual):
+        """Return the check loss's derivatives (n,) by residuals; zero for residuals of zero."""
+        return self.quantile * (residual > 0.0) - (1.0 - self.quantile) * (residual < 0.0)
+
     def _twice(self, rest):
         return 2.0 * np.maximum(self.quantile * rest, (self.quantile - 1.0) * rest)
 
