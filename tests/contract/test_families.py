@@ -2,11 +2,15 @@
 
 import json
 import subprocess
+from functools import cached_property
 from shutil import which
 
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
+from scipy.special import huber
+from sklearn import metrics
 
 import lodim as ld
 from export.targets import TARGETS, expected, gap
@@ -15,6 +19,7 @@ from lodim.family import FAMILIES
 from lodim.fitting.fit_model import model_of
 
 N = 90
+FOLD = np.arange(N) % 3
 RESPONSES = {  # response and parameter of each family
     "gaussian": ("size", {}),
     "binomial": ("side", {}),
@@ -31,6 +36,11 @@ CALLS = {
     "glm": {},
     "gbmap": {"m": 2, "lambda_": 0.1, "threads": 1},
     "costnet": {"lambda_": 0.01, "threads": 1},
+}
+FREE = {  # arguments with which a model is the generalized linear one
+    "glm": {},
+    "gbmap": {"m": 1, "lambda_": 1e-10, "activation": "identity", "threads": 1},
+    "costnet": {"lambda_": 0.0, "threads": 1},
 }
 CASES = [
     (name, family)
@@ -69,8 +79,34 @@ class Case:
         self.response, parameter = RESPONSES[family]
         self.family, self.df, self.model = family, df, getattr(ld, name)
         self.formula = f"{self.response} ~ a + b + g"
-        self.call = {"family": family} | parameter | CALLS[name]
+        self.asked = {"family": family} | parameter
+        self.call = self.asked | CALLS[name]
         self.fit = self.model(self.formula, df, **self.call)
+
+    @cached_property
+    def held_out(self):
+        """The rows of each fold, and a fit to the rows of the others."""
+        parts = [(self.df[k == FOLD], self.df[k != FOLD]) for k in range(3)]
+        return [(test, self.model(self.formula, train, **self.call)) for test, train in parts]
+
+
+def deviance(case, y, fitted):
+    """Mean deviance of responses, by other packages, given means (or probabilities)."""
+    if case.fit.levels is not None:
+        code = [case.fit.levels.index(level) for level in y]
+        return 2.0 * metrics.log_loss(code, fitted, labels=range(len(case.fit.levels)))
+    if case.family == "quantile":
+        return 2.0 * metrics.mean_pinball_loss(y, fitted, alpha=case.asked["quantile"])
+    every = case.df[case.response].to_numpy()
+    if case.family == "huber":
+        middle = lambda x: np.quantile(x, 0.5, method="inverted_cdf")  # noqa: E731
+        limit = 1.345 * 1.482602218505602 * middle(np.abs(every - middle(every)))
+        return 2.0 * huber(limit, y - fitted).mean()
+    if case.family == "negative_binomial":
+        alpha = ((every - every.mean()) ** 2 - every.mean()).mean() / every.mean() ** 2
+        return sm.families.NegativeBinomial(alpha=alpha).deviance(y, fitted) / len(y)
+    power = {"gaussian": 0, "poisson": 1, "gamma": 2} | {"tweedie": case.asked.get("power")}
+    return metrics.mean_tweedie_deviance(y, fitted, power=power[case.family])
 
 
 @pytest.fixture(scope="module")
@@ -212,35 +248,43 @@ def test_paths_and_folds(case, df):
     else:
         path = ld.path(case.model, case.formula, df, n_lambda=3, **call)
         assert len(path.tidy()) >= 3
-    fold, held = np.arange(len(df)) % 3, np.empty(len(df))
-    found = ld.cv(case.model, case.formula, df, folds=fold, **case.call)
-    for k in np.unique(fold):
-        fit = case.model(case.formula, df[fold != k], **case.call)
-        held[fold == k] = fit.augment(df[fold == k])[".loss"]
+    found = ld.cv(case.model, case.formula, df, folds=FOLD, **case.call)
+    held = np.concatenate([fit.augment(test)[".loss"] for test, fit in case.held_out])
     assert found.tidy()["mean"].min() == pytest.approx(held.mean(), rel=1e-6)
 
 
-@pytest.mark.long
-def test_conformal(case, df):
-    found = ld.conformal(case.model, case.formula, df, folds=3, level=0.8, **case.call)
-    answers = found.predict(df)
+@pytest.mark.parametrize("name, family", CASES)
+def test_conformal_sets_cover_new_rows(name, family):
+    """The error of the coverage is that of 300 calibration rows and 1,000 new rows."""
+    case, new = Case(name, family, rows(300, seed=1)), rows(1000, seed=2)
+    found = ld.conformal(case.model, case.formula, case.df, folds=5, level=0.8, **case.call)
+    sets, y = found.predict(new), new[case.response]
     if case.fit.levels is None:
-        inside = (answers["lower"] <= df[case.response]) & (df[case.response] <= answers["upper"])
-        assert inside.mean() > 0.7
-        if case.fit.family.link == "log":
-            assert answers["lower"].min() >= 0.0
+        inside = (sets["lower"] <= y) & (y <= sets["upper"])
+        assert case.fit.family.link == "identity" or sets["lower"].min() >= 0.0
     else:
-        sets = answers[[c for c in answers if c in map(str, case.fit.levels)]]
-        assert sets.to_numpy().any()
+        inside = np.array([sets[level][i] for i, level in enumerate(y)])
+    error = np.sqrt(0.8 * 0.2 * (1.0 / 300 + 1.0 / 1000))
+    assert inside.mean() == pytest.approx(0.8, abs=2.5 * error)
 
 
-@pytest.mark.long
-def test_compare(case, df):
-    arguments = {k: v for k, v in case.call.items() if k in ("family", "power", "quantile")}
-    own = {k: v for k, v in case.call.items() if k not in arguments}
-    models = {"one": (case.fit.name, own), "two": (case.fit.name, own)}
-    found = ld.compare(case.formula, df, models, folds=3, baselines=False, **arguments)
-    assert np.isfinite(found.tidy()["deviance"]).all()
+@pytest.mark.parametrize("name, family", CASES)
+def test_new_rows_are_calibrated(name, family):
+    """Unless their responses are another function of the features."""
+    case, new = Case(name, family, rows(300, seed=1)), rows(1000, seed=2)
+    assert "calibration" not in case.fit.check(new).codes
+    other = new.assign(a=-new["a"], b=-new["b"])
+    assert "calibration" in case.fit.check(other).codes
+
+
+def test_compare_has_the_deviance_of_the_family(case, df):
+    models = {name: (case.fit.name, CALLS[case.fit.name]) for name in ("one", "two")}
+    found = ld.compare(case.formula, df, models, folds=FOLD, baselines=False, **case.asked)
+    kind = "response" if case.fit.levels is None else "prob"
+    parts = [(test[case.response], fit.predict(test, kind)) for test, fit in case.held_out]
+    y, fitted = (pd.concat(part).to_numpy() for part in zip(*parts, strict=True))
+    expected = deviance(case, y, fitted)
+    np.testing.assert_allclose(found.tidy()["deviance"], expected, rtol=1e-9)
 
 
 def test_estimators(case, df):
@@ -256,10 +300,31 @@ def test_estimators(case, df):
     np.testing.assert_allclose(found, case.fit.predict(df), rtol=1e-9)
 
 
+def effect_of_a(fit):
+    """Change of the linear predictors by one unit of a, (S,), relative to the first class."""
+    link = fit.predict(pd.DataFrame({"a": [0.0, 1.0], "b": 0.0}), "link").to_numpy()
+    change = np.diff(link.reshape(2, -1), axis=0)[0]
+    if fit.family.name == "multinomial":
+        return change[1:] - change[0]
+    return change[:1]
+
+
 @pytest.mark.long
-def test_bootstrap(case, df):
-    found = ld.bootstrap(case.fit, df, n=3, threads=1).tidy(level=0.5)
-    assert (found["conf_low"] <= found["conf_high"]).all() and found["std_error"].max() > 0.0
+@pytest.mark.parametrize("name, family", CASES)
+def test_bootstrap_has_the_errors_of_an_unpenalized_model(name, family):
+    """glm's standard errors are those of statsmodels: robust ones, where it has them."""
+    case = Case(name, family, rows(200, seed=1))
+    formula, known = f"{case.response} ~ a + b", {"covariance": "HC0"}
+    if family in ("quantile", "huber"):
+        known = {}
+    tidy = ld.glm(formula, case.df, **case.asked, **known).tidy()
+    several = {"m": 5} if (name, family) == ("gbmap", "multinomial") else {}  # a class at a time
+    fit = case.model(formula, case.df, **case.asked, **FREE[name] | several)
+    of_a = tidy[tidy["term"] == "a"]
+    close = 0.05 if family in ("quantile", "huber") else 1e-4  # other limits and smoothed kinks
+    np.testing.assert_allclose(effect_of_a(fit), of_a["estimate"], rtol=close)
+    found = ld.bootstrap(fit, case.df, n=60, statistic=effect_of_a, threads=1).tidy(level=0.5)
+    np.testing.assert_allclose(found["std_error"], of_a["std_error"], rtol=0.25)
 
 
 @pytest.mark.parametrize(
