@@ -11,9 +11,9 @@ could be won by knowing which rows those are. Neither is open to a learner.
 Prints the mean height of the learning curves, the difference to random choice, and the p-value of
 the paired t test; then the accuracy once all labels are known, which shows how much there is to win
 at all. Test sets of real data are small: more repetitions of a few scores show what 20 cannot.
-results/active_SET.txt are what this version printed, with 20 repetitions of all scores and, on real
-data, 60 of "diverse" and "random"; active_models.txt those of other models, with the settings of
-SETTINGS.
+results/active_SET.txt are what this version printed, with 20 repetitions of all scores but
+"infogain", whose refits are slow, and, on real data, 60 of "diverse" and "random";
+active_models.txt those of other models, with the settings of SETTINGS.
 
     python benchmarks/active.py SET [REPETITIONS [SCORE ...]] [--model NAME]
 """

@@ -155,7 +155,6 @@ def of_ripr(fit, df):
         fit.assignment,
         fit.clusters,
         lambda: fit.votes(df[:30]),
-        lambda: fit.gains(df),
         lambda: explained(2),
         lambda: explained(5),
     )

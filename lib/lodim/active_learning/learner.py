@@ -106,8 +106,8 @@ def active(
       `ripr`, or else `committee` bootstrap fits.
     - "diverse": rows of high committee score that are far apart, chosen at random one by one as
       in k-means++ (Zhdanov 2019, Ash et al. 2020).
-    - "infogain": expected decrease of the pool's total entropy once the label is known; only the
-      20 most uncertain rows are tried if the model must be refitted.
+    - "infogain": expected decrease of the pool's total entropy once the label is known, by refits;
+      only the 20 most uncertain rows are tried.
     - "random": random scores.
 
     The vignette on active learning compares the scores. In short: use proset or gbmap with

@@ -8,7 +8,6 @@ from lodim.errors import ArgumentError, LodimError
 from lodim.progress import steps
 
 SCORES = ("diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random")
-CANDIDATES = 20  # number of most uncertain rows whose gain is computed by refits
 AGREED = 0.02  # added to scores, in nats, so that rows with score 0 can be chosen too
 CAP = 0.5  # quantile of the squared distances at which larger ones are capped
 BLOCK = 256  # labelled rows whose distances are held at once
@@ -65,15 +64,13 @@ def diverse(learner, rng):
 def infogain(learner, rng):
     """Return how much each row's label is expected to reduce the total entropy of a Learner's pool.
 
-    A ripr fit computes it. Other models are refitted with each possible label of a row, for the 20
-    most uncertain rows; all other rows get NaN."""
-    if hasattr(learner.fit, "gains"):
-        return learner.fit.gains(learner.pool).to_numpy()
+    The model is refitted with each possible label of a row, for the 20 most uncertain rows; all
+    other rows get NaN."""
     now = entropies(learner.fit, learner.pool)
     out = np.full(len(now), np.nan)
     p = learner.fit.predict(learner.pool, "prob").to_numpy(float)
-    order = np.argsort(-np.where(np.isnan(now), -np.inf, now), kind="stable")
-    candidates = order[: min(CANDIDATES, int(np.isfinite(now).sum()))]
+    # Refits are slow, so only 20 rows are tried. Rows without a prediction are last in the order.
+    candidates = np.argsort(-now, kind="stable")[: min(20, int(np.isfinite(now).sum()))]
     for i in steps(candidates, len(candidates), "candidates"):
         row = learner.pool.iloc[[i]]
         fits = (learner._fitted_with(row, label) for label in learner.fit.levels)

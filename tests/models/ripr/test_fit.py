@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.special import expit, log_softmax, softmax
 
 import lodim as ld
@@ -566,28 +565,6 @@ def test_explanation_without_a_view():
             fit.explain(row)
     with pytest.raises(ld.ArgumentError, match="k must be"):
         fit.explain(TWO.iloc[[0]], k=0)
-
-
-# Gains ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method", ["vote", "assignment"])
-def test_gain_is_the_fall_of_entropy_once_the_label_is_known(method):
-    """A row far away says something of itself alone; doubtful rows say most."""
-    fit = ld.ripr("y ~ .", three().iloc[::3], k=9, threads=1, method=method)
-    pool = three().iloc[1::12].drop(columns="y")
-    pool.iloc[3] = np.nan
-    pool.iloc[4] *= 50.0
-    gains = fit.gains(pool)
-    assert gains.index.equals(pool.index)
-    assert np.isnan(gains.iloc[3]) and gains.drop(pool.index[3]).notna().all()
-    p = fit.predict(pool, "prob")
-    doubt = pd.Series(stats.entropy(p, axis=1), pool.index)
-    alone = gains.iloc[4] - doubt.iloc[4]  # what a row far away says of others: nothing
-    assert alone == pytest.approx(0.0, abs=1e-9)
-    near = doubt.drop(pool.index[3]).nlargest(4).index
-    assert gains[near].mean() > gains.drop([*near, pool.index[3]]).mean()
 
 
 # Files, and odd data -------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_softmax
 
 from lodim import forms
 from lodim.models.ripr import clusters, losses, ties
@@ -43,7 +42,6 @@ class AssignedViews(Ensemble):
     lambda_: float = forms.real(least=0, nan=True)
 
     method = ASSIGNMENT
-    category_distance = None  # the levels of a factor are numbers here
 
     def query(self, X=None, threads=1):
         """Return the predictions for rows X; without X for the training rows, each left out."""
@@ -106,20 +104,6 @@ class ClassViews(AssignedViews):
             near = Neighbours.among(None, self.X[refs])
             out[refs] = near.sums(view[None], k, values, EQUAL)[0]
         return out
-
-    def _votes_and_entropies(self, X):
-        ratio = self.evidence(X).ratio
-        view, rows = nearest_view(ratio), np.arange(len(X))
-        ratio = np.minimum(ratio[rows, view], ABSENT)
-
-        def entropies(votes):
-            weights = 1.0 + votes[view, rows]
-            share = np.log(weights / weights.sum(axis=1, keepdims=True))
-            z = log_softmax(self.scale[1] * share - self.scale[0] * ratio, axis=1)
-            p = np.exp(z)
-            return np.where(view >= 0, -(p * z).sum(axis=1), 0.0), p
-
-        return np.array([self.votes(j, X) for j in range(len(self))]), entropies
 
     def _query(self, X, threads):
         known = self.evidence(X, threads)

@@ -8,7 +8,6 @@ from lodim import forms
 from lodim.engine import tiles
 from lodim.family.family import hits
 from lodim.models.ripr import ties
-from lodim.models.ripr.neighbours import distances
 from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content, places
 
@@ -123,43 +122,6 @@ class Ensemble:
         """Return which rows X (m, a) have all features of each view (feature set), (m, r)."""
         missing = [np.isnan(X[:, self.columns(j)]).any(axis=1) for j in range(len(self))]
         return ~np.column_stack(missing)
-
-    def information_gains(self, X):
-        """Return the expected fall of the entropy, summed over rows X, if each row is labelled.
-
-        It is NaN if no feature set predicts the row; feature sets and neighbourhoods stay fixed.
-        """
-        votes, entropies = self._votes_and_entropies(X)  # votes (r, m, K)
-        reach = np.array([self._reach(j, X) for j in range(len(self))])
-        entropy, p = entropies(votes)
-        out = np.full(len(X), np.nan)
-        for i in np.flatnonzero(self.complete(X).any(axis=1)):
-            distance = np.array([self._distances(j, X[i], X) for j in range(len(self))])
-            near = (distance <= reach) & (reach >= 0.0)
-            weight = np.where(near, self._vote_weights(distance, reach), 0.0)
-            weight[:, i] = 0.0
-            after = 0.0
-            for c in range(self.n_classes):
-                more = votes.copy()
-                more[:, :, c] += weight
-                changed, _ = entropies(more)
-                after += p[i, c] * (changed.sum() - changed[i])
-            out[i] = entropy.sum() - after
-        return out
-
-    def _vote_weights(self, distance, reach):
-        """Return the vote of one more neighbour at a `distance` per feature set and row: one."""
-        return np.ones(distance.shape)
-
-    def _reach(self, j, X):
-        """Return each row's distance (m,) to its k-th neighbour in feature set j; -inf if none."""
-        distance, _ = self.nearest(j, X, self.k)
-        return np.where(np.isfinite(distance), distance, -np.inf).max(axis=1, initial=-np.inf)
-
-    def _distances(self, j, x, X):
-        """Return distances (m,) in feature set j from the row x to rows X; infinite if missing."""
-        to = distances(x[None], X, np.arange(len(X))[None], self.views[j], self.category_distance)
-        return np.where(np.isnan(to[0]), np.inf, to[0])
 
     def is_factor(self, a):
         """Return whether axis a is a factor (its values are codes of levels), not a number."""

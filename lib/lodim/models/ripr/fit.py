@@ -282,42 +282,6 @@ class RiprFit(Fit):
             value = np.column_stack([_by_code(self.levels, c) for c in code.T])
         return self._in_all_rows(batch, value, self.view_names)
 
-    def gains(self, data: Data) -> pd.Series:
-        """Return the information gain of labelling each row: expected fall of the total entropy.
-
-        Parameters
-        ----------
-        data : frame
-            New data, as for predict().
-
-        Returns
-        -------
-        Series
-            NaN in rows without a view.
-
-        Raises
-        ------
-        ArgumentError
-            If the response has no classes.
-
-        See Also
-        --------
-        lodim.active
-
-        Examples
-        --------
-        >>> import lodim as ld
-        >>> iris = ld.data("iris")
-        >>> fit = ld.ripr("species ~ .", iris, max_dim=2, k=10)
-        >>> fit.gains(iris[:3]).round(3).tolist()
-        [0.086, 0.086, 0.168]
-        """
-        if self.estimates.task != CLASSES:
-            raise ArgumentError("information gain needs a response with classes")
-        batch = self.design.apply(data)
-        e = self.estimates
-        return self._in_all_rows(batch, e.information_gains(e.rows(batch)), "gain")
-
     def tidy(self) -> pd.DataFrame:
         """Return one row per view (feature set): share of rows, error, weight, number of features.
 

@@ -81,19 +81,14 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
     levels per factor."""
     among = Neighbours.among(Q, X, category_distance)
     at = among.positions(view, k, like=like, threads=threads)
-    distance = distances(X if Q is None else Q, X, at, view, category_distance)
-    order = np.argsort(distance, axis=1, kind="stable")
-    return np.take_along_axis(distance, order, axis=1), np.take_along_axis(at, order, axis=1)
-
-
-def distances(Q, X, position, view, category_distance=None):
-    """Return distances in a view from rows Q to the rows X[position]; infinite at position -1."""
-    total = np.zeros(position.shape)
+    total = np.zeros(at.shape)
     for f in features(view):
-        gap = X[position, f] - Q[:, f, None]
+        gap = X[at, f] - (X if Q is None else Q)[:, f, None]
         apart = 0.0 if category_distance is None else category_distance[f]
         total += apart * (gap != 0.0) if apart > 0.0 else gap**2
-    return np.where(position >= 0, np.sqrt(total), np.inf)
+    distance = np.where(at >= 0, np.sqrt(total), np.inf)
+    order = np.argsort(distance, axis=1, kind="stable")
+    return np.take_along_axis(distance, order, axis=1), np.take_along_axis(at, order, axis=1)
 
 
 # Single precision --------------------------------------------------------------------------------

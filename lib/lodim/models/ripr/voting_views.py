@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import log_softmax
 
 from lodim import forms
 from lodim.models.ripr import ties
 from lodim.models.ripr.ensemble import CLASSES, NUMBERS, Answers, Ensemble
-from lodim.models.ripr.kernels import WIDER
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.settings import VOTE
 from lodim.models.ripr.vote import Voters, factors
@@ -53,23 +51,6 @@ class VotingViews(Ensemble):
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
-
-    def _votes_and_entropies(self, X):
-        voters = voters_of(self)
-        votes = voters.sums(self.views, self.k, X)[:, :, :-1]
-
-        def entropies(votes):
-            sums = np.concatenate([votes, votes.sum(axis=2, keepdims=True)], axis=2)
-            total = self.factor * voters.evidence(sums).sum(axis=0)
-            z = log_softmax(np.log(voters.prior) + total, axis=1)
-            p = np.exp(z)
-            return -(p * z).sum(axis=1), p
-
-        return votes, entropies
-
-    def _vote_weights(self, distance, reach):
-        most = WIDER * np.where(reach > 0.0, reach, 1.0) ** 2
-        return 1.0 - np.where(distance <= reach, distance, 0.0) ** 2 / most
 
     def _check_fields(self):
         super()._check_fields()
