@@ -5,22 +5,17 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, sum_blocks
 from lodim.engine.compiled import njit
-from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
-from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.family.huber import HUBER
 from lodim.family.losses import tile_curvature, tile_loss_slope
-from lodim.family.power import POWER
+from lodim.family.quantile import CHECK
 from lodim.models.costnet.penalty.prox import FAST, INNER
 
 SOFTMAX = -1, 0.0, 0.0, 0.0, 0.0  # loss of several classes; others are in `lodim.family.losses`
-_SQUARED, _LOGISTIC, _SOFTMAX = SQUARED[0], LOGISTIC[0], SOFTMAX[0]
 LEAST = 1e-300  # smallest probability or curvature
 # With its own fastmath, this caller would change the families' functions for all their callers.
 EXACT = FAST | {"fastmath": False}
-PANEL = 48  # columns of a Gram matrix per product
-MOMENTS = 2**25  # numbers in the partial sums of a Gram matrix, over all blocks
 
 
 def scores_after(X, columns, step, f, threads):
@@ -116,52 +111,24 @@ def _slopes(lo, hi, partials, X, r, columns):
 
 @njit(**FAST)
 def _losses(lo, hi, partials, f, y, weight, loss, r, h):
-    kind, values = loss[0], np.empty(TILE)
+    values = np.empty(TILE)
     for block in range(lo, hi):
         total, bend = 0.0, 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
-            if kind == _SOFTMAX:
+            if loss[0] == SOFTMAX[0]:
                 value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
-            elif kind == _SQUARED:
-                value, curve = _squared(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
-            elif kind == _LOGISTIC:
-                value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
             else:
-                value, curve = _shared(loss, f[t, 0], y[t], weight[t], values, r[t, 0], h[t, 0])
+                value, curve = _one_score(loss, f[t, 0], y[t], weight[t], values, r[t, 0], h[t, 0])
             total += value
             bend += curve
         partials[block, 0], partials[block, 1] = total, bend
 
 
-@njit(**INNER, forceinline=True)
-def _squared(f, y, weight, r, h):
-    total = 0.0
-    for i in range(TILE):
-        r[i] = weight[i] * (y[i] - f[i])
-        h[i] = weight[i]
-        total += 0.5 * r[i] * (y[i] - f[i])
-    return total, 2.0 * total
-
-
-@njit(**INNER, forceinline=True)
-def _logistic(f, y, weight, r, h):
-    total, bend = 0.0, 0.0
-    for i in range(TILE):
-        e = exp_negative(-abs(f[i]))
-        far = e / (1.0 + e)
-        p = far if f[i] < 0.0 else 1.0 - far
-        r[i] = weight[i] * (y[i] - p)
-        h[i] = weight[i] * far * (1.0 - far)
-        total += weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
-        bend += weight[i] * (e if (f[i] > 0.0) == (y[i] > 0.5) else 1.0 / max(e, LEAST))
-    return total, bend
-
-
 @njit(**EXACT, forceinline=True)
-def _shared(loss, f, y, weight, values, r, h):
+def _one_score(loss, f, y, weight, values, r, h):
     total, bend = 0.0, 0.0
-    share = 0.5 if loss[0] == HUBER else 1.0  # the loss of other families is half the deviance
-    least = 0.0 if loss[0] == POWER else loss[1]  # only power losses are curved everywhere
+    share = 0.5 if loss[0] in (SQUARED[0], HUBER) else 1.0  # others are half the deviance already
+    least = loss[1] if loss[0] in (CHECK, HUBER) else 0.0  # other losses are curved everywhere
     tile_loss_slope(loss, y, f, weight, values, r)
     tile_curvature(loss, y, f, weight, h)
     for i in range(TILE):
@@ -218,8 +185,8 @@ def _add_moments(lo, hi, partials, X, columns, h, bounds):
                     for a in range(C):
                         for i in range(TILE):
                             hx[a, i] = x[a, i] * h[t, k * J + m, i]
-                    for first in range(0, C, PANEL):  # of a symmetric matrix half is enough
-                        end = min(first + PANEL, C)
+                    for first in range(0, C, 48):  # of a symmetric matrix half is enough
+                        end = min(first + 48, C)
                         out = np.dot(hx[first:end], x[:end].T)
                         for a in range(first, end):
                             row, sums = out[a - first], partials[chunk, k, m, a]
@@ -241,7 +208,7 @@ def _moments(X, columns, h, threads):
     """Return the moments X_C' h X_C of C columns for J^2 curvatures h per row, (J, J, C, C)."""
     J = round(h.shape[1] ** 0.5)
     size = (h.shape[1] * len(columns) ** 2) or 1
-    chunks = max(1, min(count_blocks(X), MOMENTS // size))
+    chunks = max(1, min(count_blocks(X), 2**25 // size))  # their sums take at most 256 MiB
     bounds = count_blocks(X) * np.arange(chunks + 1) // chunks
     partials = np.zeros((chunks, J, J, len(columns), len(columns)))
     for_blocks(_add_moments, chunks, partials, X, columns, h, bounds, threads=threads)
