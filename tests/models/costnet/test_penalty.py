@@ -22,7 +22,7 @@ from lodim.family import losses
 from lodim.models.costnet.penalty import block_descent
 from lodim.models.costnet.penalty.groups import Groups, Layout
 from lodim.models.costnet.penalty.problem import PathProblem
-from lodim.models.costnet.penalty.prox import prox_tree
+from lodim.models.costnet.penalty.prox import GroupArrays, prox_tree
 from lodim.models.costnet.penalty.reference import ConicSolver
 from lodim.models.costnet.penalty.solvers import NewtonSolver, lambda_max, penalty_path
 from lodim.prices.network import unfold
@@ -422,7 +422,7 @@ def test_the_proximal_map_of_a_tree():
     for _ in range(5):
         v = 1.5 * rng.standard_normal((1, len(lay.at)))
         u = v.copy()
-        prox_tree(u, 0.9, 0, len(lay.cost), lay.start, lay.member, lay.cost)
+        prox_tree(u, 0.9, lay.arrays, 0, len(lay.cost))
         x = cp.Variable(len(lay.at))
         norms = sum(
             c * cp.norm(x[lay.member[a:b]])
@@ -665,10 +665,11 @@ def test_many_scores_of_correlated_columns_take_few_sweeps():
     H = 0.95 ** np.abs(np.subtract.outer(np.arange(A), np.arange(A)))
     c = np.random.default_rng(6).normal(size=(K, A)) @ H / A
     w, dual, at = np.zeros((K, A)), np.zeros((K, A)), np.arange(A + 1)
-    layout = at, at, np.full(A, True), at, at[:-1], np.ones(A), at[:-1], np.zeros(A)
+    alone = np.full(A, True)
+    arrays = GroupArrays(at, at, alone, at, at[:-1], np.ones(A), np.zeros(A), at[:-1])
     limits = np.ones(A), 1e-10, 1.0, 1000
     whole = np.einsum("km,ab->kmab", np.eye(K), H)
-    sweeps = block_descent.minimize(layout, whole, c.copy(), w, dual, lam, *limits)
+    sweeps = block_descent.minimize(arrays, whole, c.copy(), w, dual, lam, *limits)
     assert np.count_nonzero(w.any(axis=0)) == A and sweeps < 20
     slope, size = c - w @ H, np.sqrt((w**2).sum(axis=0))
     np.testing.assert_allclose(slope, lam * w / size, atol=1e-5 * lam)

@@ -236,7 +236,7 @@ def test_a_sample_is_where_refits_of_all_rows_start(family, monkeypatch):
 
 def lists(sets):
     start = np.cumsum([0, *map(len, sets)])
-    return start, np.array([k for found in sets for k in found], np.int64)
+    return sweep.ColumnSets(start, np.array([k for found in sets for k in found], np.int64))
 
 
 @pytest.mark.long
@@ -259,16 +259,9 @@ def test_gains_of_exchanges_are_those_of_least_squares(seed):
     rest = sorted(set(range(8)) - on)
     going = [[], [min(on)], sorted(on)[:2]]
     coming = [[], [rest[0]], rest[:2], rest[-2:], rest]
-    gain, rank = sweep.gains(
-        gram,
-        target,
-        variance,
-        inside,
-        *lists(going),
-        *lists(coming),
-        np.ones((3, 5), bool),
-        np.zeros(8, np.int64),
-    )
+    model = sweep.SweptModel(gram, target, variance, inside)
+    allowed, sign = np.ones((3, 5), bool), np.zeros(8, np.int64)
+    gain, rank = sweep.gains(model, lists(going), lists(coming), allowed, sign)
     for (a, out), (b, new) in product(enumerate(going), enumerate(coming)):
         after = on - set(out) | set(new)
         assert gain[a, b] == pytest.approx(rss(on) - rss(after), abs=1e-8)

@@ -11,17 +11,6 @@ from lodim.plot import axes
 from lodim.prices.build import derived_names
 from lodim.report.tables import significant
 
-LONGEST = 26  # most characters of a drawn name
-GAP = 8.0  # distance of layers, in characters
-ROW = 0.33  # height of a row, in inches
-HALF = 0.36  # half the height of a box, in rows
-SCALE = "viridis"
-NEVER = (0.94, 0.94, 0.94, 1.0)
-NARROWEST = 40.0  # smallest width, in characters
-ROWS = 12  # most rows of single nodes per column
-TICKS = 8  # most prices labelled on the scale
-OTHER_EDGE = {"edgecolor": axes.GREY, "linewidth": 0.6}  # boxes that predict() does not need
-
 
 @dataclass(frozen=True)
 class Box:
@@ -46,8 +35,8 @@ def graph(fit, ax, *, most=30):
     layer, height = places([b.parents for b in boxes], [b.step or last for b in boxes])
     width = np.zeros(layer.max() + 1)
     np.maximum.at(width, layer, [len(b.text) + 3.0 for b in boxes])
-    left = np.r_[0.0, np.cumsum(width + GAP)]
-    inches = 0.082 * (left[-1] - GAP) + 1.4, ROW * (height.max() + 1.0) + 0.7
+    left = np.r_[0.0, np.cumsum(width + 8.0)]  # layers are eight characters apart
+    inches = 0.082 * left[-1] + 0.75, 0.33 * (height.max() + 1.0) + 0.7
     ax = axes.ensure_axes(ax, (max(5.0, inches[0]), max(2.2, inches[1])))
     _draw(ax, boxes, left[layer], height, width[layer], fit.estimates.frontier.cost)
     hidden = len(every) - len(boxes)
@@ -83,9 +72,7 @@ def _boxes(fit):
             needs.append(at[series[k]])
         price = network.cost[b]
         free = price == 0.0 and network.names[b] in derived
-        text = short(network.names[b], LONGEST) + (
-            "" if free else f" · {significant(float(price))}"
-        )
+        text = short(network.names[b], 26) + ("" if free else f" · {significant(float(price))}")
         step, chosen = _bought(fit, copies)
         at[int(b)] = len(boxes)
         boxes.append(Box(text, tuple(needs), step, chosen))
@@ -123,27 +110,28 @@ def _first(boxes, most):
 
 def _draw(ax, boxes, x, y, width, cost):
     """Draw boxes at (x, y), coloured by `cost`, lines between them and a colour scale."""
-    shades = ax.scatter([], [], c=[], cmap=SCALE, vmin=1, vmax=max(2, len(cost)))
-    end = (x + width).max()
-    fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / max(end, NARROWEST) / 0.62
+    shades = ax.scatter([], [], c=[], cmap="viridis", vmin=1, vmax=max(2, len(cost)))
+    end = max((x + width).max(), 40.0)  # few characters would be drawn too large
+    fit_in = 72.0 * ax.figure.get_figwidth() * 0.8 / end / 0.62
     size = float(np.clip(fit_in, 4.0, 8.5))
     for k, box in enumerate(boxes):
         for u in box.parents:
             _edge(ax, x[u] + width[u], y[u], x[k], y[k], box.chosen and boxes[u].chosen)
     for k, box in enumerate(boxes):
-        face = shades.to_rgba(box.step) if box.step else NEVER
+        face = shades.to_rgba(box.step) if box.step else (0.94, 0.94, 0.94, 1.0)
         dark = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] < 0.5
-        edge = {"edgecolor": "black", "linewidth": 1.8} if box.chosen else OTHER_EDGE
+        edge = {"edgecolor": "black" if box.chosen else axes.GREY}
+        edge["linewidth"] = 1.8 if box.chosen else 0.6
         line = {"linestyle": "--" if box.series else "-", "zorder": 2}
-        ax.barh(y[k], width[k], 2.0 * HALF, x[k], color=face, **edge, **line)
+        ax.barh(y[k], width[k], 0.72, x[k], color=face, **edge, **line)
         font = {"fontsize": size, "style": "italic" if box.series else "normal"}
         font |= {"color": "white" if dark else "black", "parse_math": False, "zorder": 3}
         ax.text(x[k] + width[k] / 2.0, y[k], box.text, ha="center", va="center", **font)
-    ax.set_xlim(-1.0, max(end, NARROWEST) + 1.0)
+    ax.set_xlim(-1.0, end + 1.0)
     ax.set_ylim(max(y.max(), 2.0) + 0.6, y.min() - 0.6)
     ax.set_axis_off()
     if any(box.step for box in boxes):
-        at = np.unique(np.linspace(1, len(cost), min(TICKS, len(cost))).round().astype(int))
+        at = np.unique(np.linspace(1, len(cost), min(8, len(cost))).round().astype(int))
         bar = ax.figure.colorbar(shades, ax=ax, pad=0.02, fraction=0.06, ticks=at)
         bar.set_ticklabels([significant(float(cost[k - 1])) for k in at])
         bar.set_label("price of the first model with the item", fontsize=8)
@@ -169,7 +157,7 @@ def places(parents, order):
     joined_parents = [[at[u] for u in parents[v]] for v in joined]
     height[joined] = heights(joined_parents, [order[v] for v in joined])
     below = height[joined].max() + 1.25 if joined else 0.0
-    columns = max(int(layer.max(initial=0)) + 1, -(-len(single) // ROWS))
+    columns = max(int(layer.max(initial=0)) + 1, -(-len(single) // 12))  # of at most 12 rows
     rows = -(-len(single) // columns)
     for k, v in enumerate(sorted(single, key=lambda v: order[v])):
         layer[v], height[v] = k // rows, below + k % rows

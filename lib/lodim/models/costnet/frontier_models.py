@@ -16,7 +16,6 @@ from lodim.report.numbers import is_number
 
 INTERCEPT = "(Intercept)"
 PENALIZED = "penalized"  # rule of a penalized model without a refit
-DIGITS = 12  # digits of a sum of prices, so that 0.1 + 0.2 is 0.3
 
 
 @forms.record
@@ -129,8 +128,8 @@ class ListedModel:
 
 
 def rounded(price):
-    """Return a price without the rounding error of a sum of floats."""
-    return float(f"{price:.{DIGITS}g}")
+    """Return a price without the rounding error of a sum of floats, so that 0.1 + 0.2 is 0.3."""
+    return float(f"{price:.12g}")
 
 
 def listed_models(fit):

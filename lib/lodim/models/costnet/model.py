@@ -32,7 +32,6 @@ from lodim.typing import (
     Values,
 )
 
-MOST_BUDGETS = 60  # most prices tried by cross-validation
 Rule: TypeAlias = Literal["group", "lasso", "greedy"]
 
 
@@ -128,7 +127,7 @@ def with_network(problem):
 def _prices(frontier):
     """Return the prices of at most 60 models of a frontier, which cv() compares as budgets."""
     M = len(frontier)
-    n = min(M, MOST_BUDGETS)
+    n = min(M, 60)
     at = {round(k * (M - 1) / max(1, n - 1)) for k in range(n)}
     return [rounded(frontier.cost[k]) for k in sorted(at)]
 

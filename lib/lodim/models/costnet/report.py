@@ -14,15 +14,8 @@ from lodim.report.numbers import aligned
 from lodim.report.tables import Report, Table, significant
 from lodim.text import counted
 
-MOST_TERMS = 30  # rows of the coefficients' table
-MOST_STEPS = 30  # rows of the frontier
-MARGIN = 4  # rows shown on each side of the chosen one
 WIDTH_OF_NAMES = 34  # characters of a cell of names
-WIDTH_OF_NOTE = 200  # characters of names in a note
 SEPARATED = "coefficients are infinite in theory, so their size has no meaning"
-WIDTH_OF_SHARE = 11  # characters of the column of held-out shares
-LONGEST_RULE = 10  # most characters of a rule's name
-SHORTEST = 8  # smallest length of a shortened name
 CRITERIA_IN_WORDS = {
     "cv": "the loss of held-out rows",
     "deviance": "the deviance",
@@ -32,7 +25,6 @@ CRITERIA_IN_WORDS = {
     "ebic": "extended BIC, which adds a penalty for each coefficient,",
 }
 COLUMNS = {"Df": "df", "Cost": "cost", "Lambda": "lambda_", "Rule": "rule"}
-LONGEST = 32  # most characters of a name
 
 
 def listing(fit):
@@ -101,12 +93,8 @@ def _prices(fit):
     table.index = _numbered(frame)
     if table["%CV"].isna().all():
         table = table.drop(columns="%CV")
-    room = (
-        WIDTH_OF_NAMES
-        - WIDTH_OF_SHARE * ("%CV" in table)
-        + LONGEST_RULE
-        - max(map(len, table["Rule"]))
-    )
+    # A column of 11 characters and longer names of rules leave less room.
+    room = WIDTH_OF_NAMES - 11 * ("%CV" in table) + 10 - max(map(len, table["Rule"]))
     bought = frontier_models.changes(fit, frontier_models.listed_models(fit))
     table["Purchases"] = [_changes(*names, room) for names in bought]
     costs = dict(zip(frame["cost"], aligned(frame["cost"]), strict=True))
@@ -164,10 +152,10 @@ def _several(names, room):
         if len(text) <= room:
             return text
     each = (room - len(more)) // shown
-    return short(names[0], each) + more if each >= SHORTEST else f"{len(names)} more"
+    return short(names[0], each) + more if each >= 8 else f"{len(names)} more"
 
 
-def short(name, most):
+def short(name, most=32):
     """Return a name in at most `most` characters, without its middle if it is longer."""
     name = "".join(c if c.isprintable() else " " for c in name)
     if len(name) <= most:
@@ -191,7 +179,7 @@ def _purchases(fit):
         ]
     if "serves" in frame and frame["serves"].any():
         table["Serves as"] = frame["serves"]
-    table.index = [short(name, LONGEST) for name in frame.index]
+    table.index = [short(name) for name in frame.index]
     note = f"Together {significant(fit.step.cost)}, each item paid once."
     if _by_function(fit):
         note = f"Price of each item by itself; together they cost {significant(fit.step.cost)}."
@@ -204,7 +192,7 @@ def _coefficients(fit, full):
     intercept = frame["std_estimate"].isna()
     size = frame["std_estimate"].abs()
     order = size[size > 0].sort_values(ascending=False, kind="stable").index
-    largest = order if full else order[:MOST_TERMS]
+    largest = order if full else order[:30]
     shown = pd.concat([frame[intercept], frame.loc[largest]])
     table = pd.DataFrame({"Estimate": shown["estimate"], "Per SD": shown["std_estimate"]})
     table = table.set_axis(_labels(shown), axis=0).rename_axis(None)
@@ -241,9 +229,7 @@ def _notes(fit):
         notes.append("Total price: with the most expensive source of each series.")
     left = unused_prices(fit.settings.network, fit.settings)
     if left:
-        notes.append(
-            f"Items with a price that the formula does not use: {_several(left, WIDTH_OF_NOTE)}."
-        )
+        notes.append(f"Items with a price that the formula does not use: {_several(left, 200)}.")
     notes += phrases.without_effect(d)
     return tuple(notes)
 
@@ -279,10 +265,10 @@ def _shown(frame):
     """Return which rows of a long table of models to print: its ends, and around the chosen row."""
     M = len(frame)
     keep = np.ones(M, bool)
-    if M > MOST_STEPS:
+    if M > 30:
         keep[10:-5] = False
         for k in np.flatnonzero(frame["chosen"]):
-            keep[max(0, k - MARGIN) : k + MARGIN + 1] = True
+            keep[max(0, k - 4) : k + 5] = True
     return keep
 
 
@@ -353,10 +339,8 @@ def _budget(fit):
 def _labels(frame):
     """Return names of the rows of tidy(): the term, and for classes the level in brackets."""
     if "level" not in frame:
-        return [short(t, LONGEST) for t in frame["term"]]
-    return [
-        short(f"{t} ({k})", LONGEST) for t, k in zip(frame["term"], frame["level"], strict=True)
-    ]
+        return [short(t) for t in frame["term"]]
+    return [short(f"{t} ({k})") for t, k in zip(frame["term"], frame["level"], strict=True)]
 
 
 TRAINING, HELD_OUT = "% deviance explained", "% deviance explained, held out"

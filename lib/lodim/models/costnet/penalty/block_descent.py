@@ -14,18 +14,14 @@ from lodim.models.costnet.penalty.prox import (
     prox_tree,
 )
 
-RIDGE = 1e-11  # ridge of a Newton step, relative to the largest second derivative
-NEWTON_STEPS = 8
-STEPS = 60  # proximal steps on a block per visit
-
 
 @njit(**INNER)
-def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
+def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
     """Return the Newton step (K s,) of the s coefficients `at`, for w (K, A).
 
     The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||
     over the nonzero groups [g0, g1). position : place of each coefficient in `at`, or -1"""
-    K, s = w.shape[0], at.size
+    K, s, start, member = w.shape[0], at.size, groups.start, groups.member
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
         for a in range(s):
@@ -35,10 +31,10 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
                 for b in range(s):
                     M[k * s + a, m * s + b] = row[at[b]]
     for g in range(g0, g1):
-        norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
+        norm = penalty(w, 1.0, groups, g, g + 1) / groups.cost[g]
         if norm == 0.0:
             continue
-        curvature = lam * cost[g] / norm
+        curvature = lam * groups.cost[g] / norm
         alone = K == 1 and start[g + 1] - start[g] == 1
         for i in range(start[g], start[g + 1]):
             a = position[member[i]]
@@ -61,7 +57,7 @@ def _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position):
     if largest == 0.0:
         return np.zeros(rhs.size)
     for i in range(rhs.size):
-        M[i, i] += RIDGE * largest
+        M[i, i] += 1e-11 * largest  # makes M regular
     return np.linalg.solve(M, rhs)
 
 
@@ -72,7 +68,7 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
     The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||;
     coefficients that would cross zero become zero. d : work array
     span : (first, last + 1) of the coefficients and of the groups"""
-    for _ in range(NEWTON_STEPS):
+    for _ in range(8):
         gain, crossed = _newton_step(span, groups, H, c, w, lam, d)
         if not crossed and gain <= eps:
             break
@@ -82,10 +78,8 @@ def newton_steps(span, groups, H, c, w, lam, d, eps):
 def _newton_step(span, groups, H, c, w, lam, d):
     """Make one of the `newton_steps`; return its gain, and whether a group became zero."""
     lo, hi, g0, g1 = span
-    start, member, cost, sign = groups
-    K = w.shape[0]
-    position = np.empty(hi, np.int64)
-    position[:] = -1
+    K, start, member = w.shape[0], groups.start, groups.member
+    position = np.full(hi, -1)
     s = 0
     for j in range(lo, hi):
         for k in range(K):
@@ -98,12 +92,12 @@ def _newton_step(span, groups, H, c, w, lam, d):
     for j in range(lo, hi):
         if position[j] >= 0:
             at[position[j]] = j
-    step = _newton_direction(H, c, w, lam, g0, g1, start, member, cost, at, position)
+    step = _newton_direction(H, c, w, lam, groups, g0, g1, at, position)
     for k in range(K):
         for j in range(lo, hi):
             d[k, j] = step[k * s + position[j]] if position[j] >= 0 else 0.0
-    crossings, nearest = _zero_crossings(w, d, g0, g1, start, member)
-    before, t = penalty(w, lam, g0, g1, start, member, cost), 1.0
+    crossings, nearest = _zero_crossings(w, d, groups, g0, g1)
+    before, t = penalty(w, lam, groups, g0, g1), 1.0
     for trial in range(4):
         for k in range(K):
             for a in range(s):
@@ -113,9 +107,9 @@ def _newton_step(span, groups, H, c, w, lam, d):
                 for i in range(start[g], start[g + 1]):
                     for k in range(K):
                         d[k, member[i]] = -w[k, member[i]]
-        stop_at_zero(w, d, sign, lo, hi)
+        stop_at_zero(w, d, groups.sign, lo, hi)
         gain = _move(H, c, w, lo, hi, d)
-        gain += before - penalty(w, lam, g0, g1, start, member, cost)
+        gain += before - penalty(w, lam, groups, g0, g1)
         if gain >= -1e-15 * before:
             return gain, t >= nearest
         for k in range(K):
@@ -137,10 +131,10 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 
 @njit(**INNER)
-def _zero_crossings(w, d, g0, g1, start, member):
+def _zero_crossings(w, d, groups, g0, g1):
     """Return the shares of step d at which groups' norms become zero, and the smallest share."""
-    out, nearest = np.empty(g1 - g0), np.inf
-    out[:] = np.inf
+    start, member = groups.start, groups.member
+    out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
         square, along = 0.0, 0.0
         for i in range(start[g], start[g + 1]):
@@ -169,23 +163,23 @@ def _move(H, c, w, lo, hi, d):
 
 
 @njit(**INNER)
-def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
+def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
 
     Return its squared length, and whether the same coefficients are zero as before.
     L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays"""
-    block, first, _, start, member, cost, _, sign = layout
-    lo, hi = block[b], block[b + 1]
+    lo, hi = groups.block[b], groups.block[b + 1]
+    g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             u[k, j] = w[k, j] + t * c[k, j]
-    keep_signs(u, sign, lo, hi)
-    if nested[b]:
-        prox_tree(u, t * lam, first[b], first[b + 1], start, member, cost)
+    keep_signs(u, groups.sign, lo, hi)
+    if groups.nested[b]:
+        prox_tree(u, t * lam, groups, g0, g1)
     else:
         tol = 0.01 * np.sqrt(eps * L)
-        prox_overlapping(u, dual, t, lam, first[b], first[b + 1], start, member, cost, tol)
+        prox_overlapping(u, dual, t, lam, groups, g0, g1, tol)
     for k in range(w.shape[0]):
         for j in range(lo, hi):
             d[k, j] = u[k, j] - w[k, j]
@@ -198,15 +192,13 @@ def _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps):
 
 
 @njit(**INNER)
-def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
+def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
     c, the negative gradient, and `dual` are updated. L : upper bound of the block's eigenvalues
     of the Hessian H; spaces : three work arrays; eps : negligible gain"""
-    block, first, nested, start, member, cost, _, sign = layout
     u, d, old = spaces
-    lo, hi, g0, g1 = block[b], block[b + 1], first[b], first[b + 1]
-    K = w.shape[0]
+    K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     if L <= 1e-14:
         return 0.0
     for k in range(K):
@@ -214,13 +206,13 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
             old[k, j] = w[k, j]
     one = K == 1 and hi - lo == 1  # then one step is exact
     largest = 0.0
-    for _ in range(1 if one else STEPS):
-        length, same_support = _proximal_step(b, layout, nested, H, c, w, dual, lam, L, u, d, eps)
+    for _ in range(1 if one else 60):
+        length, same_support = _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps)
         largest = max(largest, L * length)
         if L * length <= eps:
             break
         if same_support and not one:
-            span, groups = (lo, hi, g0, g1), (start, member, cost, sign)
+            span = lo, hi, groups.first[b], groups.first[b + 1]
             newton_steps(span, groups, H, c, w, lam, d, eps)
     if largest > 0.0:
         for k in range(K):
@@ -232,28 +224,26 @@ def _minimize_block(b, layout, H, c, w, dual, lam, L, spaces, eps):
 
 
 @njit(**FAST)
-def minimize(layout, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
+def minimize(groups, H, c, w, dual, lam, lipschitz, target, radius, max_sweeps):
     """Minimize q(w) + lam Omega(w) over w (K, A), block by block in place; return the sweeps made.
 
-    Omega is the group penalty of `layout`; H, c are the Hessian of the quadratic q and its
+    Omega is the penalty of the `groups`; H, c are the Hessian of the quadratic q and its
     negative gradient. w, c and `dual` are updated until the duality gap is below `target`.
     lipschitz : largest eigenvalue of H per block; radius : upper bound of Omega at the minimum"""
-    _, first, nested, start, member, cost, _, sign = layout
     K, A = w.shape
     u, d, old = np.empty((K, A)), np.empty((K, A)), np.empty((K, A))
-    eps, largest = 0.1 * target, 0.0 if nested.all() else np.inf
+    eps, largest = 0.1 * target, 0.0 if groups.nested.all() else np.inf
     for sweep in range(max_sweeps):
-        if first.size > 2:
-            whole = FIRST, A, FIRST, cost.size
-            newton_steps(whole, (start, member, cost, sign), H, c, w, lam, d, target)
+        if groups.first.size > 2:
+            newton_steps((FIRST, A, FIRST, groups.cost.size), groups, H, c, w, lam, d, target)
         if largest <= 1e4 * target:
-            slack, over = duality_gap(w, c, dual, lam, layout, u, 0.1 * target / radius)
+            slack, over = duality_gap(w, c, dual, lam, groups, u, 0.1 * target / radius)
             if slack + over * radius <= target:
                 return sweep
         largest = 0.0
-        for b in range(first.size - 1):
+        for b in range(groups.first.size - 1):
             spaces = u, d, old
-            decrease = _minimize_block(b, layout, H, c, w, dual, lam, lipschitz[b], spaces, eps)
+            decrease = _minimize_block(b, groups, H, c, w, dual, lam, lipschitz[b], spaces, eps)
             largest = max(largest, decrease)
         if largest <= eps:
             eps *= 0.1

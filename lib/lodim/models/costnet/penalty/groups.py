@@ -7,6 +7,8 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lodim.models.costnet.penalty.prox import GroupArrays
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -192,6 +194,8 @@ class Layout:
 
     @property
     def arrays(self):
-        """Arrays of the layout as a tuple, for compiled functions that take no record."""
-        groups = self.start, self.member, self.cost
-        return self.block, self.first, self.nested, *groups, self.assigned_group, self.sign
+        """Fields that compiled functions take."""
+        blocks = self.block, self.first, self.nested
+        return GroupArrays(
+            *blocks, self.start, self.member, self.cost, self.sign, self.assigned_group
+        )

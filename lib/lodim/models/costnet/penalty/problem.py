@@ -78,8 +78,7 @@ class PathProblem(TrainingRows):
 
     def penalty(self, w, lam):
         """Return the group penalty lam sum_g cost_g ||w_g|| of coefficients w (K, A)."""
-        g = self.layout
-        return penalty(w, lam, 0, len(g.cost), g.start, g.member, g.cost)
+        return penalty(w, lam, self.layout.arrays, 0, len(self.layout.cost))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,27 @@
 """Kernels of the group penalty Omega(w) = sum_g cost_g ||w_g||: proximal maps and duality gaps."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lodim.engine.compiled import ZERO, njit
 
 FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 INNER = FAST | {"inline": "always"}  # inlined into its callers, which saves a compilation
-DUAL_PASSES = 200
 FIRST = ZERO  # first coefficient or group
+
+
+class GroupArrays(NamedTuple):
+    """Groups in blocks, as compiled functions take them; `Layout` describes the first fields."""
+
+    block: np.ndarray
+    first: np.ndarray
+    nested: np.ndarray
+    start: np.ndarray
+    member: np.ndarray
+    cost: np.ndarray
+    sign: np.ndarray
+    owner: np.ndarray  # (A,) most expensive group of each coefficient
 
 
 @njit(**FAST)
@@ -20,16 +34,17 @@ def keep_signs(u, sign, lo, hi):
 
 
 @njit(**INNER)
-def prox_tree(u, scale, g0, g1, start, member, cost):
+def prox_tree(u, scale, groups, g0, g1):
     """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     The groups [g0, g1) are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
+    start, member = groups.start, groups.member
     for g in range(g0, g1):
         square = 0.0
         for i in range(start[g], start[g + 1]):
             for k in range(u.shape[0]):
                 square += u[k, member[i]] ** 2
-        limit = scale * cost[g]
+        limit = scale * groups.cost[g]
         rest = 1.0 - limit / np.sqrt(square) if square > limit * limit else 0.0
         for i in range(start[g], start[g + 1]):
             for k in range(u.shape[0]):
@@ -37,34 +52,35 @@ def prox_tree(u, scale, g0, g1, start, member, cost):
 
 
 @njit(**FAST)
-def prox_overlapping(u, dual, t, lam, g0, g1, start, member, cost, tol):
+def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
     """Apply the proximal map of t lam sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     The groups [g0, g1) may overlap. `dual` has starting values of their dual vectors and gets
     the solution, to a precision of `tol`."""
-    K = u.shape[0]
+    K, start, member = u.shape[0], groups.start, groups.member
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
             for k in range(K):
                 u[k, member[i]] -= t * dual[k, i]
-    _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), g0, g1, start, member, cost, tol)
+    _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), groups, g0, g1, tol)
     for g in range(g0, g1):  # a group whose dual vector is inside its ball is exactly zero
-        if _inside_ball(dual, lam * cost[g], start[g], start[g + 1]):
+        if _inside_ball(dual, lam * groups.cost[g], start[g], start[g + 1]):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
 
 
 @njit(**FAST)
-def _dual_ascent(u, dual, t, lam, on, g0, g1, start, member, cost, tol):
+def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
     """Solve the dual problem of the proximal map of overlapping groups [g0, g1), in place.
 
     The dual vectors of the groups marked in `on` change until no entry changes by more than
     `tol`. u is the argument of the map minus t times the sum of all dual vectors."""
+    start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
     age, last = 0, np.inf
-    for _ in range(DUAL_PASSES):
+    for _ in range(200):
         change = 0.0
         for g in range(g0, g1):
             if on[g - g0]:
@@ -118,60 +134,58 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 
 
 @njit(**FAST)
-def penalty(w, lam, g0, g1, start, member, cost):
+def penalty(w, lam, groups, g0, g1):
     """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w."""
     total = 0.0
     for g in range(g0, g1):
         square = 0.0
-        for i in range(start[g], start[g + 1]):
+        for i in range(groups.start[g], groups.start[g + 1]):
             for k in range(w.shape[0]):
-                square += w[k, member[i]] ** 2
-        total += cost[g] * np.sqrt(square)
+                square += w[k, groups.member[i]] ** 2
+        total += groups.cost[g] * np.sqrt(square)
     return lam * total
 
 
 @njit(**FAST)
-def duality_gap(w, c, dual, lam, layout, u, tol):
+def duality_gap(w, c, dual, lam, groups, u, tol):
     """Return s and d such that the duality gap at w is at most s + d Omega(v), with v the minimum.
 
-    Omega is the group penalty of `layout`, c the negative gradient of the loss at w. u gets c
+    Omega is the group penalty, c the negative gradient of the loss at w. u gets c
     minus a close sum of dual vectors; d bounds its dual norm, to a precision of `tol`."""
-    _, first, nested, start, member, cost, owner, sign = layout
     K, A = w.shape
-    slack = penalty(w, lam, FIRST, cost.size, start, member, cost)
+    G = groups.cost.size
+    slack = penalty(w, lam, groups, FIRST, G)
     for k in range(K):
         for j in range(A):
             u[k, j] = c[k, j]
             slack -= c[k, j] * w[k, j]
-    keep_signs(u, sign, FIRST, A)
-    for b in range(first.size - 1):
-        g0, g1 = first[b], first[b + 1]
-        if nested[b]:
-            prox_tree(u, lam, g0, g1, start, member, cost)
+    keep_signs(u, groups.sign, FIRST, A)
+    for b in range(groups.first.size - 1):
+        g0, g1 = groups.first[b], groups.first[b + 1]
+        if groups.nested[b]:
+            prox_tree(u, lam, groups, g0, g1)
         else:
-            _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol)
+            _dual_residual(w, dual, lam, groups, g0, g1, u, tol)
     # An upper bound of the dual norm: each coefficient counts only in its most expensive group.
-    square = np.empty(cost.size)
-    square[:] = 0.0
+    square = np.zeros(G)
     for k in range(K):
         for j in range(A):
-            square[owner[j]] += u[k, j] ** 2
+            square[groups.owner[j]] += u[k, j] ** 2
     over = 0.0
-    for g in range(cost.size):
-        over = max(over, np.sqrt(square[g]) / cost[g])
+    for g in range(G):
+        over = max(over, np.sqrt(square[g]) / groups.cost[g])
     return slack, over
 
 
 @njit(**INNER)
-def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol):
+def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
     """Subtract dual vectors of the groups [g0, g1) at coefficients w from u, in place.
 
     The vector is lam cost_g w_g / ||w_g||, or for a group of zeros the one that makes u small."""
-    K = w.shape[0]
-    zero = np.empty(g1 - g0, np.bool_)
-    least = np.inf
+    start, member, cost = groups.start, groups.member, groups.cost
+    K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):
-        norm = penalty(w, 1.0, g, g + 1, start, member, cost) / cost[g]
+        norm = penalty(w, 1.0, groups, g, g + 1) / cost[g]
         zero[g - g0] = norm == 0.0
         least = min(least, cost[g])
         for i in range(start[g], start[g + 1]):
@@ -179,4 +193,4 @@ def _dual_residual(w, dual, lam, g0, g1, start, member, cost, u, tol):
                 if norm > 0.0:
                     dual[k, i] = lam * cost[g] / norm * w[k, member[i]]
                 u[k, member[i]] -= dual[k, i]
-    _dual_ascent(u, dual, 1.0, lam, zero, g0, g1, start, member, cost, 0.1 * tol * least)
+    _dual_ascent(u, dual, 1.0, lam, zero, groups, g0, g1, 0.1 * tol * least)

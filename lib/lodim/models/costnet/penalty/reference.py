@@ -15,10 +15,6 @@ from lodim.family.quantile import CHECK
 from lodim.models.costnet.penalty.prox import keep_signs
 from lodim.models.costnet.penalty.solvers import NewtonSolver
 
-TOL = 1e-9  # tolerances of Clarabel
-TOL_LOG_LINK = 1e-11  # for a log link, whose gaps would exceed the path's tolerance
-ZERO = 1e-6  # relative to the largest coefficient, at least 1: smaller ones are zero
-
 
 class ConicSolver(NewtonSolver):
     """Solver of a penalized path by a cone program in CVXPY, compiled once for all penalties."""
@@ -51,7 +47,8 @@ class ConicSolver(NewtonSolver):
         import cvxpy as cp
 
         self._lam.value, self._ridge.value = lam, ridge
-        tol = TOL_LOG_LINK if self.problem.loss[0] == POWER else TOL
+        # With 1e-9, the gaps of a log link would exceed the path's tolerance.
+        tol = 1e-11 if self.problem.loss[0] == POWER else 1e-9
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
         with warnings.catch_warnings():  # inaccurate solutions show in the gap
             warnings.simplefilter("ignore", UserWarning)
@@ -64,7 +61,7 @@ class ConicSolver(NewtonSolver):
 
 def _sparse(w):
     """Return coefficients w with exact zeros, which interior-point methods only approach."""
-    return np.where(np.abs(w) > ZERO * np.abs(w).max(initial=1.0), w, 0.0)
+    return np.where(np.abs(w) > 1e-6 * np.abs(w).max(initial=1.0), w, 0.0)
 
 
 def _loss(problem, n, w, b):

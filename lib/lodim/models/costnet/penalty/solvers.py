@@ -18,14 +18,7 @@ from lodim.models.costnet.penalty.prox import duality_gap, penalty
 from lodim.models.costnet.training_rows import hold_absent
 
 MARGIN = 0.01  # share of the allowed gap to which an exact quadratic model is solved
-LEVEL = 1e-10  # slope of free coefficients that counts as zero
-SWEEPS = 1000
-SWEEPS_PER_MODEL = 5  # sweeps of a quadratic loss per allowed quadratic model
-HALVINGS = 30
 MOST_MOMENTS = 1500  # most columns for which a gaussian path uses moments
-SHARP = 1e-8  # relative eigenvalue of free columns' moments that is accurate to 1e-8
-ROUNDED = 1.0 + 1e-13  # factor of a penalty that equals lambda_max up to rounding
-LEAST = 1e-9  # share of lambda_max that replaces a penalty of 0
 
 
 @dataclass(eq=False)
@@ -91,8 +84,8 @@ class MomentSolver:
             model.set_ridge(ridge)
             c, n_iter = start - w @ H[0, 0], 0
             radius = max(norms + (loss + 0.5 * ridge * squares) / lam, 1e-300)
-            if lam * ROUNDED < self.lambda_max:
-                limits = model.lipschitz, target, radius, SWEEPS_PER_MODEL * max_iter
+            if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
+                limits = model.lipschitz, target, radius, 5 * max_iter
                 n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
                 c = start - w @ H[0, 0]
             tol = 0.1 * target / radius
@@ -113,16 +106,15 @@ def saturated(i, share, last):
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
-def dual_norm(layout, c):
-    """Return the dual norm of c under the group penalty Omega of `layout`, and the dual vectors.
+def dual_norm(groups, c):
+    """Return the dual norm of c under the penalty Omega of the `groups`, and the dual vectors.
 
     The norm is the smallest lam for which the proximal map of lam Omega maps c to zero."""
-    _, _, _, start, member, cost, _, _ = layout
     nothing, w, lam = np.zeros_like(c), np.empty_like(c), 0.0
-    dual = np.zeros((len(c), len(member)))
+    dual = np.zeros((len(c), len(groups.member)))
     for _ in range(100):
-        _, left = duality_gap(nothing, c, dual, lam, layout, w, 1e-13 * lam)
-        norms = penalty(w, 1.0, 0, len(cost), start, member, cost)
+        _, left = duality_gap(nothing, c, dual, lam, groups, w, 1e-13 * lam)
+        norms = penalty(w, 1.0, groups, 0, len(groups.cost))
         along = float((c * w).sum())
         if norms == 0.0 or along <= lam * (1.0 + 1e-14) * norms:
             break
@@ -206,7 +198,7 @@ class NewtonSolver:
         s, p, K = self.state, self.problem, self.problem.n_scores
         self._set_scores(s.f)
         for _ in range(100):
-            if np.abs(s.slope).max() <= LEVEL:
+            if np.abs(s.slope).max() <= 1e-10:
                 return
             G = p.moments_at(s.f, p.free_columns)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))
@@ -221,7 +213,7 @@ class NewtonSolver:
         on = np.flatnonzero(change.any(axis=0))
         far = p.scores_after(s.f, on - 1, change[:, on])
         before, t = self._objective(s.w, s.loss, lam, ridge), 1.0
-        for _ in range(HALVINGS):
+        for _ in range(30):
             f = far if t == 1.0 else each_tile(_between, s.f, far, t)
             w = s.w + t * dw
             there = p.at_scores(f)
@@ -251,7 +243,7 @@ class NewtonSolver:
     def _free_gap(self):
         """Return the part of the duality gap due to unconverged unpenalized coefficients."""
         s, reduced = self.state, self._model.reduced
-        *_, cost, owner, _ = self._model.layout.arrays
+        cost, owner = self._model.layout.cost, self._model.layout.assigned_group
         gap = 2.0 * reduced.decrement(s.slope)
         if not len(cost):
             return gap
@@ -322,7 +314,7 @@ class NewtonSolver:
         start, before = w.copy(), c.copy()
         target = 0.1 * MARGIN * target
         radius = self._objective(s.w, s.loss, lam, ridge) / lam
-        limits = target, radius, SWEEPS
+        limits = target, radius, 1000
         block_descent.minimize(model.layout.arrays, H, c, w, dual, lam, model.lipschitz, *limits)
         s.dual[:, model.member] = dual
         step, dw = w - start, np.zeros_like(s.w)
@@ -376,7 +368,7 @@ def penalty_path(
         if make_solver is None:
             solver = start
             # Without any penalty no dual vector bounds the gap: this little changes no digit shown.
-            scaled = np.maximum(scaled, LEAST * (start.lambda_max or 1.0))
+            scaled = np.maximum(scaled, 1e-9 * (start.lambda_max or 1.0))
         else:
             solver = make_solver(problem, batch.n)
         solution = solver.path(scaled, ridges, tol * null, max_iter, early_stop)
@@ -395,6 +387,6 @@ def _own_solver(problem):
     """Return a MomentSolver for a quadratic loss of few columns, otherwise a NewtonSolver."""
     if problem.loss == SQUARED and len(problem.columns) <= MOST_MOMENTS:
         solver = MomentSolver(problem)
-        if solver.least > SHARP:
+        if solver.least > 1e-8:  # moments of nearly collinear free columns are inaccurate
             return solver
     return NewtonSolver(problem)

@@ -8,12 +8,9 @@ import numpy as np
 from lodim.family import has_classes
 from lodim.prices.network import Network
 
-ROUNDING = 1e-9  # relative rounding error of a price
 CRITERIA = ("cv", "deviance", "aic", "hq", "bic", "ebic")
 DEFAULT = "cv"
 SEARCH = "hq"  # criterion of searches for models that cross-validation compares
-MOST_OF_CLASSES = 100  # most coefficients of several classes in these searches
-PERFECT = 1e-12  # share of the null deviance below which a numeric response is fitted exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +106,7 @@ class SearchSpace:
 
 def affordable(price, budget):
     """Return whether a budget pays for a price, allowing for rounding."""
-    return price <= budget * (1.0 + ROUNDING) + 1e-300
+    return price <= budget * (1.0 + 1e-9) + 1e-300
 
 
 def with_free_columns(network, p):
@@ -178,9 +175,10 @@ class Criterion:
         ]
         max_df = min(data.n_positive // 2, data.n_positive - 2)
         if name == "cv" and data.df_per_column > 1:
-            max_df = min(max_df, MOST_OF_CLASSES)
+            max_df = min(max_df, 100)  # refits of several classes are slow
         numeric = not has_classes(data.family)
-        return cls(n, max_df, float(charge), numeric, max(PERFECT * null_deviance, 1e-300))
+        floor = max(1e-12 * null_deviance, 1e-300)  # of a response that is fitted exactly
+        return cls(n, max_df, float(charge), numeric, floor)
 
     def __call__(self, deviance, df):
         """Return the criterion of models with a deviance and `df` coefficients (their rank)."""

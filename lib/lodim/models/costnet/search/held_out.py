@@ -12,9 +12,7 @@ from lodim.models.costnet.search.frontier import MIN_IMPROVEMENT, estimates_of
 from lodim.models.costnet.search.moves import CandidateModel, SearchState
 from lodim.models.costnet.search.rules import path_selections, selections_along, served_by
 
-RELAX = (1.0, 0.5, 0.0)  # shares of the refit that are tried
 STEP = 3  # every third penalty of a path is tried
-TIE = 0.05  # difference of the criterion within which models of one price are tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +88,7 @@ def recipes_of(results, relax=None):
         for place, choice, used in path_selections(search.space, path):
             if place % STEP or not affordable(search.space.price(used), search.budget):
                 continue
-            for share in RELAX if relax is None else [relax]:
+            for share in (1.0, 0.5, 0.0) if relax is None else [relax]:
                 state = _state(search, used, share)
                 if state:
                     where = float(path.lambdas[place]), path, place
@@ -173,7 +171,8 @@ def select_held_out(search, recipes, held_out):
     out: list[int] = []
     for each in np.unique(price):
         of = np.flatnonzero(price == each)
-        best = int(of[np.flatnonzero(value[of] <= value[of].min() + TIE)[0]])
+        # Recipes within 0.05 of the lowest criterion are tied, and the first wins.
+        best = int(of[np.flatnonzero(value[of] <= value[of].min() + 0.05)[0]])
         if not out or value[best] < value[out[-1]] - MIN_IMPROVEMENT:
             out.append(best)
     return out

@@ -9,8 +9,6 @@ from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.candidates import affordable
 
 MIN_FALL = 1e-6  # smallest decrease of the criterion that counts
-ROUNDS = 20
-MOST_PRICED = 200  # most moves that are priced by a user's cost function
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +77,8 @@ def possible_moves(search, state, budget, drop=True):
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
-    gram, target, variance = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
-    columns = sweep.enter(gram, target, variance, search.refits.open(on))
+    known = at.gram.copy(), at.target.copy(), np.diag(at.gram).copy()
+    model = sweep.SweptModel(*known, sweep.enter(*known, search.refits.open(on)))
     drops = _drop_sets(space, state.used) if drop else np.zeros((1, len(space)), bool)
     adds, lead = _add_sets(space, state.used)
     rest = state.used & ~drops
@@ -89,10 +87,10 @@ def possible_moves(search, state, budget, drop=True):
     allowed = np.column_stack([np.ones(len(rest), bool), space.compatible(rest)[:, lead]])
     if space.network.set_cost is None:
         allowed &= affordable(price, budget)
-    sets = *_column_lists(space, drops), *_column_lists(space, adds)
+    sets = _column_sets(space, drops), _column_sets(space, adds)
     allowed = np.ascontiguousarray(allowed)  # columns that are picked lie otherwise
-    gain, rank = sweep.gains(gram, target, variance, columns, *sets, allowed, data.sign)
-    df = (columns.sum() + rank) * data.df_per_column
+    gain, rank = sweep.gains(model, *sets, allowed, data.sign)
+    df = (model.within.sum() + rank) * data.df_per_column
     value = np.where(allowed, search.criterion(state.deviance - gain, df), np.inf)
     return Moves(drops, adds, value, price)
 
@@ -100,7 +98,7 @@ def possible_moves(search, state, budget, drop=True):
 def local_search(search, state, budget):
     """Improve the model `state` by moves within a budget; return the models after each move."""
     states = []
-    for _ in range(ROUNDS):
+    for _ in range(20):
         better = _best_move(search, state, budget) or _best_switch(search, state, budget)
         if better is None:
             break
@@ -113,7 +111,8 @@ def _best_move(search, state, budget):
     """Return the model after the best move from `state` in a budget; None if none improves."""
     moves = possible_moves(search, state, budget)
     order = np.argsort(moves.value, axis=None)
-    for k in order[: MOST_PRICED if search.space.network.set_cost else 1]:
+    # A user's cost function is called for at most 200 moves.
+    for k in order[: 200 if search.space.network.set_cost else 1]:
         a, b = np.unravel_index(k, moves.value.shape)
         if not moves.value[a, b] < state.value - MIN_FALL:
             return None
@@ -158,16 +157,14 @@ def _add_sets(space, used):
     return np.vstack([alone, whole]), np.append(lead, lead[incomplete])
 
 
-def _column_lists(space, sets):
-    """Return the columns of r sets of candidates, (r, m) bool, as (starts (r + 1,), list).
-
-    Set s has the columns list[starts[s]:starts[s + 1]]."""
+def _column_sets(space, sets):
+    """Return the ColumnSets of r sets of candidates, (r, m) bool."""
     row, candidate = np.nonzero(sets)
     first, size = space.start[candidate], np.diff(space.start)[candidate]
     before = np.cumsum(size) - size
     at = np.arange(size.sum()) + np.repeat(first - before, size)
     per_row = np.bincount(row, size, len(sets)).astype(np.int64)
-    return np.append(0, np.cumsum(per_row)), space.at[at]
+    return sweep.ColumnSets(np.append(0, np.cumsum(per_row)), space.at[at])
 
 
 def _best_switch(search, state, budget):

@@ -9,10 +9,6 @@ from lodim.models.costnet.search import sweep
 from lodim.models.costnet.search.rows import SearchData
 
 SEPARATED = 1e-7  # ridge of IRLS relative to the scores' variance, for separated classes
-MAX_ITER = 50
-MOST_HELD = 10  # most steps of the active-set method, per column
-PULL = 1e-12  # relative gain up to which a coefficient is held at zero
-LEFT = 1e-16  # decrease of half the mean deviance that may remain after the last step
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +121,7 @@ def _fit_with_signs(refits, on):
     sign, open_, coef = refits.data.sign[on], np.full(len(on), True), np.zeros((len(on), 1))
     scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))
     found = None
-    for _ in range(MOST_HELD * len(on)):
+    for _ in range(10 * len(on)):
         end, null = np.zeros_like(coef), refits.null
         intercept, end[open_], deviance = (
             fit(refits, on[open_]) if open_.any() else (null.intercept, null.coef, null.deviance)
@@ -139,7 +135,7 @@ def _fit_with_signs(refits, on):
             continue
         coef, found = end, (intercept, end, deviance)
         pull = np.where(open_, 0.0, sign * _slopes(refits, on, intercept, coef) / scale)
-        if open_.all() or pull.max() ** 2 <= PULL * refits.null.deviance:
+        if open_.all() or pull.max() ** 2 <= 1e-12 * refits.null.deviance:
             break
         open_[pull.argmax()] = True
     return found
@@ -170,11 +166,12 @@ def _newton(refits, on, cold=False):
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
-    last = LEFT  # unknown before the first step
-    for _ in range(MAX_ITER):
+    negligible = 1e-16  # decrease of half the mean deviance
+    last = negligible  # unknown before the first step
+    for _ in range(50):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)
         promise, size = 0.5 * float((step * slope).sum()), 1.0
-        if promise * min(1.0, promise / last) ** 2 <= LEFT:  # the share that steps leave is squared
+        if promise * min(1.0, promise / last) ** 2 <= negligible:  # rest of steps is squared
             theta = theta + step
             return theta[0], theta[1:], data.deviance(theta[0], on, theta[1:])
         last = promise

@@ -17,13 +17,6 @@ from lodim.models.costnet.search.moves import (
 )
 from lodim.models.costnet.search.sweep import ALIASED
 
-NEGLIGIBLE = 1e-4  # relative to the largest priced coefficient: smaller ones are zero
-MOST_CHOICES = 64  # most choices of sources that are tried for one support
-LEVEL = 0.03  # relative difference of prices on the same level
-MOST_LEVELS = 200
-KEPT = 2  # selections per price that a state adds to the queue
-TRIED = 2  # selections of a level that are refitted
-
 
 def lasso_groups(network, p, monotone=None):
     """Return the weighted lasso's penalty sum_j c_j |w_j| for p columns, as Groups.
@@ -70,7 +63,7 @@ def selections_along(space, path):
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
     size = np.abs(path.coef)  # nearly equal free columns have huge coefficients
-    least = NEGLIGIBLE * size[:, owns[space.single_price > 0.0].any(axis=0)].max(initial=0.0)
+    least = 1e-4 * size[:, owns[space.single_price > 0.0].any(axis=0)].max(initial=0.0)
     large = (size > least).any(axis=2)
     return np.array([(owns & on).any(axis=1) for on in large])
 
@@ -78,7 +71,7 @@ def selections_along(space, path):
 def choices_of_sources(space, used):
     """Return at most 64 tuples of sources that candidates `used` need: one per series, or -1."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
-    return islice(product(*choices), MOST_CHOICES)
+    return islice(product(*choices), 64)
 
 
 def served_by(space, choice):
@@ -144,7 +137,7 @@ def forward_selection(search):
     states, tie = [], count()
     queue = [(0.0, np.inf, next(tie), np.zeros(len(search.space), bool))]
     best, seen = np.inf, set()
-    for _ in range(MOST_LEVELS):
+    for _ in range(200):
         if not queue:
             break
         level = _next_level(search, queue, seen)
@@ -162,19 +155,23 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the cheapest selections from the queue; refit and return the two most promising."""
+    """Remove the cheapest selections from the queue; refit and return the two most promising.
+
+    They cost at most 3% more than the cheapest one."""
     first, waiting = queue[0][0], []
-    while queue and queue[0][0] <= first * (1.0 + LEVEL):
+    while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
         key = used.tobytes()
         if key not in seen:
             seen.add(key)
             waiting.append((value, price, len(waiting), used))
-    return [search.state(used) for *_, used in heapq.nsmallest(TRIED, waiting)]
+    return [search.state(used) for *_, used in heapq.nsmallest(2, waiting)]
 
 
 def _additions(search, state):
-    """Yield (price, predicted criterion, selection) for additions that improve model `state`."""
+    """Yield (price, predicted criterion, selection) for additions that improve model `state`.
+
+    There are at most two for each price."""
     moves = possible_moves(search, state, search.budget, drop=False)
     value, by_function = moves.value[0], search.space.network.set_cost is not None
     kept: dict[float, int] = {}
@@ -184,7 +181,7 @@ def _additions(search, state):
         used = moves.after(state.used, 0, b)
         price = search.space.price(used) if by_function else float(moves.price[0, b])
         key = float(f"{price:.6g}")
-        if kept.get(key, 0) < KEPT and affordable(price, search.budget):
+        if kept.get(key, 0) < 2 and affordable(price, search.budget):
             kept[key] = kept.get(key, 0) + 1
             yield price, float(value[b]), used
 

@@ -1,10 +1,28 @@
 """Sweep operator on the matrix of a least-squares problem: gains of exchanges (Goodnight 1979)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lodim.engine.compiled import ZERO, njit
 
 ALIASED = 1e-11  # unexplained share of a column's variance below which it is aliased
+
+
+class SweptModel(NamedTuple):
+    """Least-squares model of some of q columns, after `enter`."""
+
+    gram: np.ndarray  # (q, q)
+    target: np.ndarray  # (q, K)
+    variance: np.ndarray  # (q,) diagonal of gram before all sweeps
+    within: np.ndarray  # (q,) bool, columns of the model
+
+
+class ColumnSets(NamedTuple):
+    """Sets of columns; set s has the columns at[start[s]:start[s + 1]]."""
+
+    start: np.ndarray
+    at: np.ndarray
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -62,44 +80,34 @@ def _against(sign, j, v, k):
 
 
 @njit(cache=True, error_model="numpy")
-def gains(gram, target, variance, within, out_start, out_at, in_start, in_at, allowed, sign):
+def gains(model, drops, adds, allowed, sign):
     """Return the decrease of deviance and change of rank, (n_out, n_in), by exchanges of columns.
 
-    Exchange (i, j) drops set i of columns from a linear model and adds set j, except columns of
-    a wrong `sign`. gram (q, q), target (q, K) : from `enter`; within : (q,) the model's columns
-    out_start, out_at : sets to drop; set i is out_at[out_start[i]:out_start[i + 1]]
-    allowed : (n_out, n_in) bool, other exchanges gain -inf"""
-    n_out, n_in, K = out_start.size - 1, in_start.size - 1, target.shape[1]
-    gain, rank = np.empty((n_out, n_in)), np.empty((n_out, n_in), np.int64)
-    gain[:], rank[:] = -np.inf, 0
-    largest = 0
-    for a in range(n_out):
-        largest = max(largest, out_start[a + 1] - out_start[a])
-    widest = 0
-    for b in range(n_in):
-        widest = max(widest, in_start[b + 1] - in_start[b])
-    at = np.empty(largest + widest, np.int64)
-    M = np.empty((largest + widest, largest + widest))
-    v = np.empty((largest + widest, K))
+    Exchange (i, j) drops set i of `drops` from a SweptModel and adds set j of `adds`, except
+    columns of a wrong `sign`. allowed : (n_out, n_in) bool, other exchanges gain -inf"""
+    n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
+    gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
+    most = np.diff(drops.start).max() + np.diff(adds.start).max()
+    at, M, v = np.empty(most, np.int64), np.empty((most, most)), np.empty((most, K))
     for a in range(n_out):
         going = ZERO
-        for i in range(out_start[a], out_start[a + 1]):
-            if within[out_at[i]]:
-                at[going] = out_at[i]
+        for k in drops.at[drops.start[a] : drops.start[a + 1]]:
+            if model.within[k]:
+                at[going] = k
                 going += 1
         for b in range(n_in):
             if not allowed[a, b]:
                 continue
             size = going
-            for i in range(in_start[b], in_start[b + 1]):
-                at[size] = in_at[i]
+            for k in adds.at[adds.start[b] : adds.start[b + 1]]:
+                at[size] = k
                 size += 1
             for i in range(size):
                 for j in range(i + 1):
-                    M[i, j] = gram[at[i], at[j]]
+                    M[i, j] = model.gram[at[i], at[j]]
                 for c in range(K):
-                    v[i, c] = target[at[i], c]
-            gain[a, b], rank[a, b] = _eliminate(M, v, variance, at, going, size, sign)
+                    v[i, c] = model.target[at[i], c]
+            gain[a, b], rank[a, b] = _eliminate(M, v, model.variance, at, going, size, sign)
     return gain, rank
 
 
