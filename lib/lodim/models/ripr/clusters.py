@@ -8,12 +8,6 @@ from lodim.engine.compiled import njit
 from lodim.models.ripr import ties
 from lodim.models.ripr.views import rows_by_content
 
-MOST_CLUSTERS = 8  # most clusters per view if their number is not given
-STRONG = 0.85  # prediction strength of real clusters; its authors advise 0.8 to 0.9
-HALVES = 10  # random divisions of the rows into halves
-SAMPLE = 2000  # most rows of both halves together
-STARTS, ROUNDS = 10, 100  # starts and most rounds of k-means
-
 
 def fit_clusters(e, n_clusters, seed):
     """Return the ensemble e with k-means centres of the rows assigned to each feature set.
@@ -56,15 +50,18 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters with high prediction strength in random halves."""
-    most = min(MOST_CLUSTERS, len(np.unique(X, axis=0)))
-    strength = np.zeros((HALVES, most + 1))
+    """Return the largest number of clusters (at most 8) with high prediction strength.
+
+    It is the mean over ten random divisions of at most 2,000 rows into halves. The authors of
+    prediction strength advise limits of 0.8 to 0.9."""
+    most = min(8, len(np.unique(X, axis=0)))
+    strength = np.zeros((10, most + 1))
     for each in strength:
-        rows = rng.permutation(len(X))[:SAMPLE]
+        rows = rng.permutation(len(X))[:2000]
         halves = np.array_split(rows, 2)
         for c in range(2, most + 1):
             each[c] = _agreement([(X[half], weight[half]) for half in halves], c, rng)
-    strong = np.flatnonzero(strength.mean(axis=0) >= STRONG)
+    strong = np.flatnonzero(strength.mean(axis=0) >= 0.85)
     return int(max(strong, default=1))
 
 
@@ -96,8 +93,8 @@ def _squared(X, centres):
 
 
 def kmeans(X, weight, n_clusters, rng):
-    """Return k-means centres (n_clusters, d), the best of several starts, and sum of squares."""
-    draws = rng.random((STARTS if n_clusters > 1 else 1, n_clusters))
+    """Return k-means centres (n_clusters, d), the best of ten starts, and sum of squares."""
+    draws = rng.random((10 if n_clusters > 1 else 1, n_clusters))
     rows = np.ascontiguousarray(X, np.float64)
     best, least = None, np.inf
     for u in draws:
@@ -140,7 +137,7 @@ def lloyd(X, weight, centres):
     n, d = X.shape
     k, least = len(centres), np.inf
     squared, total, mass = np.empty(k), np.empty((k, d)), np.empty(k)
-    for _ in range(ROUNDS):
+    for _ in range(100):
         total[:], mass[:], within = 0.0, 0.0, 0.0
         for i in range(n):
             for c in range(k):

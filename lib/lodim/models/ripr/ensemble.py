@@ -13,7 +13,6 @@ from lodim.models.ripr.views import by_content, places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
 MOST_SHARE = 1 + 1e-6  # largest share, allowing for rounding
-MOST_K = 10_000  # largest k in a file with fewer rows
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # task by family; other families have classes
 LOG = {  # fields of the log of a search
@@ -64,7 +63,7 @@ class Ensemble:
     assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
     n_classes: int = forms.size("C")
     n_scores: int = forms.size("K")  # number of linear predictors of the family; 1 for two classes
-    k: int = forms.whole(least=1, most=f"max(n, {MOST_K})")
+    k: int = forms.whole(least=1, most="max(n, 10000)")
     axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
     def __len__(self):

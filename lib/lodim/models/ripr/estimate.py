@@ -31,8 +31,6 @@ from lodim.models.ripr.vote import Voters, choose_views, smoothed_targets
 from lodim.models.ripr.voting_views import VotingViews, calibrated
 
 INITIAL_SCALE = (0.5, 0.5)
-MOST_SCALE = 10.0  # largest factor, if all rows are predicted correctly
-MOST_LAMBDA = 2.0**20  # largest penalty that is tried
 
 
 def checked(problem):
@@ -102,9 +100,9 @@ def refuse_unused_arguments(problems):
 def largest_lambda(batch, family, settings):
     """Return a penalty above which the number of selected views (feature sets) no longer falls."""
     search = ViewSearch.from_batch(batch, family, settings)
-    L, lambda_ = search.losses(), 1.0
-    fewest = len(search.recover(MOST_LAMBDA, L).views)
-    while len(search.recover(lambda_, L).views) > fewest and lambda_ < MOST_LAMBDA:
+    L, lambda_, most = search.losses(), 1.0, 2.0**20
+    fewest = len(search.recover(most, L).views)
+    while len(search.recover(lambda_, L).views) > fewest and lambda_ < most:
         lambda_ *= 2.0
     return lambda_
 
@@ -263,7 +261,7 @@ def calibrate(evidence, y, weight):
         rest = weight[:, None] * (np.exp(log_p) - target)
         return -float((weight[:, None] * target * log_p).sum()), (parts * rest).sum(axis=(1, 2))
 
-    bounds = [(0.0, MOST_SCALE)] * 2
+    bounds = [(0.0, 10.0)] * 2  # finite factors if all rows are predicted correctly
     return minimize(deviance, INITIAL_SCALE, jac=True, bounds=bounds, tol=1e-12).x
 
 
@@ -314,5 +312,5 @@ def _select_shared(searches, losses, weight, ks):
     def errors_of(assignment, columns):
         return np.concatenate([of(assignment, columns) for of in by_response])
 
-    chosen = select_lambda(grid, path, errors_of, c, weight).chosen
+    chosen, _ = select_lambda(path, errors_of, c, weight)
     return float(grid[chosen]), path[chosen]

@@ -1,6 +1,7 @@
 """Compiled distances to the k-th nearest row in a feature set (view), for groups of rows."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,27 +10,33 @@ from lodim.engine.compiled import njit
 MISSING = np.float32(1e18)  # value of a missing feature; its square is finite
 FAR = np.float32(1e30)  # larger squared distances are to rows with missing features
 FLOOR = 1e-4  # smallest ratio of two distances
-HALF = 0.5  # added to both counts of rows at the same place
 TIE = np.float32(5e-6)  # relative difference of distances that count as equal
-ROUNDING = np.float32(5e-7)  # the same, relative to the size of the row
 LEAST = np.float32(1e-12)  # smallest squared radius of a window
 SLACK = np.float32(1.6)  # squared radius of the first window relative to the last view's result
-MULTIPLE = 64  # window sizes are multiples of this, so that loops have no remainders
 WIDER = 1.1  # decreasing weights are zero at this multiple of the squared k-th distance
 EQUAL, FALLING, INVERSE = 0, 1, 2  # kinds of weights of neighbours
-GUESSES = 10  # interpolations before the search goes from value to value
 
 SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
+class ViewRows(NamedTuple):
+    """Rows refs[:, i] among which neighbours are sought, sorted by the first feature of a view."""
+
+    refs: np.ndarray
+    features: np.ndarray  # positions of the view's features; the first `dim` count
+    dim: int
+    level_gap: np.ndarray  # squared distance of two levels per factor, 0 for numbers
+
+
 @njit(cache=True, fastmath=SUMS, forceinline=True)
-def squared_distances(refs, lo, hi, view, dim, level_gap, x, out):
+def squared_distances(rows, lo, hi, x, out):
     """Fill out with squared distances from x to the rows refs[:, lo:hi] in features view[:dim]."""
+    refs, view, dim, level_gap = rows
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += level_gap[view[f]]
     if levels > 0 or dim > 3:
-        mixed_distances(refs, lo, hi, view, dim, level_gap, x, out)
+        mixed_distances(rows, lo, hi, x, out)
         return
     if dim == 1:
         for j in range(m):
@@ -49,8 +56,9 @@ def squared_distances(refs, lo, hi, view, dim, level_gap, x, out):
 
 
 @njit(cache=True, fastmath=SUMS, inline="always")
-def mixed_distances(refs, lo, hi, view, dim, level_gap, x, out):
+def mixed_distances(rows, lo, hi, x, out):
     """Fill out with squared distances from x to the rows refs[:, lo:hi] if view has factors."""
+    refs, view, dim, level_gap = rows
     m, zero, beyond = hi - lo, np.float32(0), np.float32(4.0) * FAR
     for j in range(m):
         out[j] = zero
@@ -75,8 +83,9 @@ def count_below(d, m, t):
 
 
 @njit(cache=True, inline="always")
-def next_above(d, d_bits, m, t):
-    """Return the smallest of d[:m] above t; d_bits is d's memory as integers, d[-1] work space."""
+def next_above(d, m, t):
+    """Return the smallest of d[:m] above t; d[-1] is work space."""
+    d_bits = d.view(np.int32)  # loops over integers vectorize
     d[-1] = t
     low, least = d_bits[-1] + np.int32(1), np.uint32(2**32 - 1)
     for j in range(m):
@@ -86,8 +95,9 @@ def next_above(d, d_bits, m, t):
 
 
 @njit(cache=True)
-def last_below(d, d_bits, m, t):
-    """Return the largest of d[:m] up to t, or -1 if none; d_bits is d's memory, as integers."""
+def last_below(d, m, t):
+    """Return the largest of d[:m] up to t, or -1 if none; d[-1] is work space."""
+    d_bits = d.view(np.int32)
     d[-1] = t
     high, most, before = d_bits[-1], np.int32(-1), np.int32(-1)
     for j in range(m):
@@ -99,10 +109,10 @@ def last_below(d, d_bits, m, t):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def order_statistic(d, d_bits, m, k, hi, c_hi):
+def order_statistic(d, m, k, hi, c_hi):
     """Return the k-th smallest of d[:m], of which c_hi (at least k) are at most hi."""
     lo, c_lo = np.float32(0), 0
-    for _ in range(GUESSES):
+    for _ in range(10):  # interpolations before the search goes from value to value
         if c_hi == k or c_lo == k - 1:
             break
         t = lo + (hi - lo) * np.float32((k - 0.5 - c_lo) / (c_hi - c_lo))
@@ -114,11 +124,11 @@ def order_statistic(d, d_bits, m, k, hi, c_hi):
         else:
             lo, c_lo = t, c
     if c_hi == k:
-        return last_below(d, d_bits, m, hi)
+        return last_below(d, m, hi)
     if c_lo == 0:
         lo = np.float32(-1)  # zero distances have not been counted yet
     while True:
-        lo = next_above(d, d_bits, m, lo)
+        lo = next_above(d, m, lo)
         if c_lo == k - 1:
             return lo
         c_lo = count_below(d, m, lo)
@@ -139,22 +149,23 @@ def first_at_least(v, lo, hi, x):
 
 
 @njit(cache=True, forceinline=True)
-def window(refs, start, stop, view, level_gap, x, reach):
+def window(rows, start, stop, x, reach):
     """Return start and length of a window with all rows within squared distance `reach` of x.
 
     The rows refs[:, start:stop] are sorted by the view's first feature, unless it is a factor."""
-    if level_gap[view[0]] > 0:
+    if rows.level_gap[rows.features[0]] > 0:
         return start, stop - start
-    base, r = refs[view[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
+    base, r = rows.refs[rows.features[0]], np.float32(math.sqrt(reach)) * np.float32(1.000001)
     lo = first_at_least(base, start, stop, x[0] - r)
     hi = first_at_least(base, lo, stop, x[0] + r)
-    hi = min(stop, lo + (hi - lo + MULTIPLE - 1) // MULTIPLE * MULTIPLE)
-    lo = max(start, hi - (hi - lo + MULTIPLE - 1) // MULTIPLE * MULTIPLE)
+    # Loops over multiples of 64 have no remainders.
+    hi = min(stop, lo + (hi - lo + 63) // 64 * 64)
+    lo = max(start, hi - (hi - lo + 63) // 64 * 64)
     return lo, hi - lo
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def kth_squared(refs, start, stop, view, dim, level_gap, x, k, member, guess, d, d_bits):
+def kth_squared(rows, start, stop, x, k, member, guess, d):
     """Return the squared distance from x to its k-th nearest row, and start and length of a window.
 
     Rows are refs[:, start:stop]; d gets the squared distances in the window. With fewer than k
@@ -163,50 +174,50 @@ def kth_squared(refs, start, stop, view, dim, level_gap, x, k, member, guess, d,
     k = k + member
     reach = max(guess, LEAST)
     while True:
-        lo, m = window(refs, start, stop, view, level_gap, x, reach)
-        squared_distances(refs, lo, lo + m, view, dim, level_gap, x, d)
+        lo, m = window(rows, start, stop, x, reach)
+        squared_distances(rows, lo, lo + m, x, d)
         c = count_below(d, m, reach)
         if c >= k:
-            return order_statistic(d, d_bits, m, k, reach, c), lo, m
+            return order_statistic(d, m, k, reach, c), lo, m
         if m == stop - start or reach > FAR:
             break
         grow = np.float32((k + 1.0) / c) if c > 0 else np.float32(4.0)
         reach *= min(np.float32(4.0), max(np.float32(1.3), grow))
-    reach = last_below(d, d_bits, m, FAR)
+    reach = last_below(d, m, FAR)
     if reach < np.float32(0.0):
         return FAR, lo, m
     c = count_below(d, m, reach)
     if c <= member:
         return FAR, lo, m
-    return order_statistic(d, d_bits, m, min(k, c), reach, c), lo, m
+    return order_statistic(d, m, min(k, c), reach, c), lo, m
 
 
 @njit(cache=True, forceinline=True)
-def load_row(X, i, view, dim, x):
-    """Copy features view[:dim] from row i of X (p, n) into x; return False if one is missing."""
+def load_row(X, i, rows, x):
+    """Copy the view's features from row i of X (p, n) into x; return False if one is missing."""
     complete = True
-    for f in range(dim):
-        x[f] = X[view[f], i]
+    for f in range(rows.dim):
+        x[f] = X[rows.features[f], i]
         complete = complete and x[f] != MISSING
     return complete
 
 
 @njit(cache=True)
-def rows_at(refs, start, stop, view, dim, level_gap, x, member, d):
+def rows_at(rows, start, stop, x, member, d):
     """Return how many rows refs[:, start:stop] equal x in view[:dim], less `member` (0 or 1)."""
     least = np.float32(1e-6) * x[0]  # rounding must not exclude x itself
-    lo, m = window(refs, start, stop, view, level_gap, x, max(least * least, LEAST))
-    squared_distances(refs, lo, lo + m, view, dim, level_gap, x, d)
+    lo, m = window(rows, start, stop, x, max(least * least, LEAST))
+    squared_distances(rows, lo, lo + m, x, d)
     return count_below(d, m, np.float32(0)) - member
 
 
 @njit(cache=True, forceinline=True)
 def rounding(x, dim):
-    """Return the rounding error of a distance from a row x with `dim` features."""
+    """Return the rounding error of a distance from a row x with `dim` features, by its size."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
-    return ROUNDING * size
+    return np.float32(5e-7) * size
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
@@ -222,32 +233,27 @@ def log_ratio(own, other, dim, prior, x):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def pair_ratio(groups, pairs, g, view, dim, x, k, member, guess, d, d_bits):
-    """Return the log ratio of the distances from x to the k-th nearest rows of two groups, pair g.
+def pair_ratio(rows, starts, pair, x, k, member, guess, d):
+    """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
     It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
-    to x are compared. guess holds starting values per group, updated for the next row. The other
-    arguments are as in `log_ratios`."""
-    refs, starts, level_gap = groups
-    a, b, prior = pairs[0][g], pairs[1][g], pairs[2][g]
+    to x are compared. pair : numbers of the groups, and a constant that is added
+    guess : starting values per group, updated for the next row; for others see `log_ratios`"""
+    a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
-    nu_a, _, m = kth_squared(
-        refs, lo, hi, view, dim, level_gap, x, k, member[a], guess[a], d, d_bits
-    )
+    nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
     at_a = count_below(d, m, np.float32(0)) - member[a] if nu_a == 0 else -1
-    lo_b, hi_b = starts[b], starts[b + 1]
-    nu_b, _, m = kth_squared(
-        refs, lo_b, hi_b, view, dim, level_gap, x, k, member[b], guess[b], d, d_bits
-    )
+    nu_b, _, m = kth_squared(rows, starts[b], starts[b + 1], x, k, member[b], guess[b], d)
     guess[a], guess[b] = SLACK * nu_a, SLACK * nu_b
     if nu_a == FAR or nu_b == FAR:
         return np.inf
     if min(nu_a, nu_b) > 0:
-        return log_ratio(nu_a, nu_b, dim, prior, x)
+        return log_ratio(nu_a, nu_b, rows.dim, prior, x)
     at_b = count_below(d, m, np.float32(0)) - member[b]
     if at_a < 0:
-        at_a = rows_at(refs, lo, hi, view, dim, level_gap, x, member[a], d)
-    return math.log((at_b + HALF) / (at_a + HALF)) + prior
+        at_a = rows_at(rows, lo, hi, x, member[a], d)
+    # Half a row is added to both numbers, so that their ratio is finite.
+    return math.log((at_b + 0.5) / (at_a + 0.5)) + prior
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -259,19 +265,20 @@ def log_ratios(lo, hi, out, views, dims, X, member, groups, pairs, k, pair):
         first feature of the views; level_gap is the squared distance of two levels per factor
     pairs : (own, other, prior), two groups per pair, and a constant to add to their log ratio
     member : (n, groups) 1 if a row is in a group; pair : the only pair that a row uses, or -1"""
-    n, d = X.shape[1], np.empty(groups[0].shape[1] + 1, np.float32)
-    d_bits, x = d.view(np.int32), np.empty(views.shape[1], np.float32)
-    guess = np.full(member.shape, np.float32(0.01))
+    refs, starts, level_gap = groups
+    n, d = X.shape[1], np.empty(refs.shape[1] + 1, np.float32)
+    x, guess = np.empty(views.shape[1], np.float32), np.full(member.shape, np.float32(0.01))
     for v in range(lo, hi):
-        view, dim = views[v], dims[v]
+        rows = ViewRows(refs, views[v], dims[v], level_gap)
         for i in range(n):
             out[v, i] = np.inf
-            if load_row(X, i, view, dim, x):
+            if load_row(X, i, rows, x):
                 first = max(pair[i], 0)
                 last = first + 1 if pair[i] >= 0 else pairs[0].size
                 own, start = member[i], guess[i]
                 for g in range(first, last):
-                    z = pair_ratio(groups, pairs, g, view, dim, x, k, own, start, d, d_bits)
+                    one = pairs[0][g], pairs[1][g], pairs[2][g]
+                    z = pair_ratio(rows, starts, one, x, k, own, start, d)
                     at = g if out.shape[2] > 1 else 0
                     out[v, i, at] = min(out[v, i, at], z)
 
@@ -299,19 +306,20 @@ def tie_share(d, m, bounds, k, member):
 
 
 @njit(cache=True, inline="always")
-def widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d):
+def widened_window(rows, x, bounds, start, m, d):
     """Return start and length of a window, widened to all rows tied at the k-th distance.
 
     d holds the squared distances from x to the rows of the window, before and after the call."""
     # Rounding must not exclude rows at the ends of the window, or x itself.
     reach = max(bounds[1] * np.float32(1.001), LEAST)
-    r, base, stop = np.float32(1.001) * np.float32(math.sqrt(reach)), refs[view[0]], start + m
+    n, base, stop = rows.refs.shape[1], rows.refs[rows.features[0]], start + m
+    r = np.float32(1.001) * np.float32(math.sqrt(reach))
     if m == n or (
         m and (start == 0 or base[start] < x[0] - r) and (stop == n or base[stop - 1] > x[0] + r)
     ):
         return start, m
-    lo, wide = window(refs, np.int64(0), n, view, level_gap, x, reach)
-    squared_distances(refs, lo, lo + wide, view, dim, level_gap, x, d)
+    lo, wide = window(rows, np.int64(0), n, x, reach)
+    squared_distances(rows, lo, lo + wide, x, d)
     return lo, wide
 
 
@@ -319,40 +327,38 @@ def widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def find_nearest(i, X, refs, view, dim, level_gap, own, k, reach, x, d, d_bits):
-    """Find the k nearest of the rows refs to row i of X in the features view[:dim].
+def find_nearest(i, X, rows, own, k, reach, x, d):
+    """Find the k nearest of the ViewRows `rows` to row i of X.
 
     Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
     start and length of a window of refs with all neighbours. d gets the window's squared
     distances, x row i. `own` is the position of row i in refs, or -1."""
-    n, zero, member = refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
-    if not load_row(X, i, view, dim, x):
+    n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
+    if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero
-    nu, start, m = kth_squared(refs, zero, n, view, dim, level_gap, x, k, member, reach, d, d_bits)
+    nu, start, m = kth_squared(rows, zero, n, x, k, member, reach, d)
     if nu == FAR:
         return FAR, (FAR, FAR), zero, zero
-    numbers = np.zeros(dim, np.float32)  # levels have no rounding errors
-    for f in range(dim):
-        numbers[f] = x[f] if level_gap[view[f]] == 0 else np.float32(0)
-    bounds = tie_bounds(nu, numbers, dim)
-    start, m = widened_window(refs, n, view, dim, level_gap, x, bounds, start, m, d)
+    numbers = np.zeros(rows.dim, np.float32)  # levels have no rounding errors
+    for f in range(rows.dim):
+        numbers[f] = x[f] if rows.level_gap[rows.features[f]] == 0 else np.float32(0)
+    bounds = tie_bounds(nu, numbers, rows.dim)
+    start, m = widened_window(rows, x, bounds, start, m, d)
     return nu, bounds, start, m
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def neighbour_sums(lo, hi, out, X, refs, view, dim, level_gap, own, k, values, weighting):
-    """Fill out[lo:hi] with sums of values over the k nearest refs to each row of X in view[:dim].
+def neighbour_sums(lo, hi, out, X, rows, own, k, values, weighting):
+    """Fill out[lo:hi] with sums of values over the k nearest `rows` to each row of X.
 
     Rows tied at the k-th distance share the last places. `own` holds the positions of X in refs, or
     -1. A row at squared distance d has the weight 1 (weighting 0), 1 - d / (1.1 nu) (1) or 1 /
     sqrt(d) (2), where nu is the squared k-th distance."""
-    d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
-    d_bits, reach = d.view(np.int32), np.float32(0.01)
+    d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
+    reach = np.float32(0.01)
     for i in range(lo, hi):
         out[i] = 0.0
-        nu, bounds, start, m = find_nearest(
-            i, X, refs, view, dim, level_gap, own[i], k, reach, x, d, d_bits
-        )
+        nu, bounds, start, m = find_nearest(i, X, rows, own[i], k, reach, x, d)
         if nu == FAR:
             continue
         low, high = bounds
@@ -372,18 +378,16 @@ def neighbour_sums(lo, hi, out, X, refs, view, dim, level_gap, own, k, values, w
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def nearest_rows(lo, hi, out, X, refs, view, dim, level_gap, own, k, rank):
-    """Fill out[lo:hi] with positions of the k nearest refs to each row of X in view[:dim], or -1.
+def nearest_rows(lo, hi, out, X, rows, own, k, rank):
+    """Fill out[lo:hi] with positions of the k nearest `rows` to each row of X, or -1.
 
     Of too many rows tied at the k-th distance, evenly spaced ones in the order of `rank` are
     taken. `own` holds the positions of the rows of X among the refs, or -1."""
-    d, x = np.empty(refs.shape[1] + 1, np.float32), np.empty(view.size, np.float32)
-    d_bits, reach = d.view(np.int32), np.float32(0.01)
+    d, x = np.empty(rows.refs.shape[1] + 1, np.float32), np.empty(rows.dim, np.float32)
+    reach = np.float32(0.01)
     for i in range(lo, hi):
         out[i] = -1
-        nu, bounds, start, m = find_nearest(
-            i, X, refs, view, dim, level_gap, own[i], k, reach, x, d, d_bits
-        )
+        nu, bounds, start, m = find_nearest(i, X, rows, own[i], k, reach, x, d)
         if nu == FAR:
             continue
         low, high = bounds
@@ -393,7 +397,7 @@ def nearest_rows(lo, hi, out, X, refs, view, dim, level_gap, own, k, rank):
         nearer = np.flatnonzero(within & (d[:m] < low))
         tied = np.flatnonzero(within & (d[:m] >= low))
         # bits of distances sort as distances do, and numba compiles one argsort for both lines
-        nearer = nearer[np.argsort(d_bits[nearer].astype(np.int64))]
+        nearer = nearer[np.argsort(d.view(np.int32)[nearer].astype(np.int64))]
         tied = tied[np.argsort(rank[start + tied])]
         room = min(k - nearer.size, tied.size)
         for t in range(nearer.size):

@@ -13,11 +13,8 @@ from lodim.models.ripr.views import by_content, dims, features, row_blocks, rows
 
 ALPHA = 0.99  # order of the divergence: the losses are powers 1 - ALPHA of ratios
 ABSENT = 30.0  # log ratio of a class without complete rows in a view
-STEPS = 1000.0  # resolution of a feature's values in its hash
 N_SAMPLES = 5  # uniform samples that rows are compared with
-UNRELATED = 1e-6  # smaller correlations are rounding errors
 LEAST_VOLUME = 1e-8  # smallest volume of a box; that of copies is zero
-SHIFT = 2.0**0.5 - 1.0  # share of a step; keeps simple fractions away from rounding boundaries
 
 
 def default_k(n):
@@ -188,7 +185,7 @@ def reference_volumes(X, views):
         Z = (Z - Z.mean(axis=0)) / span.max()
         covariance = np.einsum("if,ig->fg", Z, Z)
         size = np.sqrt(np.diag(covariance))
-        covariance[np.abs(covariance) < UNRELATED * np.outer(size, size)] = 0.0
+        covariance[np.abs(covariance) < 1e-6 * np.outer(size, size)] = 0.0  # rounding errors
         turned = np.einsum("if,fg->ig", Z, np.linalg.eigh(covariance)[1])
         volume = np.prod(np.ptp(turned, axis=0)) / np.prod(span / span.max())
         out[j] = np.clip(volume, LEAST_VOLUME, 1.0)
@@ -213,7 +210,9 @@ def _generators(X, seed, draw):
     for f in by_content(X):
         x = np.sort(X[~np.isnan(X[:, f]), f])
         span = (x[-1] - x[0] or 1.0) if len(x) else 1.0
-        code = crc32(np.floor(STEPS * (x - x[:1]) / span + SHIFT).astype(np.int64).tobytes())
+        # An irrational shift keeps simple fractions away from the limits between whole numbers.
+        whole = np.floor(1000.0 * (x - x[:1]) / span + (2.0**0.5 - 1.0))
+        code = crc32(whole.astype(np.int64).tobytes())
         seen[code] = seen.get(code, -1) + 1
         out.append(np.random.default_rng([seed, 7 + draw, code, seen[code]]))
     return out

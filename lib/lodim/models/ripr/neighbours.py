@@ -69,8 +69,8 @@ class Neighbours:
         order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
         if self.leave_out:
             own[order] = np.arange(len(order))
-        args = (self.rows, np.ascontiguousarray(self.refs[:, order]), at, len(at), self.apart)
-        return (*args, own, k), order
+        rows = kernels.ViewRows(np.ascontiguousarray(self.refs[:, order]), at, len(at), self.apart)
+        return (self.rows, rows, own, k), order
 
 
 def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):

@@ -12,13 +12,10 @@ from lodim.plot import bars, lines, panels
 from lodim.plot.panels import View
 from lodim.plot.points import Key
 
-MOST_VIEWS = 6  # most views that are readable side by side
-MOST_RINGS = 10  # most neighbours marked by a ring
 
-
-def view(fit, ax, *, row=None, data=None, top=MOST_VIEWS):
+def view(fit, ax, *, row=None, data=None, top=6):
     """Draw the first `top` feature sets with training rows or `data`; `row` is drawn as a star."""
-    whole("top", top, most=MOST_VIEWS)
+    whole("top", top, most=6)  # more are unreadable side by side
     e = fit.estimates
     if not len(e):
         raise ArgumentError("the fit has no view to draw")
@@ -84,7 +81,7 @@ def _view(fit, j, X, served, star, training):
     if star is not None:
         chosen, place = star[1] == j, _drawn(fit, j, star[0][None])[0]
     if chosen and training and e.task != CLUSTERS and len(at) > 1:
-        near = e.nearest(j, star[0][None], min(e.k, MOST_RINGS))[1][0]
+        near = e.nearest(j, star[0][None], min(e.k, 10))[1][0]
         near = near[near >= 0]
     levels = tuple(tuple(level_names(fit, e.features[a])) if e.is_factor(a) else () for a in at)
     x, names, title = _drawn(fit, j, X), fit.view_features[j], _title(fit, j)

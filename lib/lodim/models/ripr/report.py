@@ -14,7 +14,6 @@ from lodim.report.numbers import blank_if_missing
 from lodim.report.tables import Report, Table, significant
 from lodim.text import first_names, join_words
 
-MOST_NAMES = 12  # most names of unused features
 ERROR = {
     CLASSES: ("Error", "share wrong"),
     NUMBERS: ("MSE", "mean squared error"),
@@ -260,7 +259,7 @@ def _feature_notes(fit):
     used = {name for names in fit.view_features for name in names}
     rest = [name for name in fit.axis_names if name not in used]
     if rest:
-        notes.append(f"Features in no view: {first_names(rest, MOST_NAMES)}.")
+        notes.append(f"Features in no view: {first_names(rest, 12)}.")
     return notes
 
 
@@ -312,9 +311,6 @@ def _search_words(fit):
     return f"lambda: {significant(fit.settings.lambda_)}{how}"
 
 
-MOST_VIEWS = 4
-
-
 def words(fit):
     """Return a description of the model in a few sentences, as a list of paragraphs."""
     views = list(dict.fromkeys(in_pandas(fit.tidy)()["term"]))
@@ -343,7 +339,7 @@ def pictures(fit, data):
     if not clusters:
         color = [name for name in [fit.design.response.name] if name in data]
     columns = _columns(fit)
-    for names in fit.view_features[:MOST_VIEWS]:
+    for names in fit.view_features[:4]:
         two = [columns.get(name, name) for name in names[:2]]
         if len(two) == 2 and {*two} <= {*data.columns}:
             note = "The first two features of this view." if len(names) > 2 else ""

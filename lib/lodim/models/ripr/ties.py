@@ -2,8 +2,6 @@
 
 import numpy as np
 
-GAP = 2.0**-26  # relative to a feature's typical size: closer values are equal
-FINE = 1e-8  # relative to the largest size: smaller sizes are rounding errors
 EQUAL = 1e-6  # tolerance of log ratios, scores and shares
 DIGITS = 9  # digits of shares and means that order views
 
@@ -39,8 +37,8 @@ def _tolerance(value):
     if not len(value):
         return np.zeros(0)
     size = np.abs(value - np.median(value))
-    large = size[size > FINE * size.max()]
-    return GAP * (size + (np.median(large) if len(large) else 0.0))
+    large = size[size > 1e-8 * size.max()]  # smaller sizes are rounding errors
+    return 2.0**-26 * (size + (np.median(large) if len(large) else 0.0))
 
 
 def argmin(values, tolerance=EQUAL):

@@ -10,12 +10,6 @@ from lodim.design.factors import Levels
 from lodim.errors import ArgumentError
 from lodim.models.ripr import ties
 
-COPY = 1e-8  # relative to the largest value: features that differ by less are copies
-MATRIX_BYTES = 2**30  # default limit of a loss matrix
-BLOCK_ENTRIES = 2**22  # entries of a block of its rows
-RARE = 1e-6  # smallest probability that two rows have different levels
-APART = 2.0  # distance of codes relative to that of levels, so that no two are close
-
 
 def count(p, min_dim, max_dim):
     """Return the number of sets with min_dim to max_dim features, out of p."""
@@ -91,12 +85,14 @@ def redundant(X, views, *, levels=False):
 
 
 def _originals(X):
-    """Return for each feature the position of the feature that it copies, or its own, (p,)."""
+    """Return for each feature the position of the feature that it copies, or its own, (p,).
+
+    Copies differ by at most 1e-8 of the largest value."""
     out, random = np.arange(X.shape[1]), np.random.default_rng(0).random(len(X))
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):
         x, y = X[:, a], X[:, b]
-        atol = COPY * np.abs(np.nan_to_num(x)).max(initial=0.0)
+        atol = 1e-8 * np.abs(np.nan_to_num(x)).max(initial=0.0)
         if np.isclose(total[a], total[b], rtol=0.0, atol=atol * len(X)) and np.allclose(
             x, y, rtol=0.0, atol=atol, equal_nan=True
         ):
@@ -125,12 +121,12 @@ def _exclusive_levels(X):
 
 def most_views(n):
     """Return the number of views (feature sets) whose losses for n rows take at most 1 GiB."""
-    return max(1, MATRIX_BYTES // (8 * n))
+    return max(1, 2**30 // (8 * n))
 
 
 def row_blocks(L):
-    """Return slices of rows that divide a loss matrix L into blocks, which saves memory."""
-    step = max(1, BLOCK_ENTRIES // max(1, L.shape[1]))
+    """Return slices of rows that divide a loss matrix L into blocks of 32 MiB."""
+    step = max(1, 2**22 // max(1, L.shape[1]))
     return [slice(start, start + step) for start in range(0, max(1, len(L)), step)]
 
 
@@ -212,7 +208,7 @@ class Axes:
             known = ~np.isnan(A[:, axis])
             mass = np.bincount(A[known, axis].astype(int) + 1, weight[known])
             apart = 1.0 - ((mass / max(mass.sum(), 1e-300)) ** 2).sum()
-            out[axis] = 2.0 / max(apart, RARE) if self.scaled else 1.0
+            out[axis] = 2.0 / max(apart, 1e-6) if self.scaled else 1.0
         return out
 
 
@@ -239,4 +235,4 @@ def places(X, axis_of):
 
 def spread_codes(A, category_distance):
     """Return A with codes of levels 2 sqrt(category_distance) apart or more; numbers stay as is."""
-    return A * np.where(category_distance > 0.0, APART * np.sqrt(category_distance), 1.0)
+    return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

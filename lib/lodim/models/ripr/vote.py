@@ -16,18 +16,7 @@ from lodim.models.ripr.neighbours import Neighbours
 from lodim.models.ripr.views import by_content, dims, enumerate_views, extensions, pad, redundant
 
 PRIOR_ROWS = 2.0  # rows with the prior shares (or mean) that are added to a vote
-MOST_VIEWS = 8  # default largest number of views
-GAIN = 0.01  # smallest relative decrease of the loss by a further view
-LEAST_GAIN = 0.001  # and relative to the null loss
-SIMPLER = 0.005  # relative decrease required of a view with more features
-COMPARED = 2000  # most views of each number of features
-CANDIDATES = 200  # best single views, used in forward selection
 SAMPLE = 2000  # most rows on which views are chosen
-SCREENED = 1000  # rows of these on which single views are compared
-TIMES = (1.0, 0.5, 2.0)  # values of k tried, relative to the root of the number of rows
-BETTER = 0.1  # relative decrease of the loss required of another k
-MOST_FACTOR, STEPS, SMALL = 10.0, 20, 1e-9  # Newton's method for the factor
-BLOCK = 2**22  # numbers of evidence in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +115,16 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
     Defaults of None: n_views 8, max_views 2,000 per number of features, k the best of three."""
     own = voters.at(sample(voters, SAMPLE, seed))
-    few = own.at(sample(own, SCREENED, seed))
+    few = own.at(sample(own, 1000, seed))  # single views are compared on fewer rows
     on = _axes_to_compare(own.A, voters.A)
     on = on[by_content(own.A[:, on])]
     most_dim = min(max_dim, len(on))
     bounds = min(min_dim, most_dim), most_dim
     ks = [k] if k else _tried(len(own.A))
     views, n_compared = compare(few, on, bounds, k or default_k(len(few.A)), max_views, threads)
-    most = n_views or MOST_VIEWS
-    found = [forward_selection(own, views, each, most, threads) for each in ks]
+    found = [forward_selection(own, views, each, n_views or 8, threads) for each in ks]
     last = np.array([losses[-1] for _, losses in found])
-    at = int(last.argmin()) if last.min() < (1.0 - BETTER) * last[0] else 0
+    at = int(last.argmin()) if last.min() < 0.9 * last[0] else 0
     chosen, losses = found[at]
     grown = np.sqrt(len(voters.A) / len(own.A))
     return Choice(
@@ -171,7 +159,8 @@ def sample(voters, most, seed):
 
 def _tried(n):
     """Return the numbers of neighbours to try among n rows, the square root of n first."""
-    return list(dict.fromkeys(min(max(1, round(f * default_k(n))), max(1, n - 1)) for f in TIMES))
+    tried = (max(1, round(factor * default_k(n))) for factor in (1.0, 0.5, 2.0))
+    return list(dict.fromkeys(min(k, max(1, n - 1)) for k in tried))
 
 
 def _increasing(view):
@@ -191,7 +180,7 @@ def compare(voters, on, bounds, k, max_views, threads):
     if room is not None and room < p:
         raise ArgumentError(f"max_views must be at least the number of features, {p}")
     for d in range(1, high + 1):
-        most = COMPARED if room is None else room
+        most = 2000 if room is None else room
         if d < low and comb(p, low) <= most:
             continue
         every = comb(p, d) <= most or parents is None
@@ -206,13 +195,13 @@ def compare(voters, on, bounds, k, max_views, threads):
         if room == 0:
             break
     views, losses = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    best = np.sort(ties.descending(-losses)[:CANDIDATES])
+    best = np.sort(ties.descending(-losses)[:200])
     return np.where(views[best] >= 0, on[views[best]], -1), len(views)
 
 
 def single_losses(voters, views, k, threads):
     """Return the leave-one-out loss of predictions by k neighbours in each single view, (V,)."""
-    step = max(1, BLOCK // voters.target.size)
+    step = max(1, 2**22 // voters.target.size)  # evidence takes at most 32 MiB at a time
     parts = [views[at : at + step] for at in range(0, len(views), step)]
     total = np.zeros_like(voters.target)
     evidence = (voters.evidence(voters.sums(part, k, threads=threads)) for part in parts)
@@ -240,7 +229,10 @@ def factors(voters, total, new, threads=1):
 
 
 def forward_selection(voters, views, k, most, threads=1):
-    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps."""
+    """Return positions of at most `most` selected views, and the losses after 0, 1, ... steps.
+
+    Each step must lower the loss by 1%, and by 0.1% of the null model's loss. A view with more
+    features than another must have a loss lower by 0.5%."""
     evidence = voters.evidence(voters.sums(views, k, threads=threads))
     total, size = np.zeros_like(voters.target), dims(views)
     null = factors(voters, total, evidence[:1] * 0.0)[1][0]
@@ -248,9 +240,9 @@ def forward_selection(voters, views, k, most, threads=1):
     while len(chosen) < min(most, len(views)):
         new = factors(voters, total, evidence, threads)[1]
         new[chosen] = np.inf
-        fewest = size[new <= new.min() + SIMPLER * losses[-1]].min()
+        fewest = size[new <= new.min() + 0.005 * losses[-1]].min()
         j = int(ties.argmin(np.where(size == fewest, new, np.inf)))
-        if chosen and losses[-1] - new[j] <= GAIN * losses[-1] + LEAST_GAIN * null:
+        if chosen and losses[-1] - new[j] <= 0.01 * losses[-1] + 0.001 * null:
             break
         chosen, losses, total = [*chosen, j], [*losses, new[j]], total + evidence[j]
     return np.array(chosen), np.array(losses)
@@ -265,8 +257,8 @@ def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
     n, K = total.shape
     z = np.empty(K)
     for j in range(lo, hi):
-        t, low, high = min(factor[j], MOST_FACTOR), 0.0, MOST_FACTOR
-        for _ in range(STEPS):
+        t, low, high = min(factor[j], 10.0), 0.0, 10.0
+        for _ in range(20):
             loss, slope, curve = 0.0, 0.0, 0.0
             for i in range(n):
                 top = -np.inf
@@ -293,6 +285,6 @@ def class_factors(lo, hi, factor, losses, base, total, new, goal, weight):
             step = t - slope / curve if curve > 0.0 else low
             if not low <= step <= high:
                 step = 0.5 * (low + high)
-            if abs(step - t) < SMALL:
+            if abs(step - t) < 1e-9:
                 break
             t = step

@@ -10,9 +10,7 @@ import pandas as pd
 
 from lodim.design import factors
 from lodim.errors import ArgumentError
-from lodim.models.ripr.assignment.solve import TOLERANCE
 
-MOST_NAMES = 12  # most names that a message lists
 ENTRIES = ("prices", "budget", "groups", "hard", "further")
 
 
@@ -101,21 +99,21 @@ def _cvxpy_constraints(B, constraints, served):
     return rules
 
 
-def assign(L, lambda_, constraints=None, *, weight=None, max_iter=50, tol=1e-6):
+def assign(L, lambda_, constraints=None, *, weight=None):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 with constraints; return a Mixture.
 
     Each round assigns the rows by their losses L, then sets the penalty of each view to lambda_ (1
-    - its share of the rows), until no share changes by more than `tol`."""
+    - its share of the rows), until no share changes by more than 1e-6."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, float)
     weight = np.where(np.isfinite(L).any(axis=1), weight, 0.0)
     W, delta, log, converged = weight.sum(), np.ones(L.shape[1]), [], False
-    for _ in range(max_iter):
+    for _ in range(50):
         B, value = solve(L, delta, lambda_, constraints, weight=weight)
         mass = np.einsum("i,ij->j", weight, B) / W
         # The step minimized the tangent at delta; the log has the concave penalty itself.
         log.append(value + lambda_ * W * (1.0 - mass @ mass / 2.0 - delta @ mass))
         change, delta = np.abs(1.0 - mass - delta).max(), 1.0 - mass
-        if change <= max(tol, TOLERANCE):
+        if change <= 1e-6:
             converged = True
             break
     return Mixture(B, mass, np.array(log), converged)
@@ -210,7 +208,7 @@ def _prices(prices, design):
     parts = _parts(design)
     unknown = [name for name in prices if name not in parts]
     if unknown:
-        known = ", ".join([*list(parts)[:MOST_NAMES], *["..."] * (len(parts) > MOST_NAMES)])
+        known = ", ".join([*list(parts)[:12], *["..."] * (len(parts) > 12)])
         raise ArgumentError(
             f"prices must be for features or columns of the model ({known}), not {unknown[0]!r}"
         )

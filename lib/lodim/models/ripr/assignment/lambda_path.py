@@ -1,7 +1,5 @@
 """Choose the penalty lambda, and so the number of feature sets, by leave-one-out errors."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lodim.models.ripr import ties
@@ -9,59 +7,44 @@ from lodim.models.ripr.assignment.solve import assign, reassign
 from lodim.models.ripr.losses import number_answers
 from lodim.models.ripr.views import row_blocks
 
-GRID = 10.0 ** np.arange(-1.5, 1.51, 0.125)  # penalties, in units of the squared loss scale
-STEP = 10.0**0.125
-MORE = 24  # most steps beyond either end of GRID
-
-
-@dataclass(frozen=True)
-class LambdaPath:
-    """Assignments of rows to views (feature sets) for increasing penalties, and their errors.
-
-    `grid` is in units of the squared scale of the losses; `views` are the selected columns of the
-    loss matrix for each penalty; `error` is the mean leave-one-out error."""
-
-    grid: np.ndarray
-    views: tuple
-    assignments: tuple
-    error: np.ndarray
-    chosen: int
-
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
     """Return increasing penalties in units of `unit`, and the Assignment of rows to views of each.
 
-    The grid ends where one view has more than the share `least`, or the views no longer change."""
+    The grid ends where one view has more than the share `least`, or the views no longer change,
+    but has at most 24 penalties beyond the usual ones."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
 
-    decades = int(np.log10(mean_row_variance(L) / unit))
-    grid = [penalty * 10.0**decades for penalty in GRID]
+    # Penalties are in units of the squared loss scale, with eight per decade.
+    decades, step = int(np.log10(mean_row_variance(L) / unit)), 10.0**0.125
+    grid = [penalty * 10.0**decades for penalty in 10.0 ** np.arange(-1.5, 1.51, 0.125)]
     path = [at(penalty) for penalty in grid]
-    for _ in range(MORE):
+    for _ in range(24):
         if len(path[-1].selected(least)) < 2:
             break
-        grid.append(grid[-1] * STEP)
+        grid.append(grid[-1] * step)
         path.append(at(grid[-1]))
-    for _ in range(MORE):
+    for _ in range(24):
         if np.array_equal(*(np.sort(a.selected(least)) for a in path[:2])):
             break
-        grid.insert(0, grid[0] / STEP)
+        grid.insert(0, grid[0] / step)
         path.insert(0, at(grid[0]))
     return np.array(grid), tuple(path)
 
 
-def select_lambda(grid, path, errors_of, control, weight=None):
-    """Return the LambdaPath with the largest penalty whose error is near the smallest.
+def select_lambda(path, errors_of, control, weight=None):
+    """Return the position of the largest penalty of low error on a path, and its errors by row.
 
-    Near means within `control.tolerance` standard errors of the paired difference.
-    errors_of(Assignment, columns) returns leave-one-out errors."""
-    views = tuple(a.selected(control.least) for a in path)
-    errors = _errors(path, views, errors_of)
-    w = np.ones(errors.shape[1]) if weight is None else weight
-    w = np.where(np.isnan(errors).any(axis=0), 0.0, w)
-    w, errors = w / (w.sum() or 1.0), np.nan_to_num(errors)  # without rows all penalties are equal
+    Its mean error exceeds the smallest one by at most `control.tolerance` standard errors of the
+    paired difference. path : Assignments for increasing penalties; errors_of(Assignment, columns)
+    returns leave-one-out errors"""
+    views = [a.selected(control.least) for a in path]
+    by_row = _errors(path, views, errors_of)
+    w = np.ones(by_row.shape[1]) if weight is None else weight
+    w = np.where(np.isnan(by_row).any(axis=0), 0.0, w)
+    w, errors = w / (w.sum() or 1.0), np.nan_to_num(by_row)  # without rows all penalties are equal
     mean = np.einsum("i,qi->q", w, errors)
     allowed = np.array([control.most is None or len(J) <= control.most for J in views])
     allowed |= not allowed.any()
@@ -70,8 +53,8 @@ def select_lambda(grid, path, errors_of, control, weight=None):
     excess = np.einsum("i,qi->q", w, difference)
     centred = difference - excess[:, None]
     se = np.sqrt(np.einsum("i,qi->q", w * w, centred * centred))
-    good = np.flatnonzero(allowed & (excess <= control.tolerance * se + ties.EQUAL))
-    return LambdaPath(grid, views, path, mean, int(good[-1]))
+    chosen = np.flatnonzero(allowed & (excess <= control.tolerance * se + ties.EQUAL))[-1]
+    return int(chosen), by_row[chosen]
 
 
 def _errors(path, views, errors_of):

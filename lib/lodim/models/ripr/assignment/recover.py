@@ -17,13 +17,7 @@ from lodim.models.ripr.assignment.solve import (
 from lodim.models.ripr.neighbours import nearest
 from lodim.models.ripr.views import row_blocks
 
-MARGIN = 0.5  # SEs by which forward selection must be better if it has as many views
-FEWER = 4  # divisor of the root of n for k in forward selection
 UNIT_LAMBDA = 1.0  # largest penalty of the final assignment to the views found, in units
-CLUSTER_LAMBDA = 2.0  # default for clustering, which has no held-out error, in units
-MOST_VIEWS = 6  # default number of views
-TIE = 1e-8  # tolerance of a loss of 1, a tie
-CANDIDATES = 60  # views tried: those with fewest errors on their own
 
 
 @dataclass(frozen=True)
@@ -97,9 +91,7 @@ class Recovery:
     # lambda_, unit: the penalty is lambda_ * unit, where unit is the squared scale of the losses
     lambda_: float
     unit: float
-    # LambdaPath of several penalties, or None; `forward` if forward selection was used
-    path: lambda_path.LambdaPath | None = None
-    forward: bool = False
+    forward: bool = False  # whether forward selection was used
 
 
 def recover(data, *, k=None, lambda_=None, L=None):
@@ -112,7 +104,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
     if data.task != "class" or lambda_ is not None:
         return best
     if k is None and L is None:
-        number = max(1, round(number / FEWER))
+        number = max(1, round(number / 4))
     rival, rival_errors = _by_forward_selection(data, number, L)
     more = len(rival.views) - len(best.views)
     return rival if _better(rival_errors, errors, more, data.weight) else best
@@ -123,7 +115,7 @@ def _better(rival, best, n_more, weight):
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
-    margin = max(0.0, MARGIN + n_more)
+    margin = max(0.0, 0.5 + n_more)
     return gain.sum() > margin * np.sqrt((gain**2).sum()) + ties.EQUAL
 
 
@@ -140,28 +132,27 @@ def _by_penalty(data, k, lambda_, L):
     able = eligible_views(L, unit)  # other views get no rows; drops them from a large matrix
     L, data = np.ascontiguousarray(L[:, able]), replace(data, views=data.views[able])
     weight, control, threads = data.weight, data.control, data.threads
-    path, errors = None, None
+    errors = None
     if lambda_ is None and data.task != "cluster":
-        path, errors = _select_lambda(data, k, L, unit)
-        search, lambda_ = path.assignments[path.chosen], float(path.grid[path.chosen])
+        lambda_, search, errors = _select_lambda(data, k, L, unit)
     else:
-        lambda_ = CLUSTER_LAMBDA if lambda_ is None else lambda_
+        lambda_ = 2.0 if lambda_ is None else lambda_
         search = assign(L, unit * lambda_, weight=weight, threads=threads)
     columns, own = keep_largest(L, search, control, weight)
     if data.task == "class":
         columns, own = refit(L, columns, min(search.lambda_, UNIT_LAMBDA * unit), weight)
         own = with_log(own, search)
-    return Recovery(data.views[columns], own, k, lambda_, unit, path), errors
+    return Recovery(data.views[columns], own, k, lambda_, unit), errors
 
 
 def _select_lambda(data, k, L, unit):
-    """Return a LambdaPath with the best penalty, in units of `unit`, and its errors by row."""
+    """Return the best penalty in units of `unit`, its Assignment, and its errors by row."""
     c, how = data.control, {"weight": data.weight, "threads": data.threads}
     grid, assignments = lambda_path.assignment_path(L, unit, c.least, **how)
     columns = np.unique(np.concatenate([a.selected(c.least) for a in assignments]))
     errors_of = data.held_out_errors(L, k, columns)
-    path = lambda_path.select_lambda(grid, assignments, errors_of, c, data.weight)
-    return path, errors_of(path.assignments[path.chosen], path.views[path.chosen])
+    chosen, errors = lambda_path.select_lambda(assignments, errors_of, c, data.weight)
+    return float(grid[chosen]), assignments[chosen], errors
 
 
 def _by_forward_selection(data, k, L):
@@ -169,8 +160,7 @@ def _by_forward_selection(data, k, L):
     L, unit = data.losses(k) if L is None else L, (1.0 - data.control.alpha) ** 2
     tried = candidates(L, data.weight)
     ratios = data.log_ratios(k, tried)
-    most = data.control.most or MOST_VIEWS
-    taken = forward_selection(ratios, data.y, most, data.weight)
+    taken = forward_selection(ratios, data.y, data.control.most or 6, data.weight)
     columns, every = tried[taken], np.arange(len(taken))
     errors = lambda_path.class_errors(ratios[:, taken], data.y, every)(None, every)
     columns, own = refit(L, columns, UNIT_LAMBDA * unit, data.weight)
@@ -206,12 +196,12 @@ def single_errors(L, weight=None):
     """Return each view's error rate: share of rows with loss above 1 (half if it is 1)."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
-        for end in (1.0 - TIE, 1.0 + TIE):
+        for end in (1.0 - 1e-8, 1.0 + 1e-8):
             out += 0.5 * np.einsum("i,ij->j", weight[rows], ~(L[rows] < end))
     return out / weight.sum()
 
 
-def candidates(L, weight=None, most=CANDIDATES):
+def candidates(L, weight=None, most=60):
     """Return the views, at most `most` columns of the losses L, with the lowest `single_errors`."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 

@@ -10,11 +10,6 @@ from lodim.errors import DataError
 from lodim.models.ripr import ties
 from lodim.models.ripr.views import row_blocks
 
-ROWS = 256  # rows per task of a thread
-TOLERANCE = 1e-8  # largest change of a penalty at convergence
-FALL = 1e-12  # relative decrease of F in a round at which the algorithm stops
-EQUAL_LOSS = 1e-6  # tolerance of equal losses, relative to the root of the penalty
-
 
 @dataclass(frozen=True)
 class Assignment:
@@ -112,10 +107,10 @@ def solve_rows(L, delta, lambda_, threads=1):
     first, second, share = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
 
     def kernel(lo, hi):
-        rows = (lo * ROWS, min(n, hi * ROWS))
+        rows = 256 * lo, min(n, 256 * hi)
         assign_rows(*rows, L, delta, float(lambda_), first, second, share)
 
-    for_blocks(kernel, -(-n // ROWS), threads=threads)
+    for_blocks(kernel, -(-n // 256), threads=threads)
     return first, second, share
 
 
@@ -132,7 +127,7 @@ def eligible_views(L, lambda_):
 
 def _loss_tolerance(lambda_):
     """Return the largest difference of losses that count as equal, for the penalty lambda_."""
-    return EQUAL_LOSS * np.sqrt(lambda_)
+    return 1e-6 * np.sqrt(lambda_)
 
 
 def _level_least(L, lambda_):
@@ -141,11 +136,11 @@ def _level_least(L, lambda_):
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
 
-def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, threads=1):
+def assign(L, lambda_, *, weight=None, threads=1):
     """Assign rows to views (feature sets) by Algorithm 2.1.1 of Fiterau (2014); return Assignment.
 
     Each round assigns the rows by their losses L (rows, views), then sets the penalty of each view
-    to lambda_ (1 - its share of the rows). `mass` holds shares for a warm start."""
+    to lambda_ (1 - its share of the rows)."""
     weight = np.ones(len(L)) if weight is None else np.asarray(weight, np.float64)
     views = eligible_views(L, lambda_)
     active = _level_least(L[:, views], lambda_)
@@ -158,15 +153,14 @@ def assign(L, lambda_, *, weight=None, mass=None, max_iter=500, tol=TOLERANCE, t
             "no view can predict any row: all features are missing, or a class has fewer than "
             "two rows"
         )
-    delta = np.ones(len(views)) if mass is None else 1.0 - mass[views]
-    log, converged = [], False
-    for _ in range(max_iter):
+    delta, log, converged = np.ones(len(views)), [], False
+    for _ in range(500):
         rows = solve_rows(active, delta, lambda_, threads)
         c = _masses(*rows, weight, len(views))
         log.append(_objective(active, best, *rows, weight, c, lambda_))
         change = np.abs(1.0 - c / W - delta).max()
         delta = 1.0 - c / W
-        if change <= tol or (len(log) > 1 and log[-2] - log[-1] <= FALL * abs(log[-1])):
+        if change <= 1e-8 or (len(log) > 1 and log[-2] - log[-1] <= 1e-12 * abs(log[-1])):
             converged = True
             break
     return _assignment(views, *rows, c / W, lambda_, log, converged)
@@ -235,7 +229,7 @@ def cheapest_chain(price, switch):
     return chain
 
 
-def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
+def assign_in_order(L, lambda_, switch, *, weight=None):
     """Assign rows in order of time to one view (feature set) each; return the Assignment.
 
     In Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014), each change of view adds `switch`."""
@@ -249,7 +243,7 @@ def assign_in_order(L, lambda_, switch, *, weight=None, max_iter=500):
     squares = weight[:, None] * (np.where(finite, L, 0.0) - best[:, None]) ** 2
     gap = np.where(finite, squares, np.inf)
     delta, log, chain, converged = np.ones(L.shape[1]), [], None, False
-    for _ in range(max_iter):
+    for _ in range(500):
         before = chain
         chain = cheapest_chain(gap + lambda_ * weight[:, None] * delta, float(switch))
         mass = np.bincount(chain[rows], weight[rows], L.shape[1]) / W

@@ -23,9 +23,6 @@ from lodim.models.ripr.assignment.solve import assign_in_order, with_log
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.views import by_content, count, most_views, redundant, screened_views
 
-MAX_DIM = 2  # default largest number of features per view
-FLAT = 0.05  # share of the SD; if most rows differ by less, a few set the scale
-
 
 @dataclass(frozen=True, eq=False)
 class ViewSearch:
@@ -97,7 +94,7 @@ class ViewSearch:
     @property
     def dims(self):
         """Smallest and largest number of features per view (feature set)."""
-        most = min(self.settings.max_dim or MAX_DIM, int(self.varies.sum()))
+        most = min(self.settings.max_dim or 2, int(self.varies.sum()))
         return min(self.settings.min_dim or 2, most), most
 
     @property
@@ -195,7 +192,7 @@ def flat_features(batch):
     for f, x in enumerate(X.T):
         known = x[~np.isnan(x)]
         distance = np.abs(known - np.median(known)) if len(known) else known
-        if distance.any() and np.median(distance[distance > 0]) < FLAT * known.std():
+        if distance.any() and np.median(distance[distance > 0]) < 0.05 * known.std():
             out.append(f)
     return np.array(out, np.int64)
 
