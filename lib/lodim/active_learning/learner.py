@@ -27,7 +27,6 @@ from lodim.report.tables import Table, listing
 from lodim.typing import Curve, FitT, Labels, Model, P, Score
 
 HEADS = ["Labelled", "Asked by", "Accuracy", "Log-loss", "Entropy", "Kappa"]  # of the curve
-STOP_ROWS = 2000  # largest number of pool rows whose predictions are compared between rounds
 
 
 @with_known_arguments
@@ -209,7 +208,7 @@ class Learner(Generic[FitT]):
         self._asked, self._before = "", None  # score of the last query; predictions of the last fit
         self.fit, self._cold = None, self.labelled.empty
         rng = np.random.default_rng([seed, 0])
-        watched = rng.permutation(len(pool))[:STOP_ROWS]
+        watched = rng.permutation(len(pool))[:2000]  # their predictions decide when to stop
         self._watched = self.pool.iloc[np.sort(watched)]
         self._rows: list[dict] = []
         self.hits = []

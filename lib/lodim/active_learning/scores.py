@@ -8,9 +8,6 @@ from lodim.errors import ArgumentError, LodimError
 from lodim.progress import steps
 
 SCORES = ("diverse", "uncertainty", "margin", "committee", "infogain", "entropy", "random")
-AGREED = 0.02  # added to scores, in nats, so that rows with score 0 can be chosen too
-CAP = 0.5  # quantile of the squared distances at which larger ones are capped
-BLOCK = 256  # labelled rows whose distances are held at once
 
 
 def entropies(fit, data):
@@ -139,11 +136,11 @@ def far_apart(score, X, known, n, rng):
     median, to the nearest chosen or `known` (labelled) row. Rows without a score come last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
-    cap = np.quantile(distance[scored], CAP) if len(scored) else np.inf
+    cap = np.median(distance[scored]) if len(scored) else np.inf
     distance = np.minimum(distance, cap)
     drawn: list[int] = []
     for _ in range(min(n, len(scored))):
-        chance = (score[scored] + AGREED) * distance[scored]
+        chance = (score[scored] + 0.02) * distance[scored]  # not 0 where all fits agree
         # Copies of labelled rows have distance 0; they are chosen only if no other row is left.
         chance = chance if chance.any() else ~np.isin(scored, drawn)
         drawn.append(int(rng.choice(scored, p=chance / chance.sum())))
@@ -155,8 +152,8 @@ def far_apart(score, X, known, n, rng):
 
 def nearest(X, known):
     """Return the squared distances (N,) from the rows of X to their nearest rows in `known`."""
-    blocks = range(0, len(known), BLOCK)
-    return np.min([squared(X, known[b : b + BLOCK]).min(axis=1) for b in blocks], axis=0)
+    blocks = np.split(known, range(256, len(known), 256))  # saves memory
+    return np.min([squared(X, block).min(axis=1) for block in blocks], axis=0)
 
 
 def squared(X, Z):

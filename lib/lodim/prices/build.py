@@ -13,11 +13,6 @@ from lodim.prices.network import unfold
 from lodim.prices.parse import LARGEST, is_price
 from lodim.text import first_few, near_matches
 
-MOST_NODES = 20_000  # largest number of nodes, with copies because of alternatives
-CHECKED = 50  # largest number of names of a chain along which a cost function is checked
-CHAINS = 5  # number of random chains, in addition to the order of the formula
-SHOWN = 8  # largest number of names listed in an error
-
 
 @dataclass
 class Graph:
@@ -235,10 +230,10 @@ def _check_copies(graph, order):
         series[name] = direct.union(*(series[n] for n in _needed(graph, name)))
         if name not in graph.sources:
             copies += math.prod(len(graph.sources[k]) for k in series[name])
-    if copies > MOST_NODES:
+    if copies > 20_000:
         raise ArgumentError(
-            f"the alternatives would need {copies:,} copies of items, but fewer than "
-            f"{MOST_NODES:,} are allowed"
+            f"the alternatives would need {copies:,} copies of items, but fewer than 20,000 are "
+            "allowed"
         )
 
 
@@ -262,7 +257,7 @@ def _prices(graph, names, costs):
         near = near_matches(missing[0], [name for name in price if name not in graph.columns])
         hint = f" (they have {' and '.join(map(repr, near))})" if near else ""
         raise ArgumentError(
-            f"costs lack {first_few(missing, SHOWN)}{hint}: every column that the formula uses "
+            f"costs lack {first_few(missing)}{hint}: every column that the formula uses "
             "needs a price, 0 if it is free"
         )
     return [price.get(name, 0.0) for name in graph.columns], None
@@ -293,12 +288,12 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if `set_cost` falls for larger sets of names, in a few chains of sets."""
+    """Raise ArgumentError if `set_cost` falls for larger sets of names, in six chains of sets."""
     rng = np.random.default_rng(0)
-    chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(CHAINS))]
+    chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(5))]
     for chain in chains:
         before = 0.0
-        for k, name in enumerate(chain[:CHECKED]):
+        for k, name in enumerate(chain[:50]):
             now = set_cost(frozenset(chain[: k + 1]))
             if now < before - 1e-9 * max(1.0, before):
                 raise ArgumentError(
@@ -309,8 +304,8 @@ def _check_monotone(set_cost, names):
 
 
 def _set(names):
-    shown = ", ".join(map(repr, sorted(names)[:SHOWN]))
-    return "{" + shown + (", ..." if len(names) > SHOWN else "") + "}"
+    shown = ", ".join(map(repr, sorted(names)[:8]))
+    return "{" + shown + (", ..." if len(names) > 8 else "") + "}"
 
 
 # The network -------------------------------------------------------------------------------------
