@@ -54,16 +54,10 @@ class AssignedViews(Ensemble):
         """Return distances and positions (-1: none) of k rows nearest to X in feature set j.
 
         Neighbours are labelled. Without X, training rows are queried, each left out."""
-        refs, itself = self.references, X is None
+        refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
-        X, y = self.X if itself else X, self.y[refs]
-        if not itself:
-            distance, position = nearest(X, self.X[refs], self.views[j], k, like=y)
-            return distance, np.where(position >= 0, refs[position], -1)
-        distance, position = self.nearest(j, X, k)
-        own, at = nearest(None, self.X[refs], self.views[j], k, like=y)
-        distance[refs], position[refs] = own, np.where(at >= 0, refs[at], -1)
-        return distance, position
+        distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
+        return distance, np.where(position >= 0, refs[position], -1)
 
 
 @forms.record
@@ -98,12 +92,9 @@ class ClassViews(AssignedViews):
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
-        near = Neighbours.among(self.X if X is None else X, self.X[refs])
-        out = near.sums(view[None], k, values, EQUAL)[0]
-        if X is None:
-            near = Neighbours.among(None, self.X[refs])
-            out[refs] = near.sums(view[None], k, values, EQUAL)[0]
-        return out
+        X, own = self.queried(X)
+        near = Neighbours.among(X, self.X[refs], own=own)
+        return near.sums(view[None], k, values, EQUAL)[0]
 
     def _query(self, X, threads):
         known = self.evidence(X, threads)

@@ -96,6 +96,16 @@ class Ensemble:
         known = self.weight > 0
         return np.flatnonzero(known if self.task == CLUSTERS else known & np.isfinite(self.y))
 
+    def queried(self, X):
+        """Return rows X, or the training rows for None, and their positions in `references`.
+
+        A position is -1 if the row is not among the references."""
+        if X is not None:
+            return X, np.full(len(X), -1)
+        refs, own = self.references, np.full(self.n, -1)
+        own[refs] = np.arange(len(refs))
+        return self.X, own
+
     @property
     def n(self):
         return len(self.X)

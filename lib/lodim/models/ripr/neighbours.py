@@ -16,7 +16,7 @@ MAX_DIGITS = 46  # binary digits of the largest value; keeps squares below kerne
 class Neighbours:
     """Query rows, and the rows X (`refs`) among which neighbours are sought, as float32."""
 
-    # rows, refs: transposed, (features, rows); if `leave_out`, the same rows
+    # rows, refs: transposed, (features, rows)
     rows: np.ndarray
     refs: np.ndarray
     # apart, distinct: squared distance of two levels, and number of distinct values, per feature;
@@ -24,19 +24,23 @@ class Neighbours:
     apart: np.ndarray
     distinct: np.ndarray
     order: np.ndarray  # (features, refs) order that sorts each feature
-    leave_out: bool
+    own: np.ndarray  # (rows,) position of each query row among the refs, or -1; it is left out
 
     @classmethod
-    def among(cls, Q, X, category_distance=None):
-        """Return the Neighbours of rows Q (or, if None, of the rows X themselves) among rows X."""
+    def among(cls, Q, X, category_distance=None, own=None):
+        """Return the Neighbours of rows Q (or, if None, of the rows X themselves) among rows X.
+
+        own : (rows of Q,) position of each row in X, or -1; none of them is in X by default"""
         far = np.zeros(X.shape[1]) if category_distance is None else category_distance
         refs = spread_codes(X, far)
         rows = refs if Q is None else spread_codes(Q, far)
+        if own is None:
+            own = np.arange(len(X)) if Q is None else np.full(len(Q), -1)
         apart = np.ldexp(far, -2 * unit_digits(refs)).astype(np.float32)
         rows, refs = single_precision(rows, refs)
         distinct = np.array([len(np.unique(x)) for x in refs]) * (far == 0.0)
         order = np.argsort(refs, axis=1, kind="stable")
-        return cls(rows, refs, apart, distinct, order, Q is None)
+        return cls(rows, refs, apart, distinct, order, own)
 
     def sums(self, views, k, values, weighting, threads=1):
         """Return sums (views, rows, C) of C values over the k nearest rows in each feature set.
@@ -66,20 +70,19 @@ class Neighbours:
     def _sorted(self, view, k):
         """Return arguments of a compiled search in a view, and the order in which it sorts X."""
         at = np.array(sorted(features(view), key=lambda f: (-self.distinct[f], f)), np.int64)
-        order, own = self.order[at[0]], np.full(self.rows.shape[1], -1)
-        if self.leave_out:
-            own[order] = np.arange(len(order))
+        order = self.order[at[0]]
+        place = np.append(np.argsort(order), -1)  # the last is for rows that are not among the refs
         rows = kernels.ViewRows(np.ascontiguousarray(self.refs[:, order]), at, len(at), self.apart)
-        return (self.rows, rows, own, k), order
+        return (self.rows, rows, place[self.own], k), order
 
 
-def nearest(Q, X, view, k, category_distance=None, *, like=None, threads=1):
+def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threads=1):
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
     If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
     position -1. Tied rows are sorted by `like`. category_distance is the squared distance of two
-    levels per factor."""
-    among = Neighbours.among(Q, X, category_distance)
+    levels per factor; for `own` see `Neighbours.among`."""
+    among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)
     for f in features(view):

@@ -66,12 +66,13 @@ class Voters:
     def classes(self):
         return self.target.shape[1] > 1
 
-    def sums(self, views, k, Q=None, threads=1):
+    def sums(self, views, k, Q=None, threads=1, own=None):
         """Return sums (views, rows, C + 1) of C targets and of weights over the k nearest voters.
 
-        Weights fall with the distance. Rows are Q, or the voters themselves, each left out."""
+        Weights fall with the distance. Rows are Q, or the voters themselves, each left out.
+        For `own` see `Neighbours.among`."""
         values = self.weight[:, None] * np.column_stack([self.target, np.ones(len(self.A))])
-        near = Neighbours.among(Q, self.A, self.category_distance)
+        near = Neighbours.among(Q, self.A, self.category_distance, own)
         return near.sums(views, k, values, FALLING, threads)
 
     def evidence(self, sums):

@@ -72,15 +72,8 @@ def voters_of(e):
 
 def evidence_of(e, voters, X=None, threads=1):
     """Return evidence (feature sets, rows, classes) for X, or for training rows, each left out."""
-    if X is not None:
-        return voters.evidence(voters.sums(e.views, e.k, X, threads))
-    refs = e.references
-    out = np.zeros((len(e), e.n, voters.target.shape[1]))
-    out[:, refs] = voters.evidence(voters.sums(e.views, e.k, threads=threads))
-    rest = np.setdiff1d(np.arange(e.n), refs)
-    if len(rest):
-        out[:, rest] = voters.evidence(voters.sums(e.views, e.k, e.X[rest], threads))
-    return out
+    X, own = e.queried(X)
+    return voters.evidence(voters.sums(e.views, e.k, X, threads, own))
 
 
 def calibrated(e, threads=1):
