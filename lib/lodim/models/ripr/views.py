@@ -68,20 +68,21 @@ def rows_by_content(X, first=None):
     return np.lexsort(columns if first is None else (*columns, first))
 
 
-def redundant(X, views, *, levels=False):
-    """Return whether each view has two copies of a feature or, with `levels`, only one factor.
-
-    A factor's view consists of columns of its levels alone."""
-    pairs = list(combinations(range(views.shape[1]), 2))
+def redundant(X, views):
+    """Return whether each view has two copies of a feature, (d*,) bool."""
     same = np.append(_originals(X), -1)  # the last pads views
     out = np.zeros(len(views), bool)
-    for a, b in pairs:
+    for a, b in combinations(range(views.shape[1]), 2):
         out |= (same[views[:, a]] == same[views[:, b]]) & (views[:, [a, b]] >= 0).all(axis=1)
-    if levels:
-        place, exclusive = _exclusive_levels(X)
-        of_pairs = [exclusive[place[views[:, a]], place[views[:, b]]] for a, b in pairs]
-        out |= np.all(of_pairs, axis=0) & (dims(views) > 1)
     return out
+
+
+def of_one_factor(views, axis_of):
+    """Return whether each view has several features, all of one factor, (d*,) bool.
+
+    axis_of : (p,) axis of each feature"""
+    axis = axis_of[views]
+    return ((axis == axis[:, :1]) | (views < 0)).all(axis=1) & (dims(views) > 1)
 
 
 def _originals(X):
@@ -98,22 +99,6 @@ def _originals(X):
         ):
             out[b] = out[a]
     return out
-
-
-def _exclusive_levels(X):
-    """Find pairs of two-valued features of which at most one has the upper value in each row.
-
-    Return the features' places in a bool table, and the table: features a and b are such a pair
-    (like levels of one factor) if table[place[a], place[b]]. place[-1] is for padding."""
-    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    level = ((low == X) | (high == X) | np.isnan(X)).all(axis=0) & (low < high)
-    on = np.flatnonzero(level)
-    m, upper = len(on), (X[:, on] == high[on]).astype(np.float64)
-    place, exclusive = np.full(X.shape[1] + 1, m), np.zeros((m + 2, m + 2), bool)
-    place[on], place[-1] = np.arange(m), m + 1
-    exclusive[:m, :m] = upper.T @ upper == 0
-    exclusive[m + 1], exclusive[:, m + 1] = True, True
-    return place, exclusive
 
 
 # Screening ---------------------------------------------------------------------------------------
