@@ -222,18 +222,13 @@ def costnet(
 ) -> CostnetFit:
     """Select features by cost over a dependency graph: the best linear model at every price.
 
-    The cost of a model f(x) = offset + b0 + x'w is the sum of prices c_v of its features, and of
-    everything that they need (all ancestors in the graph of `depends_on`), each paid once. The fit
-    is a frontier: at each cost, the model of lowest held-out loss that several search rules find.
+    The cost of a model is the sum of the prices of its features, and of everything that they need
+    (all ancestors in the graph of `depends_on`), each paid once. The fit is a frontier: at each
+    cost, the model of lowest held-out loss that several search rules find.
 
-    The main rule is a path over lambda (Eq. 5.1 of the thesis), as in glmnet:
-
-        minimize 1/2 mean deviance + lambda (l1_ratio sum_v c_v ||w_Gv||_2
-                                             + (1 - l1_ratio) / 2 ||w||_2^2)
-
-    where G_v has the columns of v and of all its dependents: unless c_v is paid, all are zero.
-    Without dependencies and with equal costs it is the lasso. Free columns that need nothing with a
-    price are not penalized; if all columns are free, all are penalized as if each cost 1.
+    The main rule is a path over lambda (Eq. 5.1 of the thesis): for each price, it penalizes the
+    group of all columns that need it. Without dependencies and with equal costs it is the lasso.
+    The page "How costnet works" has the equation.
 
     Parameters
     ----------
@@ -251,7 +246,7 @@ def costnet(
     depends_on : dict, Series, edge table or networkx.DiGraph, optional
         What each column needs: {"hr_slope": ["heart_rate"], "glucose": ["blood draw"]}, a Series
         of such lists, a table with columns parent and child (or from and to), or a graph with
-        edges parent -> child. Names must be in the formula or have a price.
+        edges parent -> child.
     alternatives : dict, optional
         Interchangeable sources: with {"bp": ["bp_invasive", "bp_cuff"]}, whatever depends on "bp"
         needs one of the two: the one that is best for its price.
@@ -261,40 +256,31 @@ def costnet(
         cross-validation, or without `costs` the model with the lowest loss.
     family : str, optional
         "gaussian", "binomial" or "multinomial", by default depending on the response. With a log
-        link: "poisson" for counts (rates with an offset of log exposure), "gamma" for positive
-        amounts, "tweedie" for amounts of which some are zero. "quantile": a quantile of a number,
-        by a smoothed check loss. "huber": a number with outliers; the loss is linear in residuals
-        above 1.345 robust standard deviations.
+        link: "poisson" for counts (offset: log exposure), "gamma" for positive amounts, "tweedie"
+        with zeros. "quantile": a quantile of a number. "huber": a number with outliers.
     power, quantile : float, optional
-        For "tweedie", the power (1 to 2) of the mean that the variance is proportional to; for
-        "quantile", the quantile to predict, such as 0.9.
+        Power (1 to 2) of the mean in the variance of "tweedie"; quantile to predict, such as 0.9.
     monotone : dict, optional
         Columns with a monotone effect, such as {"age": "increasing", "income": "decreasing"}:
         numbers or ordered categories, each a term of its own and in no other; at most two classes.
     lambda_ : float, optional
-        Fit only the group-penalized model of this lambda, without refit and frontier. Arguments
-        of path and rules are then not allowed.
+        Fit only the group-penalized model of this lambda, without refit and frontier.
     lambdas : array, optional
-        Penalties of the path. By default `n_lambda` values from lambda_max, where all priced
-        columns are zero, down to lambda_min_ratio lambda_max.
+        Penalties; by default `n_lambda` values from lambda_max to lambda_min_ratio * lambda_max.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, optional
         By default 1e-4, or 1e-2 with more features than rows.
     l1_ratio : float in (0, 1], default=1
-        Share of the group penalty; the rest is ridge. It equals glmnet's alpha for two classes; for
-        a numeric response of standard deviation s, alpha is r / (r + (1 - r) s) for l1_ratio=r.
+        Share of the group penalty; the rest is ridge.
     relax : float in [0, 1], optional
-        Position between penalized (0) and refitted (1) coefficients: 1 - gamma of glmnet's relaxed
-        fits. By default 0, 0.5 or 1 by cross-validation, or 1 with another criterion. Models of
-        "greedy" are always refitted.
+        Position between penalized (0) and refitted (1) coefficients. By default 0, 0.5 or 1 by
+        cross-validation, or 1 with another criterion. Models of "greedy" are always refitted.
     rules : str or sequence, default=("group", "lasso", "greedy")
-        Search rules, whose models are compared at equal price. "group": columns used along the path
-        above. "lasso": penalty c_j |w_j|, with c_j the full price of feature j (the lowest other
-        price if j is free). "greedy": forward selection with exchanges of features.
+        Search rules, whose models are compared at equal price: "group", the path above; "lasso",
+        which charges each feature its full price; "greedy", forward selection with exchanges.
     dependents : {"all", "direct"}, default="all"
-        G_v has all dependents of v, or only its children as in the thesis (then the penalty, but
-        not the cost, counts some needs more than once).
+        A group has all that needs a price, or only what needs it directly, as in the thesis.
     solver : {"auto", "cvxpy"}, default="auto"
         "cvxpy" solves the path in CVXPY, as a reference with the same solution.
     weights : column name, array (n,) or "balanced", optional
@@ -303,9 +289,8 @@ def costnet(
         Known part of the score (an array (n, K) for K classes).
     missing : {"indicator", "drop"}, default="indicator"
         "indicator": a missing number becomes the training mean, with an indicator column such as
-        `age[missing]` (included in the price) if training had missing values; a missing category
-        is a level. "drop": the row is dropped, and predicted as NaN. Rows without response or
-        weight are always dropped.
+        `age[missing]` (included in the price); a missing category is a level. "drop": the row is
+        dropped, and predicted as NaN. Rows without response or weight are always dropped.
     groups : column name or array (n,), optional
         Rows with equal values are held out together in cross-validation.
     standardize : bool, default=True
@@ -329,9 +314,7 @@ def costnet(
 
     Raises
     ------
-    FormulaError, DataError
-    ArgumentError
-        Also if a price is missing, negative or unused, a name unknown, or dependencies cyclic.
+    FormulaError, DataError, ArgumentError
 
     See Also
     --------
@@ -340,8 +323,7 @@ def costnet(
     Notes
     -----
     The frontier is selected by its fit to the response: its deviances are optimistic (the held-out
-    ones slightly), and p-values would not be valid. `cv` repeats all steps in each fold. If classes
-    are separated, predictions are useful but the size of coefficients is not.
+    ones slightly), and p-values would not be valid. `cv` repeats all steps in each fold.
 
     A saved fit holds no training row, but coefficients, prices, and means of features.
 
