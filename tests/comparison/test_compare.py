@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.ensemble
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import lodim as ld
 from lodim.comparison.candidates import candidates, peer_scores
@@ -97,6 +99,22 @@ def test_a_forest_gives_no_class_a_probability_of_zero(n_classes):
     family = make("multinomial", n_classes)
     score = peer_scores("forest", X, y, None, X, n_classes, family, 0, 1)
     assert score.shape == (N, 1 if n_classes == 2 else 3) and np.abs(score).max() < 9.0
+
+
+def test_peers_of_few_rows_use_one_thread(monkeypatch):
+    """Threads that wait for each other take a several times as long on a busy computer."""
+    counts = []
+
+    class Spy(sklearn.ensemble.HistGradientBoostingRegressor):
+        def fit(self, X, y, sample_weight=None):
+            counts.extend(pool["num_threads"] for pool in threadpool_info())
+            return super().fit(X, y, sample_weight)
+
+    monkeypatch.setattr(sklearn.ensemble, "HistGradientBoostingRegressor", Spy)
+    X = np.arange(N * 1.0)[:, None]
+    with threadpool_limits(2):
+        peer_scores("boosting", X, X[:, 0], None, X, 0, make("gaussian"), 0, 2)
+    assert set(counts) == {1}
 
 
 @pytest.mark.long

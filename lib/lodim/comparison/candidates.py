@@ -147,7 +147,8 @@ def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
     """Return linear predictors (m, K) of new rows by a scikit-learn model fitted to X (n, p), y.
 
     `name` is "boosting" or "forest"; `n_classes` is 0 if y are numbers."""
-    estimator = _estimator(name, len(X), n_classes, family, seed, threads)
+    threads = 1 if len(X) <= FEW_ROWS else threads
+    estimator = _estimator(name, n_classes, family, seed, threads)
     with threadpool_limits(threads):
         estimator.fit(X, y, sample_weight=weights)
         p = estimator.predict_proba(new) if n_classes else estimator.predict(new)[:, None]
@@ -163,7 +164,7 @@ def peer_scores(name, X, y, weights, new, n_classes, family, seed, threads):
     return logs[:, 1:] - logs[:, :1] if n_classes == 2 else logs
 
 
-def _estimator(name, n_rows, n_classes, family, seed, threads):
+def _estimator(name, n_classes, family, seed, threads):
     from sklearn import ensemble
 
     kind = "Classifier" if n_classes else "Regressor"
@@ -172,5 +173,4 @@ def _estimator(name, n_rows, n_classes, family, seed, threads):
         loss = {k: family.quantile if v is None else v for k, v in loss.items()}
         return getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=seed, **loss)
     forest = getattr(ensemble, f"RandomForest{kind}")
-    jobs = 1 if n_rows <= FEW_ROWS else threads or -1
-    return forest(TREES, random_state=seed, n_jobs=jobs)
+    return forest(TREES, random_state=seed, n_jobs=threads or -1)
