@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lodim.engine.blocks import single_blas
 from lodim.engine.compiled import inlined, njit
 
 DAMPING = 0.01  # share of the largest curvature, added to all
@@ -92,25 +93,11 @@ class Rescaled:
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 
-# LAPACK is not used: its idle threads would slow down the threads of the passes.
-@njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def _cholesky(H, damping):
     """Return the Cholesky factors L, L L' = H + damping max(diag H) I, of q matrices, (q, d, d)."""
-    L = np.zeros_like(H)
-    for c in range(H.shape[0]):
-        largest = 0.0
-        for i in range(H.shape[1]):
-            largest = max(largest, H[c, i, i])
-        for i in range(H.shape[1]):
-            for j in range(i + 1):
-                rest = H[c, i, j]
-                for k in range(j):
-                    rest -= L[c, i, k] * L[c, j, k]
-                if i > j:
-                    L[c, i, j] = rest / L[c, j, j]
-                else:
-                    L[c, i, i] = np.sqrt(max(rest, 0.0) + damping * largest)
-    return L
+    largest = H.diagonal(axis1=1, axis2=2).max(axis=1)
+    with single_blas():
+        return np.linalg.cholesky(H + damping * largest[:, None, None] * np.eye(H.shape[1]))
 
 
 @inlined(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")

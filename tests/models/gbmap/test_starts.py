@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from numba import njit
 
 import lodim as ld
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
-from lodim.models.gbmap import hinges as kernels
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.starts import draw_starts, place_hinges
 
@@ -59,22 +57,6 @@ def test_directions_are_those_of_a_subspace_that_bends():
     theta, _ = draw_starts(X, slope, curvature, rng.normal(size=2000), 0.0, True, 1, rng)
     w = max(theta[:, 2:], key=np.linalg.norm)
     assert abs(w[3]) > 0.97 * np.linalg.norm(w)
-
-
-@njit
-def _eigen(A):
-    kernels._eigenvectors(A, A.shape[1])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("spread", [1.0, 1e-9])
-def test_eigenvectors(spread):
-    Q = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 5)))[0]
-    A = Q @ np.diag([3.0, -2.0, -2.0 + spread, 0.0, 0.0]) @ Q.T
-    D, V = both = np.stack([A, np.empty((5, 5))])
-    _eigen(both.reshape(10, 5))
-    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-13)
-    np.testing.assert_allclose(V @ np.diag(np.diag(D)) @ V.T, A, atol=1e-13)
 
 
 @pytest.mark.parametrize("column", ["constant", "twice", "alone"])

@@ -261,7 +261,7 @@ def _minimize(objective, penalty, state, k, start, stop):
     null = null_learners(sign, start.theta.shape[1], settings)
     null_value = start.null_value
     if null_value is None:
-        null_value = objective(sign).null_value(null)
+        null_value = objective(sign)(null, np.arange(1))[0][0]
     if end.value.min() > null_value:
         end = minimize(objective(sign), null, state, **stop)
     lowest = end.value.min()

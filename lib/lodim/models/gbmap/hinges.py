@@ -48,37 +48,6 @@ def _orthonormal(Q, k):
     return kept
 
 
-@njit(**OPTIONS, inline="always")
-def _eigenvectors(A, k):
-    """Compute eigenvectors of the symmetric A[:k, :k] as columns of A[k : 2 k], by rotations."""
-    for i in range(k):
-        for j in range(k):
-            A[k + i, j] = 1.0 if i == j else 0.0
-    for _ in range(30):
-        off, all_ = 0.0, 0.0
-        for i in range(k):
-            for j in range(k):
-                all_ += A[i, j] * A[i, j]
-                off += A[i, j] * A[i, j] if i != j else 0.0
-        if off <= 1e-30 * all_:
-            return
-        for p in range(k - 1):
-            for q in range(p + 1, k):
-                if A[p, q] == 0.0:
-                    continue
-                half = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
-                t = 1.0 / (abs(half) + math.sqrt(half * half + 1.0))
-                t = t if half >= 0.0 else -t
-                c = 1.0 / math.sqrt(t * t + 1.0)
-                s = t * c
-                for i in range(2 * k):
-                    a, b = A[i, p], A[i, q]
-                    A[i, p], A[i, q] = c * a - s * b, s * a + c * b
-                for i in range(k):
-                    a, b = A[p, i], A[q, i]
-                    A[p, i], A[q, i] = c * a - s * b, s * a + c * b
-
-
 @inlined(**OPTIONS)
 def _project(X, Q, k, Z):
     """Compute Z[:k] = Q X for k directions Q (k, p) and data X (p, n)."""
@@ -98,12 +67,12 @@ def _combine(X, Z, k, Q):
 
 
 @njit(**OPTIONS, nogil=True)
-def find_directions(X, slope, curvature, waves, U, P, Q, A):
+def find_directions(X, slope, curvature, waves, U, P, Q):
     """Fill rows of U with directions along which to search for hinges; return their number.
 
     They are the loss gradient, random combinations of the columns of X (p, n), and approximate
     principal Hessian directions (Li 1992). slope and curvature (n,) are loss derivatives. Row i has
-    weight curvature_i waves_ij in combination j. P, Q and A are work arrays."""
+    weight curvature_i waves_ij in combination j. P and Q are work arrays."""
     first = Q.shape[0]
     for j in range(first):
         for i in range(slope.size):
@@ -124,16 +93,17 @@ def find_directions(X, slope, curvature, waves, U, P, Q, A):
             for j in range(k):
                 for i in range(slope.size):
                     P[j, i] *= slope[i]
+    A = np.empty((k, k))
     for i in range(k):
         for j in range(k):
             bend = 0.0
             for r in range(slope.size):
                 bend += slope[r] * P[i, r] * P[j, r]
             A[i, j] = bend
-    _eigenvectors(A, k)
+    vectors = np.linalg.eigh(A)[1]
     for j in range(k):
         for i in range(k):
-            _add(U[first + j], A[k + i, j], Q[i])
+            _add(U[first + j], vectors[i, j], Q[i])
     return first + k
 
 
@@ -249,7 +219,6 @@ class HingeArrays(NamedTuple):
     rest: np.ndarray
     Z: np.ndarray
     Q: np.ndarray
-    A: np.ndarray
     gain: np.ndarray
     theta: np.ndarray
     sign: np.ndarray
@@ -262,7 +231,7 @@ class HingeArrays(NamedTuple):
         zeros = np.zeros(ends[-1])
         parts = zip(sizes, ends[:-1], ends[1:], strict=True)
         own = (zeros[lo:hi].reshape(size) for size, lo, hi in parts)
-        shapes = (most, n), (first, p), (2 * first, first), (2, 2 * most)
+        shapes = (most, n), (first, p), (2, 2 * most)
         ends = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
         return cls(zeros, *own, *map(np.empty, shapes), *ends)
 
@@ -278,8 +247,7 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     `waves` are as in `find_directions`. If `hinges` is False, learners are linear."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
-    work = room.U, room.Z, room.Q, room.A
-    k = find_directions(X, slope, curvature, waves, *work)
+    k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)
     return _along(k, X, slope, curvature, ridge, hinges, n_starts, room)
 
 

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, sum_blocks
-from lodim.engine.tiles import TILE
 from lodim.family import losses
 from lodim.models.gbmap.cpu_kernels import Form, hessian, loss_gradient
 from lodim.solve.objective import ElasticNet, add_ridge
@@ -41,14 +40,6 @@ class BoostObjective:
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
-
-    def null_value(self, theta):
-        """Return the loss of a learner theta (1, d) whose weights are zero; reads no features."""
-        if not on_host(self._X):
-            return self(theta, np.arange(1))[0][0]
-        without = np.empty((len(self._X), 0, TILE), self._X.dtype)
-        rest = *self._columns, theta[:, :2].copy(), np.arange(1), self.sign, self._form
-        return sum_blocks(loss_gradient, without, (1, 3), *rest, **self._how)[0, 0]
 
     def hessian(self, theta, convex=True):
         """Return Hessians (q, d, d), or semidefinite approximations if `convex`; X not on a GPU."""

@@ -128,25 +128,6 @@ def subtract_forces(x, U, e, T):
     return total
 
 
-@njit(**INNER, fastmath=REASSOCIATE)
-def plane_sums(x, y, scale, X, Y, w, shift, T, S):
-    """Return sums over points (X, Y) of kernels, and of forces in x and y, for the point (x, y).
-
-    Kernels are scale * w * exp(shift - d / 2) with d the squared distance; forces are kernel times
-    x - X and y - Y, also subtracted from T and S, in place."""
-    total, of_x, of_y = 0.0, 0.0, 0.0
-    for i in range(w.size):
-        t, s = x - X[i], y - Y[i]
-        psi = scale * w[i] * kernel(shift - 0.5 * (t * t + s * s))
-        total += psi
-        t, s = psi * t, psi * s
-        of_x += t
-        of_y += s
-        T[i] -= t
-        S[i] -= s
-    return total, of_x, of_y
-
-
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
     """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
@@ -161,20 +142,13 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
         n = size - first
         stop = first + n + -n % LANES
         v = w[first:stop]
-        if k != 2:
-            psi = e[first:stop]
-            psi[:] = 0.0
-            for j in range(k):
-                add_squares(u[j, a], U[j][first:stop], psi)
-            total += weigh_kernels(scale[a], v, shift, psi)
-            for j in range(k):
-                R[j, a] += subtract_forces(u[j, a], U[j][first:stop], psi, T[j][first:stop])
-        else:
-            x, y, X, Y = u[0, a], u[1, a], U[0][first:stop], U[1][first:stop]
-            sums = plane_sums(x, y, scale[a], X, Y, v, shift, T[0][first:stop], T[1][first:stop])
-            total += sums[0]
-            R[0, a] += sums[1]
-            R[1, a] += sums[2]
+        psi = e[first:stop]
+        psi[:] = 0.0
+        for j in range(k):
+            add_squares(u[j, a], U[j][first:stop], psi)
+        total += weigh_kernels(scale[a], v, shift, psi)
+        for j in range(k):
+            R[j, a] += subtract_forces(u[j, a], U[j][first:stop], psi, T[j][first:stop])
     return total
 
 
