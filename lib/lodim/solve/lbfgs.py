@@ -324,11 +324,12 @@ class Steps:
 
 
 @njit(cache=True, forceinline=True)
-def _free_direction(slope, S, Y, pairs, alpha, out):
+def _free_direction(slope, S, Y, pairs, out):
     """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
+    alpha = np.empty(pairs)
     steps, bends = np.zeros(slope.size), np.zeros(slope.size)
     for j in range(pairs - 1, -1, -1):
         share = 1.0 / _dot(S[j], Y[j])
@@ -352,13 +353,14 @@ def _free_direction(slope, S, Y, pairs, alpha, out):
 
 
 @njit(cache=True)
-def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha):
-    """Set slope and direction of projected L-BFGS, zero for parameters held by a bound `lower`.
+def _within(theta, gradient, lower, S, Y, pairs, newest):
+    """Return slope and direction of projected L-BFGS, zero for parameters held by a bound `lower`.
 
-    S, Y are steps and gradient changes, `pairs` rows up to `newest`; free_S, free_Y and alpha are
-    work arrays. Return the largest slope, and whether any step was used."""
-    memory, kept = S.shape[0], ZERO
-    largest = 0.0
+    S, Y are steps and gradient changes, `pairs` rows up to `newest`. The other results are the
+    largest slope, and whether any step was used."""
+    memory, kept, largest = S.shape[0], ZERO, 0.0
+    free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
+    slope, direction = np.empty(theta.size), np.empty(theta.size)
     for k in range(theta.size):
         slope[k] = gradient[k] if theta[k] > lower[k] or gradient[k] < 0.0 else 0.0
         largest = max(largest, abs(slope[k]))
@@ -371,11 +373,11 @@ def _within(theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_
         s, y = free_S[kept], free_Y[kept]
         # Steps and changes of the gradient at nearly right angles give unbounded directions.
         kept += _dot(s, y) > 1e-4 * np.sqrt(_dot(s, s) * _dot(y, y))
-    _free_direction(slope, free_S, free_Y, kept, alpha, direction)
+    _free_direction(slope, free_S, free_Y, kept, direction)
     if _dot(direction, slope) >= 0.0:
         kept = ZERO
         _set(direction, -1.0, slope)
-    return largest, kept > 0
+    return slope, direction, largest, kept > 0
 
 
 def bounded(
@@ -404,13 +406,9 @@ def bounded(
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0
     steps = Steps(d) if steps is None else steps
     S, Y, pairs, newest = steps.S, steps.Y, steps.pairs, steps.newest
-    (free_S, free_Y), (slope, direction) = np.zeros((2, MEMORY, d)), np.zeros((2, d))
-    alpha = np.zeros(MEMORY)
     reach = 1.0
     while True:
-        largest, bent = _within(
-            theta, gradient, lower, S, Y, pairs, newest, slope, direction, free_S, free_Y, alpha
-        )
+        slope, direction, largest, bent = _within(theta, gradient, lower, S, Y, pairs, newest)
         converged = largest <= tol or flat == patience
         if converged:
             break

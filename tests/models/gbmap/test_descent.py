@@ -40,7 +40,7 @@ def by_newton(objective, starts, max_iter, tol, ftol=0.0):
     theta, (beta, _, loss) = starts.copy(), objective._form
     y, score, weight = objective._columns
     rest = beta, loss, objective._ridge, objective.precision, max_iter, tol
-    follow = small_data.follower(objective._X, weight, Problem(*rest))
+    follow = small_data.follower(Problem(objective._X, weight, *rest))
     ends = np.array(follow(y, score, theta, objective.sign, ftol, False))
     value, grad_norm, n_iter, passes, converged = ends.T
     return Minimum(theta, value, grad_norm, n_iter, converged == 1.0, passes.max())

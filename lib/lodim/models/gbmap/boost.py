@@ -131,8 +131,10 @@ class _SmallData:
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
         self.beta, self.ftol = float(settings.beta), float(stop["ftol"])
         precision, limits = precision_of(state.X.dtype), (stop["max_iter"], float(stop["tol"]))
-        problem = Problem(self.beta, state.loss, self.ridge, precision, *limits)
-        self.follow = follower(state.X, weight, problem)
+        rows = state.X, weight.astype(state.X.dtype)
+        self.follow = follower(
+            Problem(*rows, self.beta, state.loss, self.ridge, precision, *limits)
+        )
         self.margin = np.empty(y.shape), np.empty(y.shape)
         slopes = np.empty(start_at.size), np.empty(start_at.size)
         self.rows = y, state.score, weight

@@ -108,11 +108,11 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
 
 
 @njit(**OPTIONS, inline="always")
-def _to_unit_variance(U, Z, k, curvature, deviation):
-    """Scale k directions U and the rows' projections Z to unit variance, in place; return k.
+def _to_unit_variance(k, curvature, room):
+    """Scale k directions room.U and the rows' projections to unit variance, in place; return k.
 
-    Constant projections are dropped, unless all are constant. `deviation`, zeros, gets the SDs."""
-    total = 0.0
+    Constant projections are dropped, unless all are constant."""
+    U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0
     for i in range(curvature.size):
         total += curvature[i]
     largest, kept = 0.0, 0
@@ -153,12 +153,12 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 
 @njit(**OPTIONS, inline="always")
-def _take(U, k, level, n_starts, gain, knots, steps, centres, theta, sign):
-    """Fill theta and sign with the best n_starts learners of each sign; return their number.
+def _take(k, level, n_starts, room):
+    """Fill room.theta and room.sign with the best n_starts learners per sign; return their number.
 
-    Candidates are hinges along k directions U and their opposites. gain, knots, steps and centres
-    (2, 2 k) are each hinge's loss decrease, bend, coefficient and mean, for signs 1 and -1."""
-    count = 0
+    Candidates are hinges along the first k directions room.U and their opposites."""
+    U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
+    (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
         for _ in range(min(n_starts, 2 * k)):
             j = 0
@@ -184,9 +184,9 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
     The directions are the first k rows of room.U, scaled in place; room.theta and room.sign get the
     learners. X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
     weights. If `hinges` is False, learners are linear."""
-    U, Z, deviation, gain, rest = room.U, room.Z, room.deviation, room.gain, room.rest
+    U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
     _project(X, U, k, Z)
-    k = _to_unit_variance(U, Z, k, curvature, deviation)
+    k = _to_unit_variance(k, curvature, room)
     knots, steps, centres = rest[0], rest[1], rest[2]
     total, level = 0.0, 0.0
     for i in range(slope.size):
@@ -207,37 +207,32 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    return _take(U, k, level, n_starts, gain, knots, steps, centres, room.theta, room.sign)
+    return _take(k, level, n_starts, room)
 
 
 class HingeArrays(NamedTuple):
-    """Work arrays of the search for starting hinges, and its results: theta and sign."""
+    """Work arrays of the search for starting hinges in n rows of p features, and its results."""
 
-    zeros: np.ndarray
-    U: np.ndarray
-    deviation: np.ndarray
-    rest: np.ndarray
-    Z: np.ndarray
-    Q: np.ndarray
+    U: np.ndarray  # (most, p) directions
+    deviation: np.ndarray  # (most,) SDs of the rows' projections
+    # (2, 2 most) decrease of the loss by the best hinge per sign, direction and side; and (3, ...)
     gain: np.ndarray
-    theta: np.ndarray
+    rest: np.ndarray  # its bend, coefficient and mean
+    Z: np.ndarray  # (most, n) projections of the rows
+    Q: np.ndarray  # (1 + MIXTURES, p) orthonormal directions
+    theta: np.ndarray  # (2 n_starts, 2 + p) results, and their signs
     sign: np.ndarray
 
     @classmethod
     def of_size(cls, most, p, n, n_starts):
         """Return arrays for n rows of p features, `most` directions and 2 n_starts learners."""
-        first, sizes = 1 + MIXTURES, ((most, p), (most,), (3, 2, 2 * most))
-        ends = np.cumsum([0, *map(math.prod, sizes)]).tolist()
-        zeros = np.zeros(ends[-1])
-        parts = zip(sizes, ends[:-1], ends[1:], strict=True)
-        own = (zeros[lo:hi].reshape(size) for size, lo, hi in parts)
-        shapes = (most, n), (first, p), (2, 2 * most)
-        ends = np.empty((2 * n_starts, 2 + p)), np.empty(2 * n_starts)
-        return cls(zeros, *own, *map(np.empty, shapes), *ends)
+        hinges, results = ((2, 2 * most), (3, 2, 2 * most)), ((2 * n_starts, 2 + p), 2 * n_starts)
+        shapes = (most, p), most, *hinges, (most, n), (1 + MIXTURES, p), *results
+        return cls(*map(np.empty, shapes))
 
     def clear(self):
-        self.zeros.fill(0.0)
-        self.gain.fill(-np.inf)
+        for array, value in zip(self, (0.0, 0.0, -np.inf, 0.0), strict=False):
+            array.fill(value)
 
 
 def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):

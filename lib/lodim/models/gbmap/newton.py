@@ -34,9 +34,12 @@ class Ending(NamedTuple):
 class Problem(NamedTuple):
     """Loss function that `newton` minimizes, and when it stops.
 
-    beta is the sharpness of the softplus, ridge (d,) penalizes squared parameters, precision is the
-    loss's relative rounding error, tol the largest derivative at a minimum."""
+    X and weight are in blocks of 64 rows, beta is the sharpness of the softplus, ridge (d,)
+    penalizes squared parameters, precision is the loss's relative rounding error, tol the largest
+    derivative at a minimum."""
 
+    X: np.ndarray
+    weight: np.ndarray
     beta: float
     loss: tuple
     ridge: np.ndarray
@@ -129,17 +132,18 @@ def _tile_rows(room, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton(X, y, f, weight, sign, problem, ftol, of_one, theta, ends, room):
+def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
     """Minimize the loss of each learner theta (r, d) on few rows by damped Newton steps, in place.
 
-    X, y, weight and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a,
-    intercept, w), sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. ftol is
+    y and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a, intercept, w),
+    sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. ftol is
     relative to the loss, or if `of_one` to at least 1.
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low
     losses. H is the convex part of the Hessian until steps gain little."""
-    beta, ridge, precision, tol = problem.beta, problem.ridge, problem.precision, problem.tol
+    X, weight, beta, ridge = problem.X, problem.weight, problem.beta, problem.ridge
+    precision, tol = problem.precision, problem.tol
     # A literal activation would compile the called functions again.
     form, d = Form(X.dtype.type(beta), np.int64(SOFTPLUS), problem.loss), ridge.size
     v, sums = room.v, room.sums

@@ -92,18 +92,21 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
     return b, log._replace(converged=1.0)
 
 
-def follower(X, weight, problem):
-    """Return a function that runs `newton` on the rows X, with shared work arrays."""
-    d, dtype = 2 + X.shape[1], X.dtype
-    weight = weight.astype(dtype, copy=False)
-    of_rows = np.empty((3, len(X), TILE), dtype), np.empty((3, TILE), dtype), np.empty(d, dtype)
+def follower(problem):
+    """Return a function that runs `newton` on a Problem, with shared work arrays."""
+    d, dtype = problem.ridge.size, problem.X.dtype
+    of_rows = (
+        np.empty((3, len(problem.X), TILE), dtype),
+        np.empty((3, TILE), dtype),
+        np.empty(d, dtype),
+    )
     of_learner = np.empty((3, d)), np.empty(d - 2), np.empty(1 + d), np.empty((2, d, d))
     room = NewtonArrays(*of_rows, *of_learner)
 
     def follow(responses, offsets, theta, sign, ftol, of_one):
         responses, offsets = responses.astype(dtype, copy=False), offsets.astype(dtype, copy=False)
         ends = np.empty((len(sign), len(Ending._fields)))
-        newton(X, responses, offsets, weight, sign, problem, ftol, of_one, theta, ends, room)
+        newton(problem, responses, offsets, theta, sign, ftol, of_one, ends, room)
         return [Ending(*end) for end in ends.tolist()]
 
     return follow

@@ -42,12 +42,13 @@ def invert_root(S, root):
 
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
-def prepare(lo, hi, active, V, Z, cov, h2, P, spread, root, log_det):
+def prepare(lo, hi, active, V, Z, cov, h2, results):
     """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
 
-    Results for V[active[i]] are at index i: projected rows P (q, k, n), products cov V in `spread`,
-    and (q, C, C, ...) inverse Cholesky factors `root` and log determinants of kernel covariances
-    h2_A V' cov_A V + h2_B V' cov_B V, for classes A <= B. Z is (r, n), cov (C, r, r)."""
+    `results` for V[active[i]] are at index i: projected rows P (q, k, n), products cov V, and (q,
+    C, C, ...) inverse Cholesky factors and log determinants of kernel covariances h2_A V' cov_A V +
+    h2_B V' cov_B V, for classes A <= B. Z is (r, n), cov (C, r, r)."""
+    P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
     form = np.empty((C, k, k))

@@ -100,7 +100,7 @@ class Divergence:
         log_det, shift, potential = np.zeros((3, q, C, C))
         totals, forces = np.zeros((units, C, C)), np.empty((units, C, k, n))
         out = P, spread, root, log_det
-        for_blocks(prepare, q, active, V, self._Z, s.cov, self._h2, *out, threads=threads)
+        for_blocks(prepare, q, active, V, self._Z, s.cov, self._h2, out, threads=threads)
         rows = P if self._tiles is None else V[active]
         self._sum_pairs(rows, root, shift, totals, forces, threads)
         if self._vanished(totals):

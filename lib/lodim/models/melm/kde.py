@@ -58,11 +58,13 @@ def gap(u, low, high):
 
 
 @njit(**INNER, fastmath=REASSOCIATE)
-def log_sum(u, U, w, low, high, first, stop, tile, place, gaps, e):
-    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the tiles first to stop - 1.
+def log_sum(u, classes, c, tile, place, gaps, e):
+    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows of class c.
 
     Row `place` of tile `tile` is left out (-1 for none). Tiles whose box [low, high] is far from u
     are skipped. gaps and e are work arrays."""
+    _, U, w, low, high, start = classes
+    first, stop = start[c], start[c + 1]
     nearest = first
     for t in range(first, stop):
         gaps[t - first] = gap(u, low[t], high[t])
@@ -95,7 +97,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
 
     The range is lo * step to hi * step - 1. tile[i] and place[i] locate a row of `classes` to
     leave out, the point itself; -1 if none."""
-    root, U, w, low, high, start = classes
+    root, start = classes.root, classes.start
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
     most = 1
@@ -107,9 +109,7 @@ def log_sums(lo, hi, step, P, classes, tile, place, out):
             whiten(P, i, u.shape[1], root[c], u)
             for j in range(k):
                 at[j] = u[j, 0]
-            out[i, c] = log_sum(
-                at, U, w, low, high, start[c], start[c + 1], tile[i], place[i], gaps, e
-            )
+            out[i, c] = log_sum(at, classes, c, tile[i], place[i], gaps, e)
 
 
 def neighbours_first(u):

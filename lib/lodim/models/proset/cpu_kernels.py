@@ -78,11 +78,11 @@ def scaled(x, v, rows, columns):
 
 
 @njit(cache=True, error_model="numpy", forceinline=True)
-def similarities(tile, active, v, V, J, T, G):
+def similarities(tile, points, T, G):
     """Fill G with similarities exp(-1/2 sum_d v_d^2 (x_id - x_jd)^2) of points and rows (Eq. 2.3).
 
-    tile (p, 64) holds the rows i; V, from `scaled`, the J points j. The weights v belong to the
-    features `active`. G is flat, one row of 64 per point; T is a work array."""
+    tile (p, 64) holds the rows i. G is flat, one row of 64 per point j; T is a work array."""
+    active, v, V, w, _ = points
     zero, minus_half, D = tile.dtype.type(0), tile.dtype.type(-0.5), active.size
     half_norm = T[(D + 1) * TILE : (D + 2) * TILE]
     for i in range(TILE):
@@ -94,7 +94,7 @@ def similarities(tile, active, v, V, J, T, G):
             T[k * TILE + i] = t
             half_norm[i] += minus_half * t * t
     multiply(V[::1], T, G)
-    for j in range(J):
+    for j in range(w.size):
         row = G[j * TILE : (j + 1) * TILE]
         for i in range(TILE):
             row[i] = exp_negative(min(zero, row[i]))
@@ -212,9 +212,9 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
     the loss, its derivative by u, for each feature d sum_ij C_ij v_d^2 (x_id^2 - 2 x_id x_jd), and
     the derivatives by w_j. C_ij is w_j times the derivative of row i's loss by w_j."""
     X, y, weight, own = scoring.X, scoring.y, scoring.weight, scoring.own
-    active, v, V, w, target = points
+    _, _, V, w, target = points
     kind = X.dtype
-    D, J = active.size, w.size
+    D, J = points.active.size, w.size
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     Y, h, slope = np.empty(V.shape[1] * TILE, kind), np.empty(TILE, kind), np.empty(TILE, kind)
     A, B = np.empty(TILE, kind), np.empty(TILE, kind)
@@ -227,7 +227,7 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
         out = partials[block]
         out[:] = 0.0
         for t in range(block * step, min((block + 1) * step, X.shape[0])):
-            similarities(X[t], active, v, V, J, T, G)
+            similarities(X[t], points, T, G)
             leave_out(own[t], G)
             for i in range(TILE):
                 A[i], B[i] = scoring.a[t, i], scoring.b[t, i]
@@ -250,17 +250,16 @@ def loss_gradient(lo, hi, partials, scoring, step, points, runs, u, loss):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def kernel_sums(lo, hi, X, step, active, v, V, J, values, out):
+def kernel_sums(lo, hi, X, step, points, values, out):
     """Add sum_j values_qj G_ij to out[t, q, i]; G_ij is the similarity of row i and prototype j.
 
-    Tiles t of X from lo * step to hi * step - 1 are processed. V is from `scaled`. `values`
-    contains the prototypes' weights, and is padded with zeros to multiples of four rows and
-    columns."""
-    kind = X.dtype
+    Tiles t of X from lo * step to hi * step - 1 are processed. `values` contains the prototypes'
+    weights, and is padded with zeros to multiples of four rows and columns."""
+    V, kind = points.V, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.zeros(V.shape[0] * TILE, kind)
     S = np.empty(values.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, J, T, G)
+        similarities(X[t], points, T, G)
         multiply(values[::1], G, S)
         for q in range(out.shape[1]):
             for i in range(TILE):
@@ -274,26 +273,25 @@ def agreement_sums(lo, hi, X, step, y, points, u, loss, A, B):
     Each adds its weight times its similarity with the row to B, and this product times its
     agreement with the response y to A (see `agreement`). Tiles lo * step to hi * step - 1 are
     processed."""
-    active, v, V, w, target = points
-    kind = X.dtype
+    V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     h = np.empty(TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, w.size, T, G)
+        similarities(X[t], points, T, G)
         for j in range(w.size):
-            agreement(y[t], target[j], u, loss, h)
+            agreement(y[t], points.target[j], u, loss, h)
             add_impacts(G, j, j + 1, w, h, A[t], B[t])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def kernel_rows(lo, hi, X, step, active, v, V, w, out):
+def kernel_rows(lo, hi, X, step, points, out):
     """Fill out[t, j, i] with weight w_j times similarity of prototype j and row i of tile t.
 
-    Tiles of X from lo * step to hi * step - 1 are processed; V is from `scaled`."""
-    kind = X.dtype
+    Tiles of X from lo * step to hi * step - 1 are processed."""
+    V, w, kind = points.V, points.w, X.dtype
     T, G = np.zeros(V.shape[1] * TILE, kind), np.empty(V.shape[0] * TILE, kind)
     for t in range(lo * step, min(hi * step, X.shape[0])):
-        similarities(X[t], active, v, V, w.size, T, G)
+        similarities(X[t], points, T, G)
         for j in range(w.size):
             for i in range(TILE):
                 out[t, j, i] = w[j] * G[j * TILE + i]

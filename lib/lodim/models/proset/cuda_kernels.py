@@ -59,14 +59,15 @@ def loss_gradient(X, rows, own, candidates, points, v, w, u, active, order, loss
     return out
 
 
-def kernel_sums(X, active, v, V, J, values, out):
+def kernel_sums(X, points, values, out):
     """Add sums of `values` times similarities over prototypes to `out`, which is in main memory.
 
     The arguments are as in `cpu_kernels.kernel_sums`, but X is on the GPU."""
-    D, Q = active.size, out.shape[1]
-    points, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
-    points[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
-    arrays = active, (ROOT_HALF * v).astype(X.dtype), points, weights, out
+    active, v, V, w, _ = points
+    D, J, Q = active.size, w.size, out.shape[1]
+    x, weights = np.zeros((D, width(J)), X.dtype), np.zeros((Q, width(J)), X.dtype)
+    x[:, :J], weights[:, :J] = ROOT_HALF * V[:J, :D].T, values[:Q, :J]
+    arrays = active, (ROOT_HALF * v).astype(X.dtype), x, weights, out
     *inputs, there = map(upload, arrays)
     launch(_kernel_sums, min(len(X), 16 * PROCESSORS), THREADS, X.array, *inputs, there)
     there.copy_to_host(out)

@@ -18,6 +18,7 @@ from lodim.models.proset.cpu_kernels import (
     DENSITY,
     FOUR,
     SQUARED,
+    Points,
     kernel_rows,
     kernel_sums,
     scaled,
@@ -146,7 +147,7 @@ def weighted_sums(prototypes, values, X, n, threads=1, engine="cpu"):
     out, kernels = np.zeros((len(X), values.shape[1], TILE)), []
     for c, of in _nonempty_batches(prototypes):
         weighted = _padded((prototypes.w[of, None] * values[of]).T)
-        kernels.append((*batch_kernel(prototypes, c, of), len(of), weighted))
+        kernels.append((batch_points(prototypes, c, of), weighted))
     for lo in range(0, len(X), TILES_ON_GPU):
         part = place(X[lo : lo + TILES_ON_GPU], engine)
         for kernel in kernels:
@@ -158,24 +159,24 @@ def impacts(prototypes, X, n, threads=1):
     """Return each prototype's weight times its similarity with each row, (n, M)."""
     out = np.empty((n, len(prototypes)))
     for c, of in _nonempty_batches(prototypes):
-        kernel = batch_kernel(prototypes, c, of)
+        points = batch_points(prototypes, c, of)
         step = max(1, MOST_NUMBERS // (TILE * len(of)))
         for lo in range(0, len(X), step):
             part = X[lo : lo + step]
             values = np.empty((len(part), len(of), TILE))
-            run_kernel(kernel_rows, part, threads, *kernel, prototypes.w[of], values)
+            run_kernel(kernel_rows, part, threads, points, values)
             rows = slice(lo * TILE, min(n, (lo + step) * TILE))
             flat = values.transpose(0, 2, 1).reshape(-1, len(of))
             out[rows, of[0] : of[-1] + 1] = flat[: rows.stop - rows.start]
     return out
 
 
-def batch_kernel(prototypes, c, of):
-    """Return active features and their weights, (D,) each, and V (see `scaled`) for a batch c."""
-    v = prototypes.v[c - 1]
+def batch_points(prototypes, c, of):
+    """Return the prototypes at positions `of`, of batch c, as Points."""
+    t, v = prototypes, prototypes.v[c - 1]
     on = np.flatnonzero(v)
-    x = np.ascontiguousarray(prototypes.x)  # avoids another compilation of `scaled`
-    return prototypes.features[on], v[on], scaled(x, v[on], of, on)
+    x = np.ascontiguousarray(t.x)  # avoids another compilation of `scaled`
+    return Points(t.features[on], v[on], scaled(x, v[on], of, on), t.w[of], t.y[of])
 
 
 def run_kernel(kernel, X, threads, *args):

@@ -12,11 +12,10 @@ from lodim.models.proset.cpu_kernels import (
     DENSITY,
     ROOT_TAU,
     SQUARED,
-    Points,
     agreement_sums,
 )
 from lodim.models.proset.objective import ScoringRows
-from lodim.models.proset.prototypes import TILES_ON_GPU, batch_kernel, prior, run_kernel
+from lodim.models.proset.prototypes import TILES_ON_GPU, batch_points, prior, run_kernel
 
 LOSS_CODES = {"squared": SQUARED, "density": DENSITY}
 
@@ -113,8 +112,8 @@ class BatchState:
         (see `cpu_kernels.agreement`). A row's own prototype is subtracted, which needs float64."""
         X, n = self.batch.X, self.batch.n
         y, a, b = (tiles.pad(z, len(X)) for z in (self.y, start, self.b))
-        active, v, V = batch_kernel(part, 1, np.arange(len(part)))
-        points = Points(np.arange(len(active)), v, V, part.w, part.y)
+        points = batch_points(part, 1, np.arange(len(part)))
+        active, points = points.active, points._replace(active=np.arange(len(points.active)))
         for lo in range(0, len(X), TILES_ON_GPU):
             at = slice(lo, lo + TILES_ON_GPU)
             exact = X[at][:, active].astype(np.float64, order="C")
