@@ -76,8 +76,7 @@ ax = ax.set(xlabel="x", ylabel="y")
 # linearly instead of squared.
 #
 # With `"ordinal"` the log-odds of a class above the threshold θₖ are f(x) − θₖ, as in `glm`. Each
-# boost fits its learner with fixed thresholds, and then the thresholds. This family runs neither on
-# a GPU nor on the workers of a Dask cluster.
+# boost fits its learner with fixed thresholds, and then the thresholds.
 #
 # The example predicts a fuel consumption that nine of ten cars do not exceed. The printed share of training cars at or below the prediction is close to 0.9:
 

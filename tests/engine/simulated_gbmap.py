@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 import lodim as ld
 from lodim.engine import blocks, tiles
 from lodim.engine.cuda import _PLACED, DeviceTiles, upload, zeros
+from lodim.family import Ordinal
 from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.models.gbmap import cuda_kernels
@@ -149,6 +150,11 @@ def test_margin_and_take():
     np.testing.assert_allclose(base.copy_to_host().ravel()[:100], score[:, 2] - others, rtol=1e-13)
     i = np.array([0, 5, 63, 64, 99])
     np.testing.assert_array_equal(cuda_kernels.take(there, upload(i)), score[i])
+    family, boundaries = Ordinal(3), np.array([1.0, 0.5, -2.0])
+    f = upload(tiles.pack(score[:, :1]))
+    cuda_kernels.ordered_margin(codes, f, family.class_table(boundaries), y, base)
+    for got, wanted in zip((y, base), family.margin(code, score[:, 0], boundaries), strict=True):
+        np.testing.assert_array_equal(got.copy_to_host().ravel()[:100], wanted)
 
 
 def test_one_copy_for_as_long_as_the_features_live():
@@ -190,6 +196,7 @@ def frame(n=60):
     y = np.cos(a) + b + 0.1 * rng.normal(size=n)
     return {"a": a, "b": b, "y": y, "two": np.where(y > 0.5, "yes", "no"),
             "three": np.array(["u", "v", "w"])[np.digitize(y, [0.0, 1.0])],
+            "ordered": np.digitize(y, [0.0, 1.0]),
             "weight": rng.random(n)}  # fmt: skip
 
 
@@ -215,6 +222,18 @@ def test_newton_and_lbfgs_end_in_the_same_minimum():
     assert here.converged and there.converged
     np.testing.assert_allclose(there.log["objective"], here.log["objective"], rtol=1e-8)
     np.testing.assert_allclose(there.predict(data, "link"), here.predict(data, "link"), atol=1e-4)
+
+
+@pytest.mark.usefixtures("one_solver")
+@pytest.mark.parametrize("refit", ["none", "joint"])
+def test_ordered_classes(refit):
+    data = frame()
+    given = {"family": "ordinal", "refit": refit, "weights": "weight", "m": 2}
+    here, there = both("ordered ~ a + b", data, 3, **given)
+    np.testing.assert_allclose(there.log["deviance"], here.log["deviance"], rtol=1e-10)
+    np.testing.assert_allclose(
+        there.predict(data, "link"), here.predict(data, "link"), rtol=1e-8, atol=1e-10
+    )
 
 
 @pytest.mark.usefixtures("one_solver")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit, vectorize
 
-from lodim.engine.scalar_math import exp_negative, log1p_unit
+from lodim.engine.scalar_math import exp_negative, log1p_unit, log_positive
 
 ULP = np.finfo(float).eps
 
@@ -24,6 +24,11 @@ def log1p_all():
     return vectorize(SIGNATURES)(lambda e: log1p_unit(e))
 
 
+@pytest.fixture(scope="module")
+def log_all():
+    return vectorize(SIGNATURES)(lambda x: log_positive(x))
+
+
 def test_exp_over_its_range(exp_all):
     x = -np.concatenate([np.linspace(0, 1, 20001), np.geomspace(1e-300, 708, 20001)])
     np.testing.assert_allclose(exp_all(x), np.exp(x), rtol=4 * ULP)
@@ -39,6 +44,14 @@ def test_exp_at_its_ends(exp_all):
     assert exp_all(0.0) == 1.0 and exp_all(-0.0) == 1.0
     assert 0.0 <= exp_all(-1e4) <= 1e-300
     assert 0.0 <= exp_all(-np.inf) <= 1e-300
+
+
+def test_log_over_its_range(log_all):
+    x = np.concatenate([np.linspace(0.4, 3, 40001), np.geomspace(1e-300, 1e300, 40001)])
+    np.testing.assert_allclose(log_all(x), np.log(x), rtol=4 * ULP, atol=2 * ULP)
+    x = np.geomspace(1e-37, 1e37, 40001, dtype=np.float32)
+    np.testing.assert_allclose(log_all(x), np.log(x.astype(float)), rtol=3e-7, atol=1e-7)
+    assert log_positive(2.5) == pytest.approx(log_all(2.5), rel=1e-15)
 
 
 def test_single_precision(exp_all, log1p_all):

@@ -122,11 +122,14 @@ def plain_network(p):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["boosts", "offset", "glm"])
+@pytest.mark.parametrize("model", ["boosts", "offset", "ordinal", "glm"])
 def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, model):
     def fit(data, **more):
         if model == "glm":
             return ld.glm("y ~ a + b + level", data, weights="weight", covariance="HC1", **more)
+        if model == "ordinal":
+            given = {"m": 2, "lambda_": 0.01, "offset": "known", "refit": "joint"}
+            return ld.gbmap("weight ~ a + c", data, family="ordinal", **given, **more)
         rest = {"offset": "known", "dtype": "float32"} if model == "offset" else {}
         return boosts(data, **rest, **more)
 

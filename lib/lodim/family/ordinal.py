@@ -1,48 +1,86 @@
 """Classes in an order: cumulative logit, with one score per boundary between classes."""
 
-import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit
 
-from lodim.engine.blocks import single_blas, sum_rows
-from lodim.engine.compiled import scalar
-from lodim.engine.scalar_math import exp_negative, like
+from lodim.engine.blocks import sum_rows
+from lodim.engine.compiled import njit, scalar
+from lodim.engine.scalar_math import exp_negative, like, log_positive
 from lodim.errors import DataError
 from lodim.family.binomial import Binomial
 from lodim.family.binomial import curvature as logistic_curvature
 from lodim.family.binomial import loss_slope as logistic
-from lodim.family.family import RAREST, Family, mean_deviance
+from lodim.family.family import RAREST, Family
 from lodim.text import first_few
 
 ORDERED = 5  # the code of the loss, which has no parameters
-STEPS, HALVINGS = 50, 30  # limits of Newton's method for the constants
+STEPS, HALVINGS, SETTLED = 50, 30, 1e-12  # limits of Newton's method; its last relative gain
+WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in float32
 
 
 @scalar
 def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class) and its derivative in f.
 
-    For y and f by `Ordinal.margin`, P is 1 / (1 + exp(f)) if y = 0 (first class), 1 / (1 + exp(-f))
-    if y = 1 (last class), and 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)) if y = 1 + h > 1."""
+    P is 1 / (1 + exp(f)) if y = 0 (first class), 1 / (1 + exp(-f)) if y = 1 (last class), and
+    1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)) if y = -exp(-h) < 0; see `class_table`."""
     one, zero = like(1.0, f), like(0.0, f)
-    if y <= one:
+    if y >= zero:
         return logistic(y, f, weight)
-    h = y - one
-    low, rise = logistic(one, f + h, weight)
-    high, fall = logistic(zero, f - h, weight)
-    share = max(one - exp_negative(-(h + h)), like(RAREST, f))
-    return low + high - weight * like(math.log(share), f), rise + fall
+    q, e = -y, exp_negative(-abs(f))
+    share = max((one - q) * (one + q), like(RAREST, f))
+    odds = (one + e * q) * (e + q)
+    slope = q * (one - e) * (one + e) / odds
+    loss = abs(f) + log_positive(odds / share)
+    return weight * loss, weight * (slope if f > zero else -slope)
 
 
 @scalar
 def curvature(y, f, weight):
     """Return the second derivative in f of a row's weighted loss; y and f as in `loss_slope`."""
-    h = max(y - like(1.0, f), like(0.0, f))
-    share = like(1.0, f) if h > like(0.0, f) else like(0.5, f)  # of an outer class: one log-loss
-    return share * (logistic_curvature(y, f + h, weight) + logistic_curvature(y, f - h, weight))
+    one, zero = like(1.0, f), like(0.0, f)
+    if y >= zero:
+        return logistic_curvature(y, f, weight)
+    q, e = -y, exp_negative(-abs(f))
+    low, high = one + e * q, e + q
+    return weight * e * q * (one / (low * low) + one / (high * high))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _deviance(y, score):
+    """Return -2 log-likelihoods (n,) of rows of classes y, from scores (n, K - 1)."""
+    out, last = np.empty(y.size), score.shape[1]
+    for i in range(y.size):
+        code = int(y[i])
+        above, below = score[i, max(code - 1, 0)], score[i, min(code, last - 1)]
+        response = 0.0 if code == 0 else 1.0
+        if 0 < code < last:
+            response = -np.exp(max(0.5 * (below - above), -WIDEST))
+        out[i] = 2.0 * loss_slope(response, 0.5 * (above + below), 1.0)[0]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _boundary_sums(y, f, weight, boundaries):
+    """Return sums (K - 1, 3) over the rows of the two classes next to each boundary.
+
+    They are the loss of being above or below it, with the linear predictor f + boundary, and the
+    first two derivatives by the boundary."""
+    out = np.zeros((boundaries.size, 3))
+    for i in range(y.size):
+        for side in range(2):
+            s = int(y[i]) - side
+            if 0 <= s < boundaries.size:
+                score = f[i] + boundaries[s]
+                value, slope = logistic(float(side), score, weight[i])
+                out[s, 0] += value
+                out[s, 1] += slope
+                out[s, 2] += logistic_curvature(float(side), score, weight[i])
+    return out
 
 
 @dataclass(frozen=True)
@@ -63,22 +101,23 @@ class Ordinal(Family):
     def kernel_loss(self, y, weight):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
-    def margin(self, y, score):
-        """Return the arguments y and f of `loss_slope`, (n,) each, from scores (n, K - 1).
+    def class_table(self, boundaries):
+        """Return what each class adds to the rows' f and has as their y, (2, K), for `loss_slope`.
 
-        f is the score of the class's boundary, or the mean of both; y is 0 for the first class, 1
-        for the last, otherwise 1 + half the difference of both."""
-        code, rows = y.astype(int), np.arange(len(y))
-        above = score[rows, np.maximum(code - 1, 0)]
-        below = score[rows, np.minimum(code, self.n_scores - 1)]
-        response = np.where(code == 0, 0.0, 1.0 + 0.5 * (above - below))
-        return response, 0.5 * (above + below)
+        y is 0 for the first class, 1 for the last, otherwise -exp(-h), and f is shifted by the mean
+        of the class's two boundaries, which differ by 2 h, or by its only boundary."""
+        above, below = np.pad(boundaries, (1, 0), "edge"), np.pad(boundaries, (0, 1), "edge")
+        response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
+        response[[0, -1]] = 0.0, 1.0
+        return np.stack([response, 0.5 * (above + below)])
+
+    def margin(self, y, f, boundaries):
+        """Return the y and f of `loss_slope`, (n,) each, from f without the boundaries."""
+        response, middle = self.class_table(boundaries)[:, y.astype(int)]
+        return response, f + middle
 
     def deviance(self, y, score):
-        above, below = self._bounds(y, score)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.log(-np.expm1(np.minimum(below - above, 0.0)))
-            return 2.0 * (np.logaddexp(0.0, -above) + np.logaddexp(0.0, below) - gap)
+        return _deviance(np.asarray(y, np.float64), np.ascontiguousarray(score, np.float64))
 
     def _bounds(self, y, score):
         """Return linear predictors of the lower and upper boundary of rows' classes, (n,).
@@ -120,17 +159,21 @@ class Ordinal(Family):
         own = np.maximum(mean[np.arange(len(y)), y.astype(int)], 1e-300)
         return side * least * most / own[:, None], most
 
-    def absent(self, y, weight):
-        return np.bincount(y[weight > 0.0].astype(int), minlength=self.n_scores + 1) == 0
+    def class_weights(self, y, weight):
+        """Return the total weight of each class, (K,)."""
+
+        def sums(i):
+            return np.bincount(y[i].astype(int), weight[i], self.n_scores + 1)
+
+        return sum_rows(sums, len(y))
 
     def null_intercept(self, y, weight, offset):
         """Return the intercepts (K - 1,) of the intercept-only model; weights sum to one."""
-
-        def shares(i):
-            return np.bincount(y[i].astype(int), weight[i], self.n_scores + 1)
-
-        start = self.score(np.maximum(sum_rows(shares, len(y)), RAREST)[None])[0]
-        return start + self.moved(y, weight, offset + start) if offset.any() else start
+        weights = self.class_weights(y, weight)
+        start = self.score(np.maximum(weights, RAREST)[None])[0]
+        if not offset.any():
+            return start
+        return self.moved(partial(self.boundary_sums, y, offset[:, 0], weight), weights, start)
 
     def tied(self, present):
         """Return a group number per boundary (K - 1,); boundaries of one group must move together.
@@ -139,36 +182,51 @@ class Ordinal(Family):
         rows on both. present (K,) is whether a class has rows."""
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
-    def moved(self, y, weight, score):
-        """Return the shift (K - 1,) of the linear predictors that minimizes the mean deviance."""
-        change, present = np.zeros(self.n_scores), ~self.absent(y, weight)
+    def boundary_sums(self, y, f, weight, boundaries):
+        """Return `_boundary_sums` of any number of rows."""
+        y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
+        return sum_rows(lambda i: _boundary_sums(y[i], f[i], weight[i], boundaries), len(y))
+
+    def moved(self, sums, class_weights, boundaries):
+        """Return the boundaries (K - 1,) of lowest mean deviance; search from `boundaries`.
+
+        sums(boundaries) returns the `boundary_sums` of all rows."""
+        present = class_weights > 0.0
         if present.sum() < 2:
-            return change
+            return boundaries
         T = np.eye(present.sum() - 1)[self.tied(present)]
-
-        def sums(i):
-            mean = self.mean(score[i] + change)
-            u, above = self.slopes(y[i], mean)
-            slope = weight[i][:, None] * u
-            bend = np.diag((slope * (1.0 - 2.0 * above)).sum(axis=0))
-            return np.vstack([slope.T @ u - bend, slope.sum(axis=0)])
-
-        with single_blas():
-            loss = mean_deviance(self, y, weight, score, change)
-            for _ in range(STEPS):
-                *H, slope = sum_rows(sums, len(y))
-                step = T @ np.linalg.lstsq(T.T @ H @ T, slope @ T, rcond=None)[0]
-                for _ in range(HALVINGS):
-                    tried = mean_deviance(self, y, weight, score, change + step)
-                    if tried <= loss:
-                        break
-                    step = 0.5 * step
-                else:
+        loss, slope, H = _loss_of_boundaries(sums(boundaries), class_weights, boundaries)
+        for _ in range(STEPS):
+            step = -T @ np.linalg.lstsq(T.T @ H @ T, slope @ T, rcond=None)[0]
+            if -slope @ step <= SETTLED * loss:
+                return boundaries + step
+            for _ in range(HALVINGS):
+                at = boundaries + step
+                tried = _loss_of_boundaries(sums(at), class_weights, at)
+                if tried[0] <= loss:
                     break
-                gain, loss, change = loss - tried, tried, change + step
-                if gain <= 1e-15 * loss:
-                    break
-        return change
+                step = 0.5 * step
+            else:
+                break
+            boundaries, (loss, slope, H) = at, tried
+        return boundaries
+
+
+def _loss_of_boundaries(sums, class_weights, boundaries):
+    """Return the mean loss of all rows at these boundaries, its gradient and its Hessian.
+
+    It is the loss of being above or below each boundary (`sums`, see `_boundary_sums`), minus
+    log(1 - exp(-gap)) for the gap between the boundaries of an inner class."""
+    (loss, slope, bend), inner = sums.T, class_weights[1:-1]
+    inside = np.flatnonzero(inner)
+    inner, gap = inner[inside], boundaries[inside] - boundaries[inside + 1]
+    if not (gap > 0.0).all():
+        return np.inf, slope, np.diag(bend)
+    share = -np.expm1(-gap)
+    change = np.eye(len(slope))[inside] - np.eye(len(slope))[inside + 1]  # of gaps
+    fall = inner * (1.0 / share - 1.0)
+    H = np.diag(bend) + (change.T * (fall / share)) @ change
+    return loss.sum() - inner @ np.log(share), slope - fall @ change, H
 
 
 def _tails(mean):

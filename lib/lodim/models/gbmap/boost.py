@@ -57,7 +57,7 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
     small_data = _SmallData(state) if state.small_data else None
-    other_signs = [None] * family.n_functions
+    other_signs, shift = [None] * family.n_functions, np.zeros_like(state.shift)
 
     def fit(stage, near):
         if small_data is not None:
@@ -66,12 +66,12 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
     for stage in count(1):
         if family.shared_slopes:
-            learners, log = _fit_ordered(state, partial(fit, stage), warm_start)
+            learners, log = _fit_ordered(state, partial(fit, stage), warm_start, batch.X)
         else:
             learners, log = fit(stage, warm_start)
         if stage == 1:  # the training score contains the null model
             learners.theta[:, 0] += state.intercept
-            learners.shift[:] += state.shift
+        learners.shift[:], shift = state.shift - shift, state.shift.copy()
         if eval_batch is None:
             log["deviance"] = np.full(family.n_functions, state.deviance())
         else:
@@ -79,19 +79,18 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         yield learners, log, eval_score
 
 
-def _fit_ordered(state, fit, near):
+def _fit_ordered(state, fit, near, X):
     """Fit a learner by `fit`, then the thresholds between ordered classes; return (learner, log).
 
-    fit(near) returns (learner, log); without starting learners `near`, it uses its own."""
-    before, total = state.score.copy(), np.zeros(state.shift.size)
+    fit(near) returns (learner, log); without starting learners `near`, it uses its own. X are the
+    features before any rotation."""
+    learners, log = fit(near)
     for _ in range(ROUNDS):
-        learners, log = fit(near)
-        change = state.move_boundaries() if learners.w.any() else np.zeros_like(total)
-        total += change
+        change = state.move_boundaries() if learners.w.any() else np.zeros(1)
         if state.settings.softplus or np.abs(change).max() <= SETTLED:
             break
-        near, state.score[:] = learners, before + total[:, None]
-    learners.shift[:] = total
+        state.add(learners.negative(), X)
+        learners, log = fit(learners)
     return learners, log
 
 
@@ -125,7 +124,7 @@ class _SmallData:
     """Data, settings and work arrays that all boosting steps share if there are few rows."""
 
     def __init__(self, state):
-        settings, stop = state.settings, _stop(state)
+        self.state, settings, stop = state, state.settings, _stop(state)
         y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
         start_at, start_X = state.starts.at, np.ascontiguousarray(state.starts.X.T)
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
@@ -148,7 +147,7 @@ class _SmallData:
         """Return starting learners for class k, n_starts per sign, their signs, and the null loss.
 
         The null loss is that without them; `waves` are weights of rows of `row_keys.waves`."""
-        null_value = take_margin(*self.rows, k, *self.way)
+        null_value = take_margin(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
 
@@ -170,7 +169,7 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
         learner = theta[i : i + 1], sign[i : i + 1], small_data.beta, SOFTPLUS, False
-        state.add_values(partial(forward, 0, 1, state.X, *learner, small_data.target[k : k + 1]))
+        forward(0, 1, state.X, *learner, small_data.target[k : k + 1], state.score)
         logs.append(log)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
@@ -351,7 +350,8 @@ def _steepest(state, k):
     |sum_i weight_i l_i x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
-        return reduce(np.add, state.device.margin_spans(_steepest_of_span, k, BLOCK, *shape))
+        spans = state.device.margin_spans(_steepest_of_span, k, state.shift, BLOCK, *shape)
+        return reduce(np.add, spans)
     # Several spans are processed block by block, so that copies stay small.
     step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
 

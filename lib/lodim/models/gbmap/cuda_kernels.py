@@ -89,6 +89,12 @@ def margin(code, score, k, y, base):
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
+def ordered_margin(code, score, class_table, y, base):
+    """Fill y and `base` with the results of `Ordinal.margin` for the classes `code`, on the GPU."""
+    blocks = min(16 * PROCESSORS, code.shape[0])
+    launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
+
+
 def take(score, positions):
     """Return the linear predictors (r, K) of the rows at `positions`, from `score` on a GPU."""
     out = cuda.device_array((positions.size, score.shape[1]), np.float64)
@@ -322,6 +328,16 @@ def _margin(code, score, k, y, base):
                 total += math.exp(score[t, c, i] - largest)
         base[t, i] = score[t, k, i] - largest - math.log(total)
         y[t, i] = 1.0 if code[t, i] == k else 0.0
+
+
+@cuda.jit(cache=True)
+def _ordered_margin(code, score, class_table, y, base):
+    """Fill y with the responses of rows' classes, and `base` with their linear predictors."""
+    i = cuda.threadIdx.x
+    for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
+        k = int(code[t, i])
+        y[t, i] = class_table[0, k]
+        base[t, i] = score[t, 0, i] + class_table[1, k]
 
 
 @cuda.jit(cache=True)

@@ -19,23 +19,28 @@ class DeviceRows:
     y: Any
     weight: Any
     score: Any
-    # work arrays for one class against the others, if there are several, or None
+    # work arrays for `margin` if there are several classes, or None
     problem: tuple | None
     sample: Any
 
     @classmethod
-    def from_host(cls, X, y, weight, score, sample):
+    def from_host(cls, X, y, weight, score, sample, several_classes):
         """Copy y, weight (n,), linear predictors `score` and sampled positions to the GPU."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
-        problem = (zeros(y.shape), zeros(y.shape)) if score.shape[1] > 1 else None
+        problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         sample = None if sample is None else upload(sample)
         return cls(X, y, weight, upload(score), problem, sample)
 
-    def margin(self, k):
-        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
+    def margin(self, k, class_table):
+        """Return class k's response and linear predictor (0/1 and logit of several classes).
+
+        `class_table` is that of ordered classes, see `Ordinal.class_table`; otherwise (2, 0)."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
-        cuda_kernels.margin(self.y, self.score, k, *self.problem)
+        if class_table.size:
+            cuda_kernels.ordered_margin(self.y, self.score, class_table, *self.problem)
+        else:
+            cuda_kernels.margin(self.y, self.score, k, *self.problem)
         return self.problem
 
     def to_gpu(self, *columns):

@@ -80,6 +80,11 @@ class WeakLearners:
     def select(self, keep):
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
+    def negative(self):
+        """Return learners with values of opposite sign."""
+        theta = np.hstack([-self.theta[:, :1], self.theta[:, 1:]])
+        return replace(self, theta=theta, sign=-self.sign)
+
     def score(self, tiles, n, threads=1, engine="cpu"):
         """Return the K linear predictors of n rows, (n, K), without the offset."""
         total = self.sums(tiles, n, threads, engine)

@@ -6,8 +6,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lodim.design.terms import directions
-from lodim.engine.workers import WorkerTiles
-from lodim.errors import ArgumentError
 from lodim.fitting.fit_model import fitted_by
 from lodim.fitting.model import Model, Option, Penalty, lambda_grid
 from lodim.models.gbmap import boost, refit
@@ -58,8 +56,6 @@ class Gbmap(Model):
     def validate(self, problem):
         """Check the problem; add signs for `monotone` and a joint fit's number of boosts."""
         problem = super().validate(problem)
-        if problem.family.shared_slopes:
-            problem = _on_cpu(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
             problem = replace(problem, settings=replace(problem.settings, monotone=way))
@@ -90,15 +86,6 @@ class Gbmap(Model):
 
 
 MODEL = Gbmap()
-
-
-def _on_cpu(problem):
-    """Return the problem with engine="cpu"; raise if the user asked for a GPU or a cluster."""
-    given = {"engine='cuda'": problem.settings.engine == "cuda"}
-    given["client="] = isinstance(problem.batch.X, WorkerTiles)
-    for name in [name for name, used in given.items() if used]:
-        raise ArgumentError(f"family='ordinal' does not run with {name}: leave it out")
-    return replace(problem, settings=replace(problem.settings, engine="cpu"))
 
 
 def _choose(problem):

@@ -83,7 +83,7 @@ def joint_refit(batch, family, settings, learners, log):
     level, start = np.zeros((len(learners), 1)), learners.theta.copy()
     first = [np.flatnonzero(learners.target == k)[0] for k in range(family.n_functions)]
     if family.shared_slopes:
-        state.score[:] += (learners.shift.sum(axis=0) - state.shift)[:, None]
+        state.shift[:] = learners.shift.sum(axis=0)
     level[first, 0] = state.intercept
     start[:, :1] -= level
     if state.rotation is not None:
@@ -113,8 +113,9 @@ def joint_refit(batch, family, settings, learners, log):
     learners = replace(learners, theta=theta)
     state.add(learners, batch.X)
     if family.shared_slopes:
+        state.move_boundaries()
         shift = np.zeros_like(learners.shift)
-        shift[0] = learners.shift.sum(axis=0) + state.move_boundaries()
+        shift[0] = state.shift
         learners = replace(learners, shift=shift)
     ended = {name: getattr(end, name)[0].item() for name in ("value", "grad_norm", "n_iter")}
     ended |= {"converged": bool(end.converged[0]), "n_eval": end.n_eval}

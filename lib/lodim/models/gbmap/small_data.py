@@ -30,20 +30,20 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_margin(y, score, weight, target, loss, start_at, responses, offsets, slope, curvature):
+def take_margin(
+    y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
+):
     """Fill `responses` and `offsets` for the learner of class `target`; return the current loss.
 
     With several classes, they are the 0/1 response and the logit of this class; for ordered classes
-    see `Ordinal.margin`. `slope` and `curvature` get loss derivatives of the rows `start_at`."""
+    see `Ordinal.class_table`. `slope` and `curvature` get loss derivatives of rows `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
             response, f = y[t, i], score[t, target, i]
             if loss[0] == ORDERED:
-                above = score[t, max(int(response) - 1, 0), i]
-                below = score[t, min(int(response), n_scores - 1), i]
-                f = 0.5 * (above + below)
-                response = 1.0 + 0.5 * (above - below) if response > 0.0 else 0.0
+                code = int(response)
+                response, f = table[0, code], f + table[1, code]
             elif n_scores > 1:
                 response, largest, total = 1.0 if response == target else 0.0, -np.inf, 0.0
                 for j in range(n_scores):

@@ -1,7 +1,7 @@
 """Training rows during boosting: responses, weights, linear predictors, samples of rows."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from lodim.family import losses
 from lodim.family.family import beyond_null
 from lodim.models.gbmap.objective import derivatives
 from lodim.models.gbmap.settings import WIDE, Settings
-from lodim.models.gbmap.worker_rows import WorkerRows, margin_score
+from lodim.models.gbmap.worker_rows import WorkerRows, deviance, margin
 
 START_ROWS = 2048  # most rows from which starts are drawn
 SAMPLE = 16_384  # rows of the sample, drawn if there are over four times as many
@@ -80,9 +80,10 @@ class BoostState:
     X: Any  # tiles of the (rotated) features: in memory, on a GPU or on workers of a cluster
     y: np.ndarray  # (n,), class code, or response minus offset and null model
     weight: np.ndarray  # (n,)
-    score: np.ndarray  # tiles (n_tiles, K, 64) of K linear predictors, unless `device` has them
+    # linear predictors (n_tiles, K, 64), K = 1 for ordered classes; None if `device` has them
+    score: np.ndarray | None
     intercept: np.ndarray  # (K,), null model's linear predictors; [0] for ordered classes
-    shift: np.ndarray  # (S,), null model's linear predictors of ordered classes, otherwise (0,)
+    shift: np.ndarray  # (S,), boundaries of ordered classes, changed in place; otherwise (0,)
     scale: float  # standard deviation of a numeric response minus its offset, otherwise 1
     p: int  # number of features that vary
     sample: np.ndarray | None  # positions of the sampled rows; None if all are used
@@ -103,6 +104,8 @@ class BoostState:
             scale = _scale(y, weight)
             y /= scale
             family = family.per(scale)
+        shift = null if family.shared_slopes else np.zeros(0)
+        null = np.zeros(1) if family.shared_slopes else null
         loss = family.kernel_loss(y, weight)
         X, rotation = batch.X, None
         p = max(1, int(tiles.varies(X).sum()))
@@ -115,15 +118,14 @@ class BoostState:
         if not on_host(host):
             device = WorkerRows.from_batch(batch, family, loss, null, scale, sample)
         else:
-            score = _null_scores(base, null, family)
+            score = _null_scores(base[:, : family.n_functions], null, family)
         if on_host(host) and not on_host(X):
             if sample is None:
                 sample, sample_X = np.arange(batch.n), host
             from lodim.models.gbmap.device_rows import DeviceRows  # loads CUDA
 
-            device = DeviceRows.from_host(X, y, weight, score, sample)
-        level = (np.zeros(1), null) if family.shared_slopes else (null / scale, np.zeros(0))
-        rows = X, y, weight, score, *level, scale, p, sample, sample_X, starts
+            device = DeviceRows.from_host(X, y, weight, score, sample, family.several_classes)
+        rows = X, y, weight, score, null / scale, shift, scale, p, sample, sample_X, starts
         is_known = rotation is None and batch.size is not None
         unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
         return cls(family, settings, loss, *rows, rotation, device, unit, batch.runs)
@@ -155,9 +157,9 @@ class BoostState:
     def rows(self, k):
         """Return X, class k's response and predictor (see `margin`), and weight, in tiles."""
         if self.on_workers:
-            return self.X, *self.device.problem(k)
+            return self.X, *self.device.problem(k, self.shift)
         if self.device is not None:
-            return self.X, *self.device.margin(k), self.device.weight
+            return self.X, *self.device.margin(k, self.class_table()), self.device.weight
         y, score, weight = np.zeros((3, len(self.X), tiles.TILE), self.X.dtype)
         for i in row_spans(len(self.y)):
             own, columns = tiles.of_rows(i), (*self.margin(k, i), self.weight[i])
@@ -167,16 +169,25 @@ class BoostState:
 
     def joint_rows(self):
         """Return X, response, K linear predictors and weight, in blocks of 64 rows, where X is."""
+        if self.family.shared_slopes:
+            X, y, score, weight = self.rows(0)
+            axes = (1, tiles.TILE)
+            if self.on_workers:
+                return X, y, score.map(np.expand_dims, 1, shape=axes), weight
+            return X, y, score.reshape(len(X), *axes), weight
         if self.on_workers:
             columns = self.device.y, self.device.score, self.device.weight
             return self.X, *(v.astype(self.X.dtype) for v in columns)
         if self.device is not None:
             return self.X, self.device.y, self.device.score, self.device.weight
-        if self.family.shared_slopes:
-            X, y, score, weight = self.rows(0)
-            return X, y, score[:, None], weight
         y, weight = (tiles.pad(v, len(self.X), self.X.dtype) for v in (self.y, self.weight))
         return self.X, y, self.score.astype(self.X.dtype), weight
+
+    def class_table(self):
+        """Return `Ordinal.class_table` of ordered classes, (2, K); (2, 0) for other families."""
+        if self.family.shared_slopes:
+            return self.family.class_table(self.shift)
+        return np.empty((2, 0))
 
     def sample_rows(self, k, most=SAMPLE):
         """Return the arrays of `rows(k)` for at most `most` sampled rows, in memory."""
@@ -192,7 +203,8 @@ class BoostState:
         """Return the arrays of `rows(k)`, all but X copied to memory if they are on a GPU."""
         if self.device is None or self.on_workers:
             return self.rows(k)
-        y, score = (v.copy_to_host().reshape(-1) for v in self.device.margin(k))
+        columns = self.device.margin(k, self.class_table())
+        y, score = (v.copy_to_host().reshape(-1) for v in columns)
         return _as_tiles(self.X, y, score, self.weight)
 
     def placed_like(self, X, *columns):
@@ -218,7 +230,7 @@ class BoostState:
     def margin(self, k, rows):
         """Return class k's response and linear predictor (0/1 and logit of several classes)."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
-        return _margin(self.family, self.y[rows], score, k)
+        return margin(self.family, self.y[rows], score, k, self.shift)
 
     def sample_margin(self, k):
         """Return response, linear predictor of class k and weight of the sampled (or all) rows."""
@@ -226,43 +238,43 @@ class BoostState:
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
         score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
-        return *_margin(self.family, self.y[i], score, k), self.weight[i] / self.weight[i].sum()
+        columns = margin(self.family, self.y[i], score, k, self.shift)
+        return *columns, self.weight[i] / self.weight[i].sum()
 
     def add(self, learner, X):
         """Add a learner to the linear predictors, in place; X holds the original features."""
         if self.device is None:
             how = {"threads": self.settings.n_threads, "runs": self.runs}
-            self.add_values(lambda out: learner.add_to(out, X, learner.target, **how))
+            learner.add_to(self.score, X, learner.target, **how)
             return
         if self.rotation is not None:
             learner = replace(learner, theta=self.rotation.project(learner.theta))
         self.device.add(learner)
 
-    def add_values(self, add_to):
-        """Call add_to(array) to add to the linear predictors (n_tiles, K, 64) in place."""
-        shared = self.family.shared_slopes
-        out = np.zeros((len(self.score), 1, tiles.TILE)) if shared else self.score
-        add_to(out)
-        if shared:
-            self.score[:] += out
-
     def move_boundaries(self):
-        """Optimize the thresholds between ordered classes; return changes of linear predictors."""
-        score = tiles.unpack(self.score, len(self.y))
-        change = self.family.moved(self.y, self.weight, score)
-        self.score[:] += change[:, None]
-        return change
+        """Optimize the boundaries of ordered classes, `shift`, in place; return their changes."""
+        if self.on_workers:
+            sums = self.device.boundary_sums
+        else:
+            score = self._host_score().reshape(-1)[: len(self.y)]
+            sums = partial(self.family.boundary_sums, self.y, score, self.weight)
+        weights, before = self.family.class_weights(self.y, self.weight), self.shift.copy()
+        self.shift[:] = self.family.moved(sums, weights, before)
+        return self.shift - before
+
+    def _host_score(self):
+        return self.score if self.device is None else self.device.score.copy_to_host()
 
     def deviance(self):
         """Return the weighted mean deviance of the rows, in units of the original response."""
         unit = self.scale**self.family.degree
         if self.on_workers:
-            return unit * float(self.device.deviance())
-        score = self.score if self.device is None else self.device.score.copy_to_host()
+            return unit * float(self.device.deviance(self.shift))
+        score = self._host_score()
 
         def part(i):
             own = tiles.unpack(score[tiles.of_rows(i)], i.stop - i.start)
-            return dot(self.weight[i], self.family.deviance(self.y[i], own))
+            return deviance(self.family, self.y[i], own, self.weight[i], self.shift)
 
         return unit * float(sum_rows(part, len(self.y)))
 
@@ -270,18 +282,6 @@ class BoostState:
 def _as_tiles(X, *columns):
     """Return X and the arrays `columns` (n,) packed like X, in blocks of 64 rows."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
-
-
-def _margin(family, y, score, k):
-    """Return response and linear predictor for class k, (n,) each, from score (n, K).
-
-    They are 1 for class k, else 0, and the logit of class k. If K is 1, both are unchanged; for
-    ordered classes see `Ordinal.margin`."""
-    if family.shared_slopes:
-        return family.margin(y, score)
-    if family.n_scores == 1:
-        return y, score[:, 0]
-    return (y == k).astype(float), margin_score(score, k)
 
 
 def _unit(size):

@@ -17,7 +17,8 @@ from lodim.models.gbmap.cpu_kernels import forward
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    score (n_tiles, K, 64) are linear predictors; numeric y are in standard deviations."""
+    score (n_tiles, K, 64) are linear predictors, K = 1 for ordered classes; numeric y are in
+    standard deviations."""
 
     family: Any
     loss: tuple
@@ -32,7 +33,7 @@ class WorkerRows:
         """Return a batch's rows on workers, before any learner is fitted.
 
         null (K,) are the null model's linear predictors; `scale` divides numeric responses."""
-        X, y, axes = batch.X, batch.X.column(batch.y), (family.n_scores, tiles.TILE)
+        X, y, axes = batch.X, batch.X.column(batch.y), (family.n_functions, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
             y = y.map(beyond_null, offset, null).map(_divided, scale)
@@ -41,15 +42,14 @@ class WorkerRows:
             score = offset.map(_null_score, null, shape=axes)
         return cls(family, loss, X, y, _row_weights(batch), score, sample)
 
-    def margin(self, k):
-        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
+    def problem(self, k, shift):
+        """Return response, linear predictor (see `margin`) and weight of class k, as X's dtype."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
-        y = self.y.map(_response, self.family.n_scores, k, self.X.dtype, **to)
-        return y, self.score.map(_margin_score, k, self.X.dtype, **to)
-
-    def problem(self, k):
-        """Return response, linear predictor and weight of class k, each with the dtype of X."""
-        return *self.margin(k), self.weight.astype(self.X.dtype)
+        columns = [
+            self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
+            for i in range(2)
+        ]
+        return *columns, self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
         """Return a response of 0, a linear predictor of 0 and weights s / 2, for each row.
@@ -67,14 +67,19 @@ class WorkerRows:
         """Return the linear predictors (r, K) of the sampled rows."""
         return self.score.take(self.sample)
 
-    def margin_spans(self, function, k, *args):
+    def margin_spans(self, function, k, shift, *args):
         """Return function(X, y, linear predictor, weight, *args) per range of rows, for class k."""
-        K = self.family.n_scores
-        return self.X.spans(_of_margin, self.y, self.score, self.weight, K, k, function, args)
+        columns = self.y, self.score, self.weight
+        return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
-    def deviance(self):
+    def deviance(self, shift):
         """Return the weighted mean deviance of the rows, for responses divided by the scale."""
-        return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family))
+        return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
+
+    def boundary_sums(self, boundaries):
+        """Return `Ordinal.boundary_sums` of all rows."""
+        rest = self.y, self.weight, self.family, boundaries
+        return reduce(np.add, self.score.spans(_boundary_sums, *rest))
 
 
 def _row_weights(batch):
@@ -92,16 +97,27 @@ def _null_score(offset, null):
     return (offset[:, None] if offset.ndim == 2 else offset) + null[:, None]
 
 
-def _response(y, n_scores, k, dtype):
-    return (y if n_scores == 1 else y == k).astype(dtype)
+def margin(family, y, score, k, shift):
+    """Return response and linear predictor for class k, (n,) each, from score (n, K).
+
+    They are 1 for class k, else 0, and the logit of class k. If K is 1, both are unchanged; for
+    ordered classes, whose boundaries are `shift`, see `Ordinal.margin`."""
+    if family.shared_slopes:
+        return family.margin(y, score[:, 0], shift)
+    if family.n_scores == 1:
+        return y, score[:, 0]
+    return (y == k).astype(float), margin_score(score, k)
 
 
-def _margin_score(score, k, dtype):
-    """Return the logit of class k against all others, or the only linear predictor, in tiles."""
-    n_tiles = len(score)
-    rows = tiles.unpack(score, n_tiles * tiles.TILE)
-    score = rows[:, 0] if rows.shape[1] == 1 else margin_score(rows, k)
-    return score.reshape(n_tiles, -1).astype(dtype)
+def deviance(family, y, score, weight, shift):
+    """Return the weighted sum of deviances of rows, from score (n, K); `shift` as in `margin`."""
+    return dot(weight, family.deviance(y, score + shift if shift.size else score))
+
+
+def _margin_tiles(score, y, family, k, shift, i, dtype):
+    """Return the response (i = 0) or linear predictor (i = 1) of `margin`, in tiles."""
+    rows = tiles.unpack(score, len(score) * tiles.TILE)
+    return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
 
 
 def margin_score(score, k):
@@ -123,11 +139,20 @@ def _half_slope(score, y, weight, loss):
     return 0.5 * loss_slope(score, y, weight, loss).astype(score.dtype)
 
 
-def _of_margin(rows, X, y, score, weight, n_scores, k, function, args):
-    columns = _response(y, n_scores, k, float), _margin_score(score, k, float), weight
-    return function(X, *(tiles.by_row(v, rows.stop - rows.start) for v in columns), *args)
+def _by_row(rows, *columns):
+    return (tiles.by_row(v, rows.stop - rows.start) for v in columns)
 
 
-def _deviance(rows, score, y, weight, family):
-    score, y, weight = (tiles.by_row(v, rows.stop - rows.start) for v in (score, y, weight))
-    return dot(weight, family.deviance(y, score))
+def _of_margin(rows, X, y, score, weight, family, k, shift, function, args):
+    y, score, weight = _by_row(rows, y, score, weight)
+    return function(X, *margin(family, y, score, k, shift), weight, *args)
+
+
+def _deviance(rows, score, y, weight, family, shift):
+    y, score, weight = _by_row(rows, y, score, weight)
+    return deviance(family, y, score, weight, shift)
+
+
+def _boundary_sums(rows, score, y, weight, family, boundaries):
+    y, score, weight = _by_row(rows, y, score, weight)
+    return family.boundary_sums(y, score[:, 0], weight, boundaries)
