@@ -82,9 +82,8 @@ def whole(name: str, value: Any, least: int = 1, most: int = MOST_COUNT) -> int:
     """Return an argument as int; raise unless it is an integer from `least` to `most`."""
     right = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not right or not least <= value <= most:
-        raise ArgumentError(
-            f"{name} must be an integer from {least} to {most:,}, not {value!r:.80}"
-        )
+        words = f"an integer from {least} to {most:,}"
+        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
     return int(value)
 
 
@@ -102,9 +101,8 @@ def number(name: str, value: Any, least: float = -MAX_SIZE, most: float = MAX_SI
     """Return an argument as float; raise unless it is a number from `least` to `most`."""
     right = isinstance(value, Real) and not isinstance(value, bool)
     if not right or not least <= value <= most:
-        raise ArgumentError(
-            f"{name} must be a number from {least:g} to {most:g}, not {value!r:.80}"
-        )
+        words = f"a number from {least:g} to {most:g}"
+        raise ArgumentError(f"{name} must be {words}, not {value!r:.80}")
     return float(value)
 
 
@@ -155,9 +153,8 @@ def check_rectangular(name: str, value: Any) -> None:
     try:
         np.shape(value)
     except ValueError:
-        raise ArgumentError(
-            f"{name} must have one value per row, not lists of different lengths"
-        ) from None
+        words = "one value per row, not lists of different lengths"
+        raise ArgumentError(f"{name} must have {words}") from None
 
 
 def flag(name: str, value: Any) -> bool:

@@ -14,9 +14,8 @@ def pairs_in_order(positive, score, weight):
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
         others, sums = sign * score[~here][order], np.append(0.0, np.cumsum(weight[~here][order]))
-        below, up_to = (
-            sums[np.searchsorted(others, sign * score[here], side)] for side in ("left", "right")
-        )
+        signed = sign * score[here]
+        below, up_to = (sums[np.searchsorted(others, signed, side)] for side in ("left", "right"))
         in_order[here] = weight[here] * 0.5 * (below + up_to)
         pairs[here] = weight[here] * sums[-1]
     return in_order, pairs
@@ -55,10 +54,4 @@ def reliability(probability, hit, weight, bins):
     total = np.bincount(group, weight)
     predicted, observed = (np.bincount(group, weight * x) / total for x in (probability, hit))
     low, high = wilson(observed, total**2 / np.bincount(group, weight**2))  # effective numbers
-    return {
-        "predicted": predicted,
-        "observed": observed,
-        "low": low,
-        "high": high,
-        "rows": np.bincount(group),
-    }
+    return dict(predicted=predicted, observed=observed, low=low, high=high, rows=np.bincount(group))

@@ -27,9 +27,8 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):
-        raise ArgumentError(
-            f"progress must be None (after {AFTER:.0f} s), True or False, not {progress!r}"
-        )
+        words = f"None (after {AFTER:.0f} s), True or False"
+        raise ArgumentError(f"progress must be {words}, not {progress!r}")
     if _display.get() is not None:
         yield
         return

@@ -41,21 +41,6 @@ except ImportError as error:
         "lodim.sklearn needs scikit-learn, 1.6 or newer: pip install 'lodim[sklearn]'"
     ) from error
 
-__all__ = [
-    "CostnetClassifier",
-    "CostnetRegressor",
-    "GbmapClassifier",
-    "GbmapRegressor",
-    "GlmClassifier",
-    "GlmRegressor",
-    "MelmClassifier",
-    "ProsetClassifier",
-    "ProsetRegressor",
-    "RiprClassifier",
-    "RiprClusterer",
-    "RiprRegressor",
-]
-
 # Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
 ROW_ARGUMENTS = {
@@ -191,9 +176,8 @@ class _Estimator(BaseEstimator):
         if folds is None:
             if groups is not None:
                 if "groups" not in inspect.signature(model).parameters:
-                    raise ArgumentError(
-                        f"groups= needs cv= for {self._model}, which uses no folds otherwise"
-                    )
+                    why = "which uses no folds otherwise"
+                    raise ArgumentError(f"groups= needs cv= for {self._model}, {why}")
                 arguments["groups"] = groups
             return model(formula, data, **arguments)
         if not isinstance(folds, int):
@@ -211,9 +195,8 @@ class _Estimator(BaseEstimator):
         if right is None:
             return f"{left} ~ .".strip()
         if not isinstance(right, str) or "~" in right:
-            raise ArgumentError(
-                f"formula must be the right side only, such as 'bs(age, df=4) + .', not {right!r}"
-            )
+            words = "the right side only, such as 'bs(age, df=4) + .'"
+            raise ArgumentError(f"formula must be {words}, not {right!r}")
         if not hasattr(self, "feature_names_in_"):
             raise ArgumentError("formula= needs an X with column names: give a data frame")
         return f"{left} ~ {right}".strip()
@@ -227,11 +210,8 @@ class _Estimator(BaseEstimator):
             if hasattr(self, "feature_names_in_"):
                 return X
         finite = "allow-nan" if self.__sklearn_tags__().input_tags.allow_nan else True
-        kinds = np.float64, np.float32
-        least = 2 if reset else 1
-        X = validate_data(
-            self, X, reset=reset, dtype=kinds, ensure_all_finite=finite, ensure_min_samples=least
-        )
+        checks = {"ensure_all_finite": finite, "ensure_min_samples": 2 if reset else 1}
+        X = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **checks)
         return pd.DataFrame(X, columns=self._names, copy=False)
 
     @property
@@ -311,9 +291,8 @@ class _Classifier(_Supervised, ClassifierMixin):
 
     def _response(self, y):
         family = getattr(self, "family", None)
-        order = (
-            y.cat.categories if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype) else None
-        )
+        is_category = isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
+        order = y.cat.categories if is_category else None
         y = column_or_1d(y, warn=True)
         if (missing := pd.isna(y)).any():
             raise DataError(
@@ -534,3 +513,7 @@ class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, ow
     `classes_` has. With missing="drop", the default, missing values raise an error."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
+
+
+_ENDINGS = "Regressor", "Classifier", "Clusterer"
+__all__ = [name for name in dir() if name.endswith(_ENDINGS) and not name.startswith("_")]

@@ -17,9 +17,8 @@ def near_matches(name, names):
 
 def first_few(names, most=8):
     """Return the first `most` names, quoted, as text such as "'a', 'b' and 3 more"."""
-    return (
-        first_names([f"{name!r:.100}" for name in names[:most]], most, len(names)) or "no columns"
-    )
+    shown = [f"{name!r:.100}" for name in names[:most]]
+    return first_names(shown, most, len(names)) or "no columns"
 
 
 def first_names(names, most, n=None):

@@ -24,11 +24,11 @@ from lodim.fitting.registry import MODELS, model_module
 from lodim.fitting.streamed import predictions
 from lodim.report.excel import LIVE
 from lodim.report.tables import Report, Table, significant
-from lodim.sources import read_source
+from lodim.sources import csv_files, read_source
 from lodim.sources.files import CSV, kind_by_name
+from lodim.sources.schemas import check_names
 from lodim.text import unused_name
 
-MISSING = ("", "NA", "NaN", "nan")  # cells of a CSV file that are missing values
 WARMING = {  # formula and data set per kind of response; features are numbers and texts
     "gaussian": ("mpg ~ .", "autompg"),
     "binomial": ("disease ~ .", "heart"),
@@ -40,9 +40,7 @@ WARMING = {  # formula and data set per kind of response; features are numbers a
 def fit_model(args: argparse.Namespace) -> None:
     """Fit a model, print its summary, and do the further steps that the arguments ask for."""
     if (args.predict is None) != (args.output is None):
-        raise ArgumentError(
-            "--predict (new rows) and --output (file of predictions) must be given together"
-        )
+        raise ArgumentError("--predict (new rows) and --output (their predictions) need each other")
     model = args.model
     given = [option for option in options(model) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
@@ -131,27 +129,19 @@ def read_csv(name: str, sep: str = ",", decimal: str = ".") -> pd.DataFrame:
     if sep == decimal:
         raise ArgumentError(f"--decimal {decimal} needs another --sep, such as ';' or tab")
     if not Path(name).is_file():
-        raise DataError(
-            f"there is no file and no data set {name!r}: python -m lodim data lists the data sets"
-        )
-    how: dict[str, Any] = {
-        "sep": sep,
-        "decimal": decimal,
-        "keep_default_na": False,
-        "encoding": "utf-8-sig",
-    }
+        hint = "python -m lodim data lists the data sets"
+        raise DataError(f"there is no file and no data set {name!r}: {hint}")
+    how = csv_files.Dialect(sep, decimal).options()
     try:
         # The second row is read too: pandas takes an additional cell in it for a row label.
         head = pd.read_csv(name, header=None, nrows=2, dtype=str, **how).iloc[0]
-        frame = pd.read_csv(name, na_values=list(MISSING), low_memory=False, **how)
+        frame = pd.read_csv(name, na_values=list(csv_files.MISSING), low_memory=False, **how)
     except UnicodeError as error:
         raise DataError(f"{name} cannot be read as CSV: it is not UTF-8 ({error})") from error
     except Exception as error:  # from the parser, or from unpacking .gz, .xz, .zip, .zst, ...
         said = str(error).strip() or type(error).__name__
         raise DataError(f"{name} cannot be read as CSV: {said}") from error
-    twice = head[head.duplicated() & (head != "")]
-    if len(twice):
-        raise DataError(f"{name} has two columns called {twice.iloc[0]!r}; rename one")
+    check_names(name, [one for one in head.fillna("") if one])
     if str(frame.columns[0]).startswith("Unnamed:"):
         frame = frame.set_index(frame.columns[0]).rename_axis(None)
     return frame
@@ -232,17 +222,12 @@ def add_to(parser: argparse.ArgumentParser, name: str) -> None:
         metavar = option.metavar or option.kind.__name__.upper()
         shown = {"help": option.text, "metavar": metavar, "default": argparse.SUPPRESS}
         parser.add_argument(option.flag, dest=option.name, type=option.kind, **shown)
-    parser.add_argument(
-        "--sep", type=_separator, default=",", help="character between cells in CSV files, or tab"
-    )
-    parser.add_argument(
-        "--decimal", choices=(".", ","), default=".", help="decimal point in CSV files"
-    )
-    parser.add_argument(
-        "--scratch",
-        metavar="DIR",
-        help=("folder for a file of features that do not fit into memory"),
-    )
+    cells = "character between cells in CSV files, or tab"
+    parser.add_argument("--sep", type=_separator, default=",", help=cells)
+    marks: dict[str, Any] = {"choices": (".", ","), "default": "."}
+    parser.add_argument("--decimal", help="decimal point in CSV files", **marks)
+    scratch = "folder for a file of features that do not fit into memory"
+    parser.add_argument("--scratch", metavar="DIR", help=scratch)
     parser.add_argument("--cv", action="store_true", help="print the cross-validation")
     plots = [*model.plots, *(["path", "cv"] if model.penalties else [])]
     parser.add_argument("--plots", metavar="DIR", type=Path, help=f"save {', '.join(plots)} as PNG")
@@ -254,14 +239,10 @@ def _add_files(parser):
     """Add to a parser the options for files that are read or written, apart from the data."""
     parser.add_argument("--save", metavar="FILE", help="save the fit; lodim.load() reads it")
     parser.add_argument("--report", metavar="HTML", help="write an interactive report page")
-    parser.add_argument(
-        "--predict",
-        metavar="FILE",
-        help="file of new rows to predict, or pattern of files in quotes",
-    )
-    parser.add_argument(
-        "--type", default="response", help="response (default), link, class, ...: see predict()"
-    )
+    new = "file of new rows to predict, or pattern of files in quotes"
+    parser.add_argument("--predict", metavar="FILE", help=new)
+    types = "response (default), link, class, ...: see predict()"
+    parser.add_argument("--type", default="response", help=types)
     parser.add_argument(
         "--new-levels",
         choices=("error", "missing"),

@@ -88,9 +88,8 @@ def _candidates_of_models(models):
     labels = [c.label for c in found]
     repeated = next((label for label in labels if labels.count(label) > 1), None)
     if repeated is not None:
-        raise ArgumentError(
-            f"two models are called {repeated!r}: give a dict with a different label for each model"
-        )
+        cure = "give a dict with a different label for each model"
+        raise ArgumentError(f"two models are called {repeated!r}: {cure}")
     return found
 
 
@@ -115,13 +114,11 @@ def _one(label, model):
         _check_arguments(function, arguments)
         return Candidate(label or name, "model", function, arguments)
     if isinstance(model, tuple):
-        raise ArgumentError(
-            f"a pair (function, arguments) must have a model function of lodim, not {function!r}"
-        )
+        what = "a pair (function, arguments) must have a model function of lodim"
+        raise ArgumentError(f"{what}, not {function!r}")
     if label is None and not name.isidentifier():
-        raise ArgumentError(
-            "a function without a name needs a label: give models as a dict of label to function"
-        )
+        cure = "give models as a dict of label to function"
+        raise ArgumentError(f"a function without a name needs a label: {cure}")
     return Candidate(label or name, "call", function)
 
 

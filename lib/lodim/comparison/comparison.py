@@ -166,13 +166,9 @@ def compare(
         )
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
-    design, batch = Design.learn(
-        formula, data, inputs, family=family, parameters=parameters, missing="indicator"
-    )
-    if design.response is None:
-        raise ArgumentError(
-            f"compare needs a response on the left of '~'; the formula is {formula!r}"
-        )
+    how = {"family": family, "parameters": parameters, "missing": "indicator"}
+    design, batch = Design.learn(formula, data, inputs, **how)
+    design.check_response("compare")
     chosen = candidates(models, baselines, design.family, design.n_incomplete > 0)
     fold = assign(batch, folds, design.levels, seed)
     counted = np.flatnonzero(fold >= 0)  # rows of weight zero are in no fold
@@ -234,9 +230,8 @@ class Comparison:
         self._rows = Rows(task.batch.weight, task.fold, task.batch.units)
         self._known = [label for label, r in self._records.items() if r.scores is not None]
         family, y = task.family, task.batch.y
-        self._losses = np.stack(
-            [family.deviance(y, self._records[label].scores) for label in self._known], axis=1
-        )
+        scores = [self._records[label].scores for label in self._known]
+        self._losses = np.stack([family.deviance(y, score) for score in scores], axis=1)
         self._frame = self._table()
 
     @property
@@ -306,9 +301,7 @@ class Comparison:
         ours = {c.label for c in self._candidates if c.kind in ("model", "call")}
         label = next((m for m in self._frame["model"] if m in ours & set(self._known)), None)
         if label is None:
-            raise ArgumentError(
-                "no model of lodim was compared, or all of them failed: see the attribute failed"
-            )
+            raise ArgumentError("no model of lodim was compared, or all failed: see `failed`")
         return self.fit(label)
 
     def fit(self, model: str) -> Any:
@@ -414,11 +407,8 @@ class Comparison:
         frame["difference_se"] = pair_errors(covariance, mean)[best]
         frame["p_value"] = confidence_set(mean, covariance, rows.degrees)
         half = joint_quantile(mean, covariance, rows.degrees) * frame["difference_se"]
-        frame["conf_low"], frame["conf_high"] = (
-            frame["difference"] - half,
-            frame["difference"] + half,
-        )
-        frame = frame.assign(**self._needs())
+        low, high = frame["difference"] - half, frame["difference"] + half
+        frame = frame.assign(conf_low=low, conf_high=high, **self._needs())
         frame = frame.sort_values("deviance", kind="stable", ignore_index=True)
         frame = frame.reindex(range(len(self._records)))
         frame.loc[len(self._known) :, "model"] = list(self.failed)
@@ -446,9 +436,7 @@ class Comparison:
 
         All are means over folds, except the name `part` of the parts, such as "learner"."""
         records = [self._records[label] for label in self._known]
-        found = {
-            name: [_mean([need.get(name) for need in r.needs]) for r in records] for name in COUNTS
-        }
+        found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]
         return found | {"seconds": [r.seconds for r in records]}
 

@@ -102,9 +102,7 @@ def _record(candidate, task, n_folds, bar):
         needs.append(need)
         bar.update(1)
     if not np.isfinite(task.family.deviance(task.batch.y, scores)).all():
-        return Record(
-            reason="an observed class has predicted probability zero, so the deviance is infinite"
-        )
+        return Record(reason="an observed class has probability zero, so the deviance is infinite")
     seconds = (time.perf_counter() - start) / n_folds
     return Record(scores, "", needs, seconds, unanswered, why, failed_to_converge)
 

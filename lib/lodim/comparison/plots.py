@@ -3,7 +3,7 @@
 import numpy as np
 
 from lodim.design.frame import in_pandas
-from lodim.plot.axes import BLUE, GREY, ensure_axes, tidy
+from lodim.plot.axes import BLUE, GREY, listed, tidy
 from lodim.plot.legend import INK
 from lodim.plot.lettering import literal
 from lodim.report.numbers import significant
@@ -17,9 +17,9 @@ LONGEST = 36  # largest number of characters of a label
 def differences(comparison, ax=None):
     """Draw differences in held-out deviance from the best model; very large ones are written."""
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
-    ax = ensure_axes(ax, (7.0, max(2.2, 0.42 * len(frame) + 1.3)))
+    ax, y = listed(ax, shorten(frame["model"], LONGEST), 0.42, 1.3, least=2.2)
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
-    y, near, half = np.arange(len(frame))[::-1], _within_error(center, high), high - center
+    near, half = _within_error(center, high), high - center
     apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
     for on, color, label in (
         (~apart, BLUE, "no significant difference"),
@@ -39,11 +39,9 @@ def differences(comparison, ax=None):
         place = {"xytext": (-8, 0), "textcoords": "offset points"}
         ax.annotate(text, (right, y[k]), **place, **style)
         ax.plot(right, y[k], marker=">", color=color, ms=6, clip_on=False)
-    ax.set_yticks(y, shorten(frame["model"], LONGEST))
+
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_xlabel(
-        "difference in held-out deviance from the best model, 95% intervals for all pairs"
-    )
+    ax.set_xlabel("held-out deviance minus that of the best model, 95% intervals for all pairs")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return tidy(ax)
 

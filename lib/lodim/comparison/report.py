@@ -148,9 +148,8 @@ def _remarks(comparison):
     for label, record in comparison._records.items():
         if record.unanswered:
             rows, why = counted(record.unanswered, "row"), first_names(record.why, SHOWN_REASONS)
-            found.append(
-                f"{label} predicts {rows} as NaN; these rows have the loss of the null model: {why}"
-            )
+            done = "these rows have the loss of the null model"
+            found.append(f"{label} predicts {rows} as NaN; {done}: {why}")
         if record.not_converged:
             fits = counted(record.not_converged, "fit")
             found.append(f"{label}: {fits} of {_n_folds(comparison._task)} did not converge")

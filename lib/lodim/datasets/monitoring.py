@@ -256,11 +256,8 @@ def _truth(rng, plan, columns, carriers):
     score = X @ coefficients
     coefficients /= score.std()
     score /= score.std()
-    truth = dict(
-        informative=names,
-        coefficients=dict(zip(names, _plain(coefficients), strict=True)),
-        intercept=-float(score.mean()),
-    )
+    weights = dict(zip(names, _plain(coefficients), strict=True))
+    truth = dict(informative=names, coefficients=weights, intercept=-float(score.mean()))
     return truth, score - score.mean()
 
 
@@ -280,12 +277,8 @@ def _two_ways(rng, df):
     costs = {name: 1.0 for name in df if name != "y"} | dict(bp_invasive=INVASIVE, bp_cuff=CUFF)
     exact = {"bp": "bp_invasive"}
     coefficients = {exact.get(name, name): c for name, c in attrs["coefficients"].items()}
-    df.attrs = attrs | dict(
-        costs=costs,
-        alternatives={"bp": ["bp_invasive", "bp_cuff"]},
-        informative=list(coefficients),
-        coefficients=coefficients,
-    )
+    df.attrs = attrs | dict(informative=list(coefficients), coefficients=coefficients)
+    df.attrs |= dict(costs=costs, alternatives={"bp": ["bp_invasive", "bp_cuff"]})
     return df
 
 

@@ -282,10 +282,8 @@ def check_names(source, names):
 
 
 def changed():
-    return DataError(
-        "the number of rows must not change while the data are read: it differed between two "
-        "readings"
-    )
+    what = "the number of rows must not change while the data are read"
+    return DataError(f"{what}: it differed between two readings")
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,16 +99,14 @@ def merge_moments(parts):
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
-        part_total, part_mean, part_spread, part_least, part_greatest = np.moveaxis(
-            np.asarray(part), -1, 0
-        )
+        part_total, part_mean, part_spread, *ends = np.moveaxis(np.asarray(part), -1, 0)
         both = total + part_total
         share = np.divide(part_total, both, out=np.zeros_like(both), where=both > 0.0)
         delta = np.where(total > 0.0, part_mean - mean, 0.0)
         apart = np.where(part_total > 0.0, delta * delta * (total * share), 0.0)
         mean = np.where(total > 0.0, mean + delta * share, part_mean)
         spread = spread + part_spread + apart
-        least, greatest = np.minimum(least, part_least), np.maximum(greatest, part_greatest)
+        least, greatest = np.minimum(least, ends[0]), np.maximum(greatest, ends[1])
         total = both
     return np.stack([total, mean, spread, least, greatest], axis=-1)
 

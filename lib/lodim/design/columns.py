@@ -180,9 +180,8 @@ def _object_column(array, name):
     try:
         values[~missing] = present.astype(np.float64)
     except (OverflowError, ValueError, TypeError):
-        raise DataError(
-            f"column {name!r} has a number too large for float64: correct it, or make it missing"
-        ) from None
+        what = f"column {name!r} has a number too large for float64"
+        raise DataError(f"{what}: correct it, or make it missing") from None
     return Column(name, "number", values, whole=kind == "integer")
 
 
@@ -230,9 +229,7 @@ def without_levels(column, known, removable=None):
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
-    goes = [
-        level not in known and (removable is None or level in removable) for level in column.levels
-    ]
+    goes = [v not in known and (removable is None or v in removable) for v in column.levels]
     if not any(goes):
         return column
     return replace(column, codes=np.where(np.array([*goes, True])[column.codes], -1, column.codes))
@@ -335,9 +332,8 @@ def used_levels(column, rows):
 def recode(column, levels, rows, cure=""):
     """Return the positions in `levels` of a column's values; raise DataError for unknown ones."""
     if column.kind == "date":
-        raise DataError(
-            f"column {column.name!r} must have levels, as in training; here it has dates"
-        )
+        what = f"column {column.name!r} must have levels, as in training"
+        raise DataError(f"{what}; here it has dates")
     column = as_levels(column)
     codes = take(column.codes, rows).astype(np.int64)
     if column.levels == levels:
@@ -414,9 +410,8 @@ def raise_unknown(names, everywhere):
     """Raise DataError: a column has no value (`everywhere`), or no weighted row has all values."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
-    raise DataError(
-        f"no row with a positive weight has known values of {' and '.join(map(repr, names))}"
-    )
+    named = " and ".join(map(repr, names))
+    raise DataError(f"no row with a positive weight has known values of {named}")
 
 
 def expand_rows(values, where, n):

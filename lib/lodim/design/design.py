@@ -114,9 +114,8 @@ class Design:
         keys = read.keys
         if compress_tails:
             keys = design_terms.compress(keys, written(parse(formula)), parts, summaries)
-        terms, named, n_sampled = design_terms.learn(
-            keys, parts, summaries, fills, missing, reference_levels
-        )
+        how = fills, missing, reference_levels
+        terms, named, n_sampled = design_terms.learn(keys, parts, summaries, *how)
         names = named["names"]
         features = Features(terms, fills, parts, missing)
         moments = features.moments(len(names), summaries)
@@ -245,6 +244,12 @@ class Design:
             return False
         needed = [*_answers(self.response), *([self.weights] if self.weights else [])]
         return set(needed) <= set(read_frame(data).names)
+
+    def check_response(self, what):
+        """Raise ArgumentError, which names `what` needs it, if the formula has no response."""
+        if self.response is None:
+            needs = f"{what} needs a response on the left of '~'"
+            raise ArgumentError(f"{needs}; the formula is {self.formula!r}")
 
     @property
     def levels(self):
@@ -396,9 +401,8 @@ def read_formula(text, family, which=None):
     if response is None and family not in (None, "none"):
         raise FormulaError(f"family {family!r} needs a response on the left of '~': {text}")
     if response is not None and family == "none":
-        raise FormulaError(
-            f"family 'none' needs a formula without a response on the left of '~', not: {text}"
-        )
+        what = "family 'none' needs a formula without a response on the left of '~'"
+        raise FormulaError(f"{what}, not: {text}")
     return parsed, response
 
 

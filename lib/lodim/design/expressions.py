@@ -118,9 +118,8 @@ def _matrix(node, scope):
     except (TypeError, ValueError, OverflowError) as error:
         raise FormulaError(f"{scope.code}: {error}") from None
     except MemoryError:
-        raise DataError(
-            f"{scope.code}: there is not enough memory for {scope.table.n:,} rows"
-        ) from None
+        n = scope.table.n
+        raise DataError(f"{scope.code}: there is not enough memory for {n:,} rows") from None
     if value.ndim == 1:
         value = value[:, None]
     if value.ndim != 2 or len(value) != scope.table.n:
@@ -223,15 +222,13 @@ def _compare(node, scope):
         texts = [value.dtype.kind in "OUS" for value in (left, right)]
         if any(texts) and not all(texts):
             what = ast.unparse(before if texts[0] else after)
-            raise DataError(
-                f"{scope.code}: numbers cannot be compared with {what}, which is text or categories"
-            )
+            what = f"numbers cannot be compared with {what}, which is text or categories"
+            raise DataError(f"{scope.code}: {what}")
         try:
             true = COMPARISONS[type(op)](left.astype(object) if any(texts) else left, right)
         except TypeError:
-            raise DataError(
-                f"{scope.code}: values without an order cannot be compared by < or >"
-            ) from None
+            what = "values without an order cannot be compared by < or >"
+            raise DataError(f"{scope.code}: {what}") from None
         result, left = np.logical_and(result, np.asarray(true, bool)), right
     return result
 
@@ -265,10 +262,8 @@ def _days(name, scope):
             level = source.levels[k]
             found = columns.parse_date(level) if isinstance(level, str) else None
             if found is None:
-                raise DataError(
-                    f"{scope.code} needs dates such as '2024-01-31', but column {name!r} has "
-                    f"{level!r:.60}"
-                )
+                what = f"needs dates such as '2024-01-31', but column {name!r} has"
+                raise DataError(f"{scope.code} {what} {level!r:.60}")
             days[k] = found
         return days[codes]
     if source.kind == "number" and scope.table.columns[name].kind == "number":

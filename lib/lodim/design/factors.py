@@ -28,9 +28,7 @@ from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = "; predict(..., new_levels='missing') treats it as a missing value"
-NO_CURE = (
-    "; a new level of a computed value cannot be treated as missing: make it a column of the data"
-)
+NO_CURE = "; a new level of a computed value cannot be missing: make it a column of the data"
 
 
 @forms.record
@@ -151,10 +149,8 @@ def _of_column(summary, n, polynomials):
     check_numeric_text(column, levels, n)
     if names_rows(summary):
         name = quote(column.name)
-        raise DataError(
-            f"{row_names(summary)}; leave it out with '- {name}', or write C({name}) to use its "
-            "levels"
-        )
+        cure = f"leave it out with '- {name}', or write C({name}) to use its levels"
+        raise DataError(f"{row_names(summary)}; {cure}")
     factor = Levels.known(column.name, False, levels, _shown(levels))
     return _in_order(factor, polynomials) if column.ordered else factor
 
@@ -170,10 +166,8 @@ def names_rows(summary):
 def row_names(summary):
     """Return a message that a column, described by its Summary, seems to have names of rows."""
     own, n = np.count_nonzero(summary.counts == 1), summary.counts.sum()
-    return (
-        f"column {summary.column.name!r} seems to be row names: {own:,} of {n:,} rows have a "
-        "level that no other row has"
-    )
+    why = f"{own:,} of {n:,} rows have a level that no other row has"
+    return f"column {summary.column.name!r} seems to be row names: {why}"
 
 
 def learn_expression(code, table):
@@ -340,15 +334,12 @@ def _shown(levels):
 def raw_numbers(factor, table):
     """Return a Numeric factor's column in all rows, as numbers with the dtype of the data."""
     source = table.complete(factor.name)
-    if source.kind == "date":
-        raise DataError(
-            f"column {source.name!r} must have numbers, as in training; here it has dates"
-        )
+    shown = "dates" if source.kind == "date" else None
     if source.kind == "level":
-        shown = next((v for v in source.levels if not _is_number(v)), source.levels[0])
-        raise DataError(
-            f"column {source.name!r} must have numbers, as in training; here it has {shown!r}"
-        )
+        shown = repr(next((v for v in source.levels if not _is_number(v)), source.levels[0]))
+    if shown:
+        what = f"column {source.name!r} must have numbers, as in training"
+        raise DataError(f"{what}; here it has {shown}")
     return source.values
 
 

@@ -339,11 +339,8 @@ def tiles_for(is_source, n, p, dtype, folder):
         return tiles.empty(n, p, dtype)
     except MemoryError:
         size = size_in_bytes(n * p * np.dtype(dtype).itemsize)
-        what = (
-            f"{n:,} rows x {p:,} features, {size}, do not fit into memory: use files, "
-            "dtype='float32' or sample="
-        )
-        raise DataError(what) from None
+        what = f"{n:,} rows x {p:,} features, {size}, do not fit into memory"
+        raise DataError(f"{what}: use files, dtype='float32' or sample=") from None
 
 
 def tiles_in(folder, n, p, dtype):
@@ -353,9 +350,8 @@ def tiles_in(folder, n, p, dtype):
     if not size:
         return np.zeros(shape, dtype)
     if not isinstance(folder, str | os.PathLike) or not os.path.isdir(folder):
-        raise ArgumentError(
-            f"the entry scratch of control must be an existing folder, not {folder!r:.200}"
-        )
+        what = "the entry scratch of control must be an existing folder"
+        raise ArgumentError(f"{what}, not {folder!r:.200}")
     free = shutil.disk_usage(folder).free
     if free < size:
         raise _too_small(folder, size, free)

@@ -37,9 +37,8 @@ def read_narwhals(data, words):
     try:
         import narwhals as nw
     except ImportError:
-        raise MissingExtraError(
-            f"narwhals is needed to read {kind}: pip install 'lodim[polars]'"
-        ) from None
+        cure = "pip install 'lodim[polars]'"
+        raise MissingExtraError(f"narwhals is needed to read {kind}: {cure}") from None
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
@@ -107,12 +106,9 @@ def take_rows(data, rows):
     if isinstance(data, pd.DataFrame):
         return data.iloc[rows]
     if isinstance(data, Mapping):
-        return {
-            name: values.iloc[rows]
-            if isinstance(values, pd.Series)
-            else _as_series(name, values).array[rows]
-            for name, values in data.items()
-        }
+        series = {k: v for k, v in data.items() if isinstance(v, pd.Series)}
+        arrays = {k: _as_series(k, v).array[rows] for k, v in data.items() if k not in series}
+        return dict(data) | arrays | {k: v.iloc[rows] for k, v in series.items()}
     import narwhals as nw
 
     return nw.from_native(data, eager_only=True)[rows].to_native()
@@ -413,12 +409,10 @@ def _check_dates(what, name, levels, answer):
     example = next(level for level in levels if level not in others)
     but = f", all except {first_few(others)}" if others else ""
     what = f"{what} has dates as text, such as {example!r}{but}"
-    make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes other values missing; " * bool(
-        others
-    )
+    make = f"pd.to_datetime(df[{name!r}], errors='coerce') makes other values missing; "
     cure = f"write days({quote(name)}) for a number" if answer else columns.date_advice(name)
     levels_cure = f"for levels write {_category(name, answer)}"
-    raise DataError(f"{what}; {make}{cure}; {levels_cure}")
+    raise DataError(f"{what}; {make * bool(others)}{cure}; {levels_cure}")
 
 
 def _cure(name, levels, answer):

@@ -126,11 +126,9 @@ class Scan:
 def join_scans(scans):
     """Return one Scan (missing values) from the Scans of consecutive chunks."""
     starts = np.cumsum([0, *(scan.n for scan in scans)]).tolist()
-    runs = [
-        (at + start, first, place)
-        for at, scan in zip(starts, scans, strict=False)
-        for start, first, place in scan.runs
-    ]
+    runs = []
+    for at, scan in zip(starts, scans, strict=False):
+        runs += [(at + start, first, place) for start, first, place in scan.runs]
     flags = Flags(
         *(np.concatenate([getattr(scan.flags, key) for scan in scans]) for key in ("gaps", "bad")),
         *(_add([getattr(scan.flags, key) for scan in scans]) for key in ("columns", "inputs")),
@@ -269,15 +267,12 @@ def draw_sample(data, source, names, inputs, size, seed):
     n = len(data.index) if source is None else count_rows(source, names)
     rows = draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:
-        frame = replace(
-            data, index=data.index[rows], fetch=lambda key: columns.take(data.fetch(key), rows)
-        )
+        fetch = data.fetch
+        frame = replace(data, index=data.index[rows], fetch=lambda k: columns.take(fetch(k), rows))
     else:
         frame = read_rows_at(source, names, rows, n)
     for what, value in vars(inputs).items():
         if np.ndim(value) and len(value) != n:
-            raise DataError(
-                f"{what} must have one value per row; it has {len(value)} values, and the data "
-                f"has {n} rows"
-            )
+            found = f"it has {len(value)} values, and the data has {n} rows"
+            raise DataError(f"{what} must have one value per row; {found}")
     return frame, inputs.take(rows)

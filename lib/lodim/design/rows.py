@@ -187,9 +187,8 @@ def _codes(frame, values, what):
         if column.kind == "level":
             values = np.where(column.codes < 0, np.nan, column.codes)
     elif np.shape(values) != (len(frame.index),):
-        raise DataError(
-            f"{what} has shape {np.shape(values)}, and the data has {len(frame.index)} rows"
-        )
+        n = len(frame.index)
+        raise DataError(f"{what} has shape {np.shape(values)}, and the data has {n} rows")
     _check_row_labels(frame, values, what)
     codes = pd.factorize(pd.Series(values))[0]  # original dtype: no identifier is rounded
     return np.where(codes < 0, np.nan, codes)
@@ -247,9 +246,8 @@ def _as_numbers(value, what):
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         given = f"{type(value).__name__} {value!r:.80}".replace("\n", " ")
-        raise DataError(
-            f"{what} must be the name of a column or an array of numbers, not the {given}"
-        ) from None
+        words = "the name of a column or an array of numbers"
+        raise DataError(f"{what} must be {words}, not the {given}") from None
 
 
 def _check_row_labels(frame, value, what):
@@ -426,10 +424,8 @@ def _source(response, table):
     if not response.called:
         source = table.columns[response.name]
         if source.kind == "date":
-            name = quote(source.name)
-            raise DataError(
-                f"the response {source.name!r} has dates: write days({name}) for numbers"
-            )
+            cure = f"write days({quote(source.name)}) for numbers"
+            raise DataError(f"the response {source.name!r} has dates: {cure}")
         return source, table.rows
     node = tree(response.name)
     inner = table.columns.get(column_name(node.args[0]))
@@ -455,10 +451,8 @@ def _values(source, rows, family):
             f"{y.min():g} to {y.max():g}"
         )
     if family in NUMERIC and not NUMERIC[family].contains(y).all():
-        raise DataError(
-            f"the response {source.name!r} has {y.min():g}; family {family!r} needs "
-            f"{NUMERIC[family].support}"
-        )
+        needs = f"family {family!r} needs {NUMERIC[family].support}"
+        raise DataError(f"the response {source.name!r} has {y.min():g}; {needs}")
     return y
 
 

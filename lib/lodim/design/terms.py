@@ -59,11 +59,8 @@ def row_names(keys, summaries, written):
     for one in found:
         check_numeric_text(one.column, one.used_levels, one.n - one.n_missing)
         name = quote(one.column.name)
-        warn(
-            f"{factors.row_names(one)}. It is left out of '.'; write '. - {name}' to confirm, or "
-            f"'. + C({name})' to use its levels",
-            DataWarning,
-        )
+        cure = f"write '. - {name}' to confirm, or '. + C({name})' to use its levels"
+        warn(f"{factors.row_names(one)}. It is left out of '.'; {cure}", DataWarning)
     return found
 
 
@@ -137,16 +134,12 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
     learnt = {}
     for key in itertools.chain.from_iterable(keys):
         if key not in learnt:
-            learnt[key] = factors.learn(
-                key, summaries, table, missing, polynomials=reference_levels
-            )
+            learnt[key] = factors.learn(key, summaries, table, missing, reference_levels)
     if not reference_levels:
         return tuple(tuple(learnt[key] for key in term) for term in keys)
     reduced = _against_reference(keys)
-    return tuple(
-        tuple(factors.against_reference(learnt[key], key in reduced[term]) for key in term)
-        for term in keys
-    )
+    coded = factors.against_reference
+    return tuple(tuple(coded(learnt[k], k in reduced[term]) for k in term) for term in keys)
 
 
 def _against_reference(keys):
@@ -173,10 +166,8 @@ def check_size(widths, keys, n):
     limits = f"{MANY_FEATURES:,} features and {MANY_NUMBERS:,} numbers in all {n:,} rows"
     if p > MAX_FEATURES:
         limits = f"{MAX_FEATURES:,} features in all"
-    raise DataError(
-        f"{what}; with more than {FEATURES_PER_COLUMN} features per column, at most {limits} "
-        "are allowed"
-    )
+    many = f"with more than {FEATURES_PER_COLUMN} features per column"
+    raise DataError(f"{what}; {many}, at most {limits} are allowed")
 
 
 def widths(terms):

@@ -24,9 +24,7 @@ def convergence(subject):
     if subject.fit.converged or subject.fit._separated:
         return []
     sentence = "The optimizer stopped before its tolerance was met."
-    hint = (
-        "Allow more iterations (control=), change penalties, or scale the features; see summary()."
-    )
+    hint = "Allow more iterations (control=), change penalties, or scale features; see summary()."
     return [Finding("convergence", "problem", sentence, hint)]
 
 
@@ -53,9 +51,8 @@ def dropped_rows(subject):
     hint = "Check whether these rows differ from the others."
     if phrases.dropped(fit):
         hint = f"{phrases.dropped(fit)[0]}."
-    sentence = (
-        f"{dropped} of {n} rows were dropped because of missing values ({100 * dropped / n:.0f}%)."
-    )
+    share = f"{dropped} of {n} rows ({100 * dropped / n:.0f}%)"
+    sentence = f"{share} were dropped because of missing values."
     return [Finding("dropped-rows", "note", sentence, hint)]
 
 

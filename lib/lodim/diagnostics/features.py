@@ -75,9 +75,8 @@ def wild_values(subject):
         limits = summaries.find_limits(batch.y, subject.fit.design.response.name)
         if limits is not None:
             at = np.flatnonzero(limits.beyond(batch.y))
-            found.append(
-                (limits, batch.rows[at], batch.y[at], "every model uses them as they are", False)
-            )
+            done = "every model uses them as they are"
+            found.append((limits, batch.rows[at], batch.y[at], done, False))
     few_rows = summaries.most_wild(len(subject.rows.index))
     hint, findings = "Correct these values, or make them missing.", []
     for limits, at, values, done, of_feature in found:
@@ -86,9 +85,8 @@ def wild_values(subject):
             severity = "note" if of_feature and len(at) <= few_rows else "problem"
             sentence = f"{name} has values far outside all others in {rows_in_words(labels)}: "
             sentence += f"{some_names([significant(v) for v in values])}; {done}."
-            findings.append(
-                Finding("wild-values", severity, sentence, hint, (name,), tuple(labels))
-            )
+            where = (name,), tuple(labels)
+            findings.append(Finding("wild-values", severity, sentence, hint, *where))
     return findings
 
 
@@ -134,10 +132,8 @@ def identifier(subject):
     sentence = f"{{}} seems to be an identifier: {len(rows)} rows have integers that hardly "
     sentence += "ever repeat."
     hint = "Leave it out: '. - {}'. It only explains the order of the rows."
-    return [
-        Finding("identifier", "problem", sentence.format(name), hint.format(quote(name)), (name,))
-        for name in found
-    ]
+    texts = [(sentence.format(name), hint.format(quote(name)), (name,)) for name in found]
+    return [Finding("identifier", "problem", *text) for text in texts]
 
 
 def _plain_numbers(design):
@@ -227,9 +223,8 @@ def rare_level(subject):
         found += [f"{response} = {level}" for level, n in sizes if n < RARE_ROWS]
     if not found:
         return []
-    sentence = (
-        f"{counted(len(found), 'level')} with fewer than {RARE_ROWS} rows: {some_names(found)}."
-    )
+    levels = counted(len(found), "level")
+    sentence = f"{levels} with fewer than {RARE_ROWS} rows: {some_names(found)}."
     hint = "Merge similar levels; estimates for these levels are based on few rows."
     return [Finding("rare-level", "note", sentence, hint, tuple(found))]
 
@@ -258,23 +253,17 @@ def extrapolation(subject):
     if far.any():
         names = [design.names[j] for j in np.flatnonzero(far.any(axis=0))]
         rows = list(batch.index[batch.rows[np.flatnonzero(far.any(axis=1))]])
-        sentence = (
-            f"{rows_in_words(rows)} outside the range of the training rows: {some_names(names)}."
-        )
+        what = f"{rows_in_words(rows)} outside the range of the training rows"
         hint = "Their predictions are extrapolations: check the values and their units."
-        where = tuple(names), tuple(rows)
+        sentence, where = f"{what}: {some_names(names)}.", (tuple(names), tuple(rows))
         found.append(Finding("extrapolation", "problem", sentence, hint, *where))
     for name, levels, counts in _level_counts(design, subject.data, subject.counted):
         unseen = {level: n for level, n in counts.items() if n and level not in levels}
         if unseen:
             rows = counted(sum(unseen.values()), "row")
-            sentence = (
-                f"{rows} with levels of {name} that no training row has: {some_names(unseen)}."
-            )
-            hint = (
-                "predict() raises an error for them, or treats them as missing "
-                "(new_levels='missing')."
-            )
+            what = f"{rows} with levels of {name} that no training row has"
+            hint = "predict() refuses them, or treats them as missing (new_levels='missing')."
+            sentence = f"{what}: {some_names(unseen)}."
             found.append(Finding("extrapolation", "problem", sentence, hint, (name,)))
     return found
 

@@ -119,9 +119,7 @@ class Checks:
         ['code', 'severity']
         """
         names = ["code", "severity", "sentence", "hint", "terms", "n_rows"]
-        rows = [
-            (f.code, f.severity, f.sentence, f.hint, ", ".join(f.terms), len(f.rows)) for f in self
-        ]
+        rows = [(*list(vars(f).values())[:4], ", ".join(f.terms), len(f.rows)) for f in self]
         return pd.DataFrame(rows, columns=names)
 
     def summary(self) -> Report:

@@ -241,8 +241,5 @@ def is_lost(explained_before, explained_now, error):
     The difference must also be significant, given its standard error, and the share in the training
     rows not near zero."""
     gap = explained_before - explained_now
-    return bool(
-        explained_before >= LEAST_EXPLAINED
-        and gap > LOST * explained_before
-        and gap > ERRORS * error
-    )
+    least = max(LOST * explained_before, ERRORS * error)
+    return bool(explained_before >= LEAST_EXPLAINED and gap > least)

@@ -53,10 +53,8 @@ def _offset(inputs):
     if not design.offset_given:
         return ZERO
     if design.offset is None:
-        raise ArgumentError(
-            "a fit with an array as offset cannot be exported: fit it with the name of a column "
-            "as offset="
-        )
+        cure = "fit it with the name of a column as offset="
+        raise ArgumentError(f"a fit with an array as offset cannot be exported: {cure}")
     column = inputs.columns.setdefault(design.offset, Column(design.offset))
     inputs.unknown.append(call("is_missing", column))
     return column
@@ -83,9 +81,8 @@ def _answers(family, levels, scores):
     parts = [call("exp_negative", call("sub", score, largest)) for score in scores]
     total = weighted(0.0, [1.0] * len(parts), parts, "total")
     shares = (call("over", part, total) for part in parts)
-    return {
-        level: labelled(share, f"prob_{level}") for level, share in zip(levels, shares, strict=True)
-    }
+    named = zip(levels, shares, strict=True)
+    return {level: labelled(share, f"prob_{level}") for level, share in named}
 
 
 def _difference(one, other):

@@ -38,12 +38,8 @@ class Infix:
         uses = Counter(id(part) for node in self.order for part in node.parts)
         uses.update(map(id, roots))
         repeated = {id(part) for node in self.order for part in self.repeated(node)}
-        self.named = {
-            id(node)
-            for node in self.order
-            if not isinstance(node, Constant)
-            and (node.label or uses[id(node)] > 1 or id(node) in repeated)
-        }
+        named = [n for n in self.order if n.label or uses[id(n)] > 1 or id(n) in repeated]
+        self.named = {id(node) for node in named if not isinstance(node, Constant)}
 
     def repeated(self, node):
         """Return the arguments that the text of an expression repeats, so that they need a name."""
@@ -117,10 +113,8 @@ class Infix:
             pieces.append(("-", self.literal(-node.bias)))
         groups = [_added(pieces[i : i + GROUP]) for i in range(0, len(pieces), GROUP)]
         while len(groups) > GROUP:
-            groups = [
-                " + ".join(f"({g})" for g in groups[i : i + GROUP])
-                for i in range(0, len(groups), GROUP)
-            ]
+            parts = [groups[i : i + GROUP] for i in range(0, len(groups), GROUP)]
+            groups = [" + ".join(f"({group})" for group in part) for part in parts]
         if len(groups) == 1:
             product = len(pieces) == 1 and not groups[0].startswith("-")
             return groups[0], PRODUCT if product else SUM

@@ -29,13 +29,10 @@ def write(equation):
     try:
         import onnx
     except ImportError:
-        raise MissingExtraError(
-            "to_onnx() needs the package onnx: pip install 'lodim[onnx]'"
-        ) from None
+        cure = "pip install 'lodim[onnx]'"
+        raise MissingExtraError(f"to_onnx() needs the package onnx: {cure}") from None
     if not equation.columns:
-        raise ArgumentError(
-            "a model without columns cannot be exported to ONNX, which needs inputs"
-        )
+        raise ArgumentError("a model without columns cannot be exported: ONNX needs inputs")
     check_named(equation, "ONNX")
     return _Graph(onnx, equation).model()
 
@@ -285,13 +282,10 @@ class _Graph:
         last = self.unused(name)
         name = last if name in self.taken else name
         self.nodes.append(self.helper.make_node("Identity", [out], [name]))
-        inputs = [
-            self.helper.make_tensor_value_info(
-                c.name, kinds.STRING if c.kind == TEXT else kinds.DOUBLE, ["n", 1]
-            )
-            for c in columns
-        ]
-        output = self.helper.make_tensor_value_info(name, kinds.DOUBLE, ["n", len(answers)])
+        info = self.helper.make_tensor_value_info
+        types = [kinds.STRING if c.kind == TEXT else kinds.DOUBLE for c in columns]
+        inputs = [info(c.name, kind, ["n", 1]) for c, kind in zip(columns, types, strict=True)]
+        output = info(name, kinds.DOUBLE, ["n", len(answers)])
         read = {name for node in self.nodes for name in node.input}
         constants = [array for array in self.constants.values() if array.name in read]
         graph = self.helper.make_graph(self.nodes, "lodim", inputs, [output], constants)

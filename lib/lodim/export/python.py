@@ -166,9 +166,8 @@ class _Python(Program):
     def module(self):
         body = "\n".join(f"    {line}" for line in self.body())
         needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
-        head = (
-            f"# {self.equation.title[:500]}\n# Written by {software()}; needs nothing but Python.\n"
-        )
+        head = f"# {self.equation.title[:500]}\n"
+        head += f"# Written by {software()}; needs nothing but Python.\n"
         parts = [head, "import math", *self._tables(), *needed, self._signature() + body]
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -177,10 +176,8 @@ class _Python(Program):
         kind = "the mean of the response" if None in self.answers else "a dict of probabilities"
         if all(node.label == name for name, node in self.answers.items()):
             kind = "a dict of coordinates"
-        return (
-            f"def predict(row):\n"
-            f'    """From a dict of values by column: {kind}, NaN where an input is missing."""\n'
-        )
+        words = f"From a dict of values by column: {kind}, NaN where an input is missing."
+        return f'def predict(row):\n    """{words}"""\n'
 
     def _tables(self):
         """Yield the definitions of constants: points and weights of the fit's kernels."""

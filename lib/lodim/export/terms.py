@@ -330,9 +330,8 @@ class _Translation:
         words = {w.arg: ast.literal_eval(w.value) for w in node.keywords}
         settings = [ast.literal_eval(arg) for arg in node.args[count_data(node) :]]
         if name in DATES:
-            raise ArgumentError(
-                f"{spell(node)} cannot be exported: make it a column of the data first"
-            )
+            cure = "make it a column of the data first"
+            raise ArgumentError(f"{spell(node)} cannot be exported: {cure}")
         if name in patsy_terms.TRANSFORMS:
             return self.transformed(name, node, settings, words)
         if name == "np.where":
@@ -367,7 +366,12 @@ class _Translation:
         """Return the columns of bs(), cr() or cc() at x, as polynomials between its knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
-        coefs = _between(knots, degree, lambda at: _values(name, state, at, settings, words))
+
+        def values(at):
+            found = patsy_terms.apply(name, state, [at], settings, words)
+            return found.reshape(len(at), -1)
+
+        coefs = _between(knots, degree, values)
         low, high = float(knots[0]), float(knots[-1])
         if name == "bs":  # end polynomials continue beyond the knots unless bounds are set
             ends = {"lower_bound": call("lt", x, low), "upper_bound": call("gt", x, high)}
@@ -380,21 +384,11 @@ class _Translation:
         else:  # cr() continues as a straight line
             h = (high - low) * 0.5
             ends = [np.array([low - h, low]), np.array([high, high + h])]
-            first, last = (
-                _between(end, 1, lambda at: _values(name, state, at, settings, words))
-                for end in ends
-            )
-            wide = [np.pad(end, ((0, 0), (0, degree - 1), (0, 0))) for end in (first, last)]
-            coefs, knots = (
-                np.vstack([wide[0], coefs, wide[1]]),
-                np.hstack([low - h, knots, high + h]),
-            )
+            lines = [_between(end, 1, values) for end in ends]
+            wide = [np.pad(line, ((0, 0), (0, degree - 1), (0, 0))) for line in lines]
+            coefs = np.vstack([wide[0], coefs, wide[1]])
+            knots = np.hstack([low - h, knots, high + h])
         return piecewise(x, knots, coefs)
-
-
-def _values(name, state, at, settings, words):
-    values = patsy_terms.apply(name, state, [at], settings, words)
-    return values.reshape(len(at), -1)
 
 
 def _between(breaks, degree, values):

@@ -51,9 +51,8 @@ class Multinomial(Family):
     kernel_loss = Binomial.kernel_loss  # loss of one class against the others
 
     def deviance(self, y, score):
-        return (
-            2.0 * shares_of_rows(np.asarray(y, float), np.ascontiguousarray(score, np.float64))[0]
-        )
+        y, score = np.asarray(y, float), np.ascontiguousarray(score, np.float64)
+        return 2.0 * shares_of_rows(y, score)[0]
 
     def mean(self, score):
         """Return the probabilities of the classes, (n, K), from linear predictors `score`."""

@@ -56,9 +56,8 @@ class NegativeBinomial(LogLink):
     def deviance(self, y, score):
         mean = self.mean(score)
         rest = (y + self.theta) * np.log1p((y - mean) / (mean + self.theta))
-        return np.maximum(
-            2.0 * (xlogy(y, y) - y * np.minimum(score[:, 0], LARGEST_LOG) - rest), 0.0
-        )
+        fitted = y * np.minimum(score[:, 0], LARGEST_LOG)
+        return np.maximum(2.0 * (xlogy(y, y) - fitted - rest), 0.0)
 
     def log_likelihood(self, y):
         """Return the log-likelihood of each count y if its mean is y itself, (n,)."""

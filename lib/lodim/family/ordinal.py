@@ -125,9 +125,8 @@ class Ordinal(Family):
         They are inf below the first class, and -inf above the last."""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
-        below = np.where(
-            code < self.n_scores, score[rows, np.minimum(code, self.n_scores - 1)], -np.inf
-        )
+        last = np.minimum(code, self.n_scores - 1)
+        below = np.where(code < self.n_scores, score[rows, last], -np.inf)
         return above, below
 
     def mean(self, score):

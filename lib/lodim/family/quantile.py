@@ -63,9 +63,8 @@ class Quantile(IdentityLink):
         null = self.null_intercept(y, weight, np.zeros((len(y), 1)))[0]
         check = 0.5 * sum_rows(lambda i: dot(weight[i], self._twice(y[i] - null)), len(y))
         h = WIDTH * check if check > 0.0 else 1.0
-        excess = sum_rows(
-            lambda i: dot(weight[i], np.log1p(np.exp(-np.abs(y[i] - null) / h))), len(y)
-        )
+        smoothed = np.log1p(np.exp(-np.abs(y - null) / h))
+        excess = sum_rows(lambda i: dot(weight[i], smoothed[i]), len(y))
         return CHECK, 0.05, self.quantile, h, h * excess
 
     def bounded(self, residual):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
 
@@ -42,19 +43,12 @@ SYNONYMS: dict[tuple[str, ...], tuple[str, ...]] = {  # names elsewhere -> names
 
 def unknown_argument(function: str, name: str, known: Collection[str]) -> ArgumentError:
     """Return the error for an argument that is not among those `known`, with a suggestion."""
-    meant = [
-        own
-        for names, ours in SYNONYMS.items()
-        if name in names
-        for own in ours
-        if own in known and own != name
-    ]
+    ours = [own for names, own in SYNONYMS.items() if name in names]
+    meant = [own for own in itertools.chain(*ours) if own in known and own != name]
     meant = meant or get_close_matches(name, known, n=1)
     hint = f"; did you mean {' or '.join(meant)}?" if meant else "; it has:"
-    return ArgumentError(
-        f"{function}() has no argument {name!r}{hint} {'It has: ' if meant else ''}"
-        f"{', '.join(known)}"
-    )
+    names = "It has: " * bool(meant) + ", ".join(known)
+    return ArgumentError(f"{function}() has no argument {name!r}{hint} {names}")
 
 
 def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
@@ -65,11 +59,8 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in own):
-        own = [
-            p.replace(kind=p.KEYWORD_ONLY) if p.default is not p.empty else p
-            for p in own
-            if p.kind is not p.VAR_POSITIONAL
-        ]
+        own = [p for p in own if p.kind is not p.VAR_POSITIONAL]
+        own = [p if p.default is p.empty else p.replace(kind=p.KEYWORD_ONLY) for p in own]
         signature = signature.replace(parameters=own)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in own)
     named = [p.name for p in own if p.kind is not p.VAR_KEYWORD]
@@ -86,10 +77,8 @@ def with_known_arguments(function: Callable[P, R]) -> Callable[P, R]:
                 names = [*named, *(name for name in of_model if name not in named)]
                 raise unknown_argument(function.__name__, left[0], names)
         if len(args) > n_positional:
-            raise TypeError(
-                f"{function.__name__}() takes {n_positional} positional arguments but {len(args)} "
-                "were given"
-            )
+            takes = f"{function.__name__}() takes {n_positional} positional arguments"
+            raise TypeError(f"{takes} but {len(args)} were given")
         with showing(kwargs.get("progress"), function.__name__):
             return function(*args, **kwargs)
 

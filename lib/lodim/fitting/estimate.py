@@ -10,6 +10,7 @@ import pandas as pd
 
 from lodim.design import factors
 from lodim.design.batch import Batch
+from lodim.design.chunks import count_rows
 from lodim.design.design import columns_read
 from lodim.design.features import fits_memory, free_memory
 from lodim.design.frame import join_frames, read_frame, take_rows
@@ -105,10 +106,8 @@ class Estimate:
             least, most = self.tile_passes
             head.append(("Passes of the fit", f"{least} to {most}"))
         if self.worker_bytes is not None:
-            head += [
-                ("Workers", f"{self.workers}"),
-                ("Memory of each", size_in_bytes(self.worker_bytes)),
-            ]
+            head.append(("Workers", f"{self.workers}"))
+            head.append(("Memory of each", size_in_bytes(self.worker_bytes)))
         beside = "Memory is for arrays only; Python and its libraries need about 0.3 GB more."
         files = f"The files take {size_in_bytes(self.source_bytes)}." if self.source_bytes else None
         looked = f"Rows read for this estimate: {self.looked_at}."
@@ -188,13 +187,13 @@ def estimate(
     needs = of.needs(problem, rows)
     beside = _memory(batch, rows, n, needs, source, len(looked.names))
     workers = 0 if client is None else len(client.ncores())
-    notes = () if needs else (f"Working memory of {of.name} itself is not included.",)
-    if source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits):
-        notes = (*notes, f"{of.name} needs all rows in memory: give sample= for fewer of them.")
+    many = source is not None and rows > ROWS_PER_CHUNK and not (of.streams or fits)
+    notes = [] if needs else [f"Working memory of {of.name} itself is not included."]
+    notes += [f"{of.name} needs all rows in memory: give sample= for fewer of them."] * many
     if batch.n < len(batch.index) < n:
-        notes = (*notes, "The number of complete rows is estimated from the rows that were read.")
+        notes.append("The number of complete rows is estimated from the rows that were read.")
     if tiles > free and not workers:
-        notes = (*notes, "There is too little space for the features.")
+        notes.append("There is too little space for the features.")
     return Estimate(
         model=of.name,
         rows=rows,
@@ -209,7 +208,7 @@ def estimate(
         workers=workers,
         worker_bytes=_of_worker(workers, rows, tiles, needs, looked.names) if workers else None,
         looked_at=words,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -236,12 +235,11 @@ class _Looked:
         every = source.names
         self._need(every)
         source = source.select(self.names)
-        n, counted = source.n, ""
-        if n is None:
-            n = sum(len(chunk.frame) for chunk in source.chunks(self.names[:1]))
-            counted = ", all of which were read once to count them"
+        n = count_rows(source, self.names)
+        counted = "" if source.n is not None else ", all of which were read once to count them"
         try:
-            parts = _first_rows(source, self.names, self._has_arrays())
+            has_arrays = any(np.ndim(self.arguments.get(k)) for k in INPUTS)
+            parts = _first_rows(source, self.names, has_arrays)
             some = join_frames(parts, source.kind) if len(parts) > 1 else parts[0]
             frame = replace(read_frame(some), names=every)
             at = np.arange(sum(map(len, parts)))
@@ -258,15 +256,10 @@ class _Looked:
         named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 
-    def _has_arrays(self):
-        return any(np.ndim(self.arguments.get(k)) for k in INPUTS)
-
     def _prepare(self, data, at):
         """Return the Problem of sampled rows, at the positions `at` among all rows."""
-        given = {
-            k: np.asarray(v)[at] if k in INPUTS and np.ndim(v) else v
-            for k, v in self.arguments.items()
-        }
+        arrays = {k: v for k, v in self.arguments.items() if k in INPUTS and np.ndim(v)}
+        given = self.arguments | {k: np.asarray(v)[at] for k, v in arrays.items()}
         return prepare(self.model, self.formula, data, given)
 
 
@@ -313,10 +306,7 @@ def _source_passes(problem, rows):
 
 def _of_worker(workers, rows, tiles, needs, names):
     """Return the bytes that each Dask worker needs: features, arrays of the model, and data."""
-    share = (
-        -(-count(rows) * TILE // ROWS_PER_CHUNK // workers) * ROWS_PER_CHUNK
-        if rows > ROWS_PER_CHUNK
-        else rows
-    )
+    chunks = -(-count(rows) * TILE // ROWS_PER_CHUNK // workers)
+    share = chunks * ROWS_PER_CHUNK if rows > ROWS_PER_CHUNK else rows
     row = tiles / max(1, rows) + 16 + (needs.row if needs else 0)
     return int(share * row + (needs.fixed if needs else 0) + ROWS_PER_CHUNK * 8 * len(names))

@@ -214,9 +214,8 @@ class Fit(Delegates):
         """Return the result of predict(), with the same arguments, as a pandas frame or Series."""
         one_of("type", type, self.types)
         if type in ("class", "prob") and self.levels is None:
-            raise ArgumentError(
-                f"type={type!r} needs a response with classes; this response is numeric"
-            )
+            needs = "needs a response with classes; this response is numeric"
+            raise ArgumentError(f"type={type!r} {needs}")
         if offset is None and type in self._without_offset and self.design.offset_given:
             offset = 0.0
         self._check_threshold(threshold, type)
@@ -232,9 +231,8 @@ class Fit(Delegates):
             return
         if len(self.levels or ()) != 2:
             has = "is numeric" if self.levels is None else f"has {len(self.levels)} classes"
-            raise ArgumentError(
-                f"threshold= needs a response with two classes; this response {has}"
-            )
+            needs = "threshold= needs a response with two classes"
+            raise ArgumentError(f"{needs}; this response {has}")
         if type != "class":
             raise ArgumentError(f"threshold= needs type='class', not {type!r:.80}")
         share("threshold", threshold)
@@ -634,6 +632,13 @@ class Fit(Delegates):
 
 
 forms.take_forms(Fit)
+
+
+def check_fit(fit):
+    """Raise ArgumentError unless an argument is a Fit, thus of one response."""
+    if not isinstance(fit, Fit):
+        words = "a fit of one response, such as gbmap() returns"
+        raise ArgumentError(f"fit must be {words}, not {fit!r:.60}")
 
 
 def _name_as_method(function, cls, name):

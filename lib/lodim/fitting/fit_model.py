@@ -61,9 +61,8 @@ def model_of(function):
     name = getattr(function, "__name__", None)
     module = model_module(name) if name in MODELS else None
     if getattr(module, str(name), None) is not function:
-        raise ArgumentError(
-            f"the first argument must be a model function such as lodim.gbmap, not {function!r}"
-        )
+        what = "a model function such as lodim.gbmap"
+        raise ArgumentError(f"the first argument must be {what}, not {function!r}")
     return module.MODEL
 
 
@@ -108,10 +107,8 @@ def prepare(model, formula, data, options, which=None, groups=None):
             reading=reading,
         )
         step.update(1)
-    if design.response is None and "none" not in model.families:
-        raise ArgumentError(
-            f"{model.name} needs a response on the left of '~'; the formula is {formula!r}"
-        )
+    if "none" not in model.families:
+        design.check_response(model.name)
     _warn_of_wild_values(design, batch)
     if not model.streams:
         batch = in_memory(model.name, batch)
@@ -152,10 +149,8 @@ def _warn_of_wild_values(design, batch):
                 f"({phrases.limits_in_words(found)}); the fit uses these values unchanged."
             )
     for note in notes:
-        warn(
-            f"{note} Correct such values, or make them missing; fit.check(data) names the rows.",
-            DataWarning,
-        )
+        cure = "Correct such values, or make them missing; fit.check(data) names the rows."
+        warn(f"{note} {cure}", DataWarning)
 
 
 def _client(model, client):

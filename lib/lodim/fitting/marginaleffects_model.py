@@ -107,9 +107,8 @@ class LodimModel(ModelAbstract):
         if values.ndim == 1:
             return pl.DataFrame([rows, pl.Series("estimate", values)])
         wide = pl.DataFrame({str(k): values[:, j] for j, k in enumerate(levels)})
-        long = wide.with_columns(rows).unpivot(
-            index="rowid", variable_name="group", value_name="estimate"
-        )
+        names = {"index": "rowid", "variable_name": "group", "value_name": "estimate"}
+        long = wide.with_columns(rows).unpivot(**names)
         return long.sort("group", "rowid")
 
     def _frame(self, newdata):
@@ -127,10 +126,8 @@ def complete_rows(read, needed):
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):
-        warn(
-            f"{len(frame) - len(whole)} of {len(frame)} rows have missing values and are left out",
-            DataWarning,
-        )
+        some = f"{len(frame) - len(whole)} of {len(frame)} rows"
+        warn(f"{some} have missing values and are left out", DataWarning)
     return whole
 
 

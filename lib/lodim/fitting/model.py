@@ -75,11 +75,8 @@ class Problem:
         """Text of the call without defaults, with data called df, as glm("y ~ x", data=df)."""
         function = self.model.function
         parameters = inspect.signature(function).parameters
-        parts = [
-            f"{name}={_text(value)}"
-            for name, value in self.arguments.items()
-            if name in parameters and not _same(value, parameters[name].default)
-        ]
+        own = [pair for pair in self.arguments.items() if pair[0] in parameters]
+        parts = [f"{k}={_text(v)}" for k, v in own if not _same(v, parameters[k].default)]
         formula = as_literal(self.design.formula)
         return f"{function.__name__}({', '.join([formula, 'data=df', *parts])})"
 

@@ -73,9 +73,7 @@ def load(path: FilePath) -> Any:
     """
     kind, state = storage.read(path)
     if kind not in STORED:
-        raise StoreError(
-            f"{path} contains a {kind!r}, which is not a model of this version of lodim"
-        )
+        raise StoreError(f"{path} contains a {kind!r}, which this version of lodim does not know")
     try:
         return read_state(kind, state, "", {})
     except Exception as error:

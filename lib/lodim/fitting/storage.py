@@ -112,9 +112,8 @@ def _read(file, path, kind):
         members = {info.filename: _content(archive, info) for info in archive.infolist()}
     found = _check_meta(json.loads(_member_of(members, "meta.json", path)), path, kind)
     if _member_of(members, SUMS, path) != _sums(members):
-        raise StoreError(
-            f"{path} is damaged, or was edited after it was saved: its checksums do not match"
-        )
+        why = "was edited after it was saved: its checksums do not match"
+        raise StoreError(f"{path} is damaged, or {why}")
     # Each array is read only once, even if a forged state names it many times.
     load = functools.cache(functools.partial(_array, members, path))
     state = _decode(json.loads(_member_of(members, "state.json", path)), load)
@@ -136,12 +135,9 @@ def _content(archive, info):
 
 def _sums(members):
     """Return the checksums of all members of a zip file, one per line, as sha256sum writes them."""
-    lines = [
-        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-        for name, content in sorted(members.items())
-        if name != SUMS
-    ]
-    return "".join(lines).encode()
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    sums.pop(SUMS, None)
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
 
 
 def _check_members(members, path):
@@ -158,10 +154,8 @@ def _check_members(members, path):
 
 def _check_sizes(sizes, what):
     if len(sizes) > MAX_MEMBERS or sum(sizes.values()) > MAX_BYTES:
-        raise StoreError(
-            f"{what} has more than {MAX_BYTES} bytes or {MAX_MEMBERS} arrays, the largest that "
-            "lodim allows"
-        )
+        most = f"{MAX_BYTES} bytes or {MAX_MEMBERS} arrays"
+        raise StoreError(f"{what} has more than {most}, the largest that lodim allows")
     if any(name.endswith(".json") and size > MAX_JSON_BYTES for name, size in sizes.items()):
         raise StoreError(
             f"{what} has more than {MAX_JSON_BYTES} bytes in addition to its arrays, the most "
@@ -252,9 +246,8 @@ def _array(members, path, number):
 
 def _member_of(members, name, path):
     if name not in members:
-        raise StoreError(
-            f"{path} is not a file that lodim saved, or it is incomplete: it has no part {name}"
-        )
+        why = f"it is incomplete: it has no part {name}"
+        raise StoreError(f"{path} is not a file that lodim saved, or {why}")
     return members[name]
 
 

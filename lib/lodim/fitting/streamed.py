@@ -28,12 +28,8 @@ from lodim.sources import read_source
 from lodim.typing import F
 
 DASK = "dask"
-SHARED = {
-    "type",
-    "offset",
-    "new_levels",
-    "threshold",
-}  # arguments of predict() that do not name other columns to read
+# arguments of predict() that do not name other columns to read
+SHARED = {"type", "offset", "new_levels", "threshold"}
 OUTPUT = """output : path, optional
     File to write (.parquet, .csv, .arrow or .feather), whose path is returned instead. `data` may
     then be larger than memory: files and lazy frames are read in chunks. A Dask frame gives a lazy
@@ -144,9 +140,7 @@ class _Offsets:
     def __init__(self, offset):
         if isinstance(offset, (pd.Series, pd.DataFrame)):
             if not offset.index.equals(pd.RangeIndex(len(offset))):
-                raise DataError(
-                    "offset must be an array without row labels for files: give offset.to_numpy()"
-                )
+                raise DataError("offset of files must have no row labels: give offset.to_numpy()")
             offset = offset.to_numpy(dtype=np.float64, na_value=np.nan)
         self.is_array = not (offset is None or isinstance(offset, str) or np.ndim(offset) == 0)
         self.offset, self.first = offset, 0
@@ -197,10 +191,8 @@ def _placed(answer, chunk, source, offset):
 
 def _first_refused(answer, chunk, source, offset):
     """Return a chunk's first row for which `answer` raises DataError; None if it always does."""
-    low, high = (
-        -1,
-        len(_frame(chunk, source).index),
-    )  # number of leading rows that are accepted, and that raise an error
+    # low, high: number of leading rows that are accepted, and that raise an error
+    low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
         stop = max(0, (low + high) // 2)
         try:
@@ -250,9 +242,8 @@ def _together(call, source):
 def _lazily(call, data):
     """Return the result of a MethodCall for a Dask frame as a lazy Dask object."""
     if _Offsets(call.keywords.get("offset")).is_array:
-        raise ArgumentError(
-            "offset= of a Dask frame must be a column name: its partitions have no known length"
-        )
+        why = "its partitions have no known length"
+        raise ArgumentError(f"offset= of a Dask frame must be a column name: {why}")
     none = call(data._meta)
     name = call.method.__name__
     more = {"fit": call.fit, "name": name, "given": call.arguments, "like": none}

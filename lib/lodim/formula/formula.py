@@ -161,11 +161,8 @@ def _check_dots(formula):
     """Raise FormulaError if a product such as a:. has a dot that stands for no column."""
     for _, part in _summands(formula.right):
         if isinstance(part, Joined) and any(leaf.kind == "dot" for leaf in _leaves(part)):
-            fail(
-                formula.text,
-                part.place,
-                "'.' stands for no column here: the data has no other column",
-            )
+            message = "'.' stands for no column here: the data has no other column"
+            fail(formula.text, part.place, message)
 
 
 def update(old, new):

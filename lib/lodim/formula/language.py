@@ -43,9 +43,7 @@ FUNCTIONS = {
     "days": (1, 2, ("origin",)),
 }
 # Date functions are not reserved, since their names are common column names.
-RESERVED = (
-    frozenset(name for name in FUNCTIONS if "." not in name) - {*DATES} | CONTRASTS.keys() | {"np"}
-)
+RESERVED = {name for name in FUNCTIONS if "." not in name} - {*DATES} | {*CONTRASTS, "np"}
 ALLOWED = (
     "a formula may have columns, + - * / : ** and calls of I, Q, C, bs, cr, cc, te, center, "
     "scale, standardize, days, year, month, weekday, and of numpy's elementary functions such as "

@@ -179,17 +179,15 @@ class _Reader:
         number = parts[1]
         whole = isinstance(number, Leaf) and number.text.isdecimal() and int(number.text[:9]) > 0
         if len(parts) > 2 or not whole:
-            self.fail(
-                parts[-1].place, "the power of a sum must be a whole number, as in (a + b)**2"
-            )
+            message = "the power of a sum must be a whole number, as in (a + b)**2"
+            self.fail(parts[-1].place, message)
         if isinstance(parts[0], Leaf) and parts[0].kind != "dot":
             self.fail(parts[0].place, "for the power of a column write I(x**2)")
 
     def check_term(self, part):
         if isinstance(part, Leaf) and part.kind == "number":
-            self.fail(
-                part.place, "a number or a text is not a term; write I(...) or Q('column name')"
-            )
+            message = "a number or a text is not a term; write I(...) or Q('column name')"
+            self.fail(part.place, message)
 
     def atom(self):
         """Parse a dot, a number, a column, a call, or a sum in brackets."""

@@ -13,7 +13,7 @@ from lodim.design import columns
 from lodim.design.frame import PANDAS, as_given, read_column, read_frame
 from lodim.errors import ArgumentError, no_row_warnings
 from lodim.fitting.argument_names import with_known_arguments
-from lodim.fitting.fit import Fit
+from lodim.fitting.fit import Fit, check_fit
 from lodim.interpretation.questions import Question
 from lodim.interpretation.rows import features_of, read_rows
 from lodim.progress import steps
@@ -173,27 +173,20 @@ def effects(
 def _check_call(fit, kind, type, interval):
     """Raise ArgumentError if the kind of effect, or `interval`, does not apply to the fit."""
     one_of("kind", kind, KINDS)
-    if not isinstance(fit, Fit):
-        raise ArgumentError(
-            f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
-        )
+    check_fit(fit)
     if fit.design.response is None:
         raise ArgumentError("effects need a response, and the formula of this fit has none")
     if type is not None:
         one_of("type", type, TYPES)
         if kind == "importance":
-            raise ArgumentError(
-                "type= cannot be given with kind='importance', which is in units of the deviance"
-            )
+            why = "which is in units of the deviance"
+            raise ArgumentError(f"type= cannot be given with kind='importance', {why}")
     if kind == "slope" and fit._predicts_steps:
-        raise ArgumentError(
-            f"the predictions of {fit.name} are piecewise constant, so they have no slope: use "
-            "kind='ale'"
-        )
+        why = f"the predictions of {fit.name} are piecewise constant"
+        raise ArgumentError(f"{why}, so they have no slope: use kind='ale'")
     if interval is not None and getattr(interval, "fit", None) is not fit:
-        raise ArgumentError(
-            f"interval must be the result of lodim.bootstrap of this fit, not {interval!r:.60}"
-        )
+        words = "the result of lodim.bootstrap of this fit"
+        raise ArgumentError(f"interval must be {words}, not {interval!r:.60}")
 
 
 def _groups(by, data):
@@ -441,9 +434,8 @@ class Effects:
 
         known = list(dict.fromkeys(self.frame["term"]))
         if not (term is None or (isinstance(term, str) and term in known)):
-            raise ArgumentError(
-                f"there is no term {term!r:.80}; the terms are {first_names(known, NAMED)}"
-            )
+            terms = first_names(known, NAMED)
+            raise ArgumentError(f"there is no term {term!r:.80}; the terms are {terms}")
         top = whole("top", top)
         if self.kind not in CURVES:
             return plots.points(self, ax, term=term, top=top)
@@ -472,10 +464,8 @@ class Effects:
     def _notes(self):
         notes = [MEANINGS[self.kind]] if self.kind in MEANINGS else []
         if self.replicated:
-            notes.append(
-                f"{100.0 * self.level:g}% limits from bootstrap replicates, with the limitations "
-                "of the bootstrap."
-            )
+            limits = f"{100.0 * self.level:g}% limits from bootstrap replicates"
+            notes.append(f"{limits}, with the limitations of the bootstrap.")
         elif self.kind == "importance":
             notes.append(
                 "Standard errors over rows and permutations for this fit; they do not include "

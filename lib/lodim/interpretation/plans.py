@@ -35,11 +35,8 @@ def local_effects(rows, feature, others):
         return Plan([*edges], [rows], lambda answers: np.zeros((1, answers[0].shape[1])))
     at = ale.bins_of(x, edges)
     ends = [rows.with_values(feature, edges[at + i]) for i in (0, 1)]
-    return Plan(
-        [*edges],
-        ends,
-        lambda answers: ale.accumulate(answers[1] - answers[0], at, rows.weight, len(edges) - 1),
-    )
+    bins = at, rows.weight, len(edges) - 1
+    return Plan([*edges], ends, lambda answers: ale.accumulate(answers[1] - answers[0], *bins))
 
 
 def _of_levels(rows, feature, x, others):
@@ -78,13 +75,10 @@ def interaction(rows, features):
         flat = [f.name for f, e in zip(features, edges, strict=True) if len(e) < 2]
         raise ArgumentError(f"{flat[0]!r} does not vary: it has no effect with another feature")
     cell = np.stack([ale.bins_of(x, e) for x, e in zip(xs, edges, strict=True)], axis=1)
-    corners = [
-        rows.with_values(features[0], edges[0][cell[:, 0] + i]).with_values(
-            features[1], edges[1][cell[:, 1] + j]
-        )
-        for i in (0, 1)
-        for j in (0, 1)
-    ]
+    (one, other), corners = features, []
+    for i, j in np.ndindex(2, 2):
+        changed = rows.with_values(one, edges[0][cell[:, 0] + i])
+        corners.append(changed.with_values(other, edges[1][cell[:, 1] + j]))
     shape = len(edges[0]) - 1, len(edges[1]) - 1
     beside = np.zeros((shape[0] + 1, shape[1] + 1), bool)  # points next to a cell with rows
     for i, j in np.ndindex(2, 2):
@@ -139,11 +133,11 @@ def slopes(rows, feature):
     share = rows.weight / rows.weight.sum()
     step = STEP * np.sqrt(share @ (x - share @ x) ** 2) or 1.0
     changed = [rows.with_values(feature, x + side * 0.5 * step) for side in (-1.0, 1.0)]
-    return Plan(
-        ["per unit"],
-        changed,
-        lambda answers: _mean((answers[1] - answers[0]) / step, rows.weight)[None],
-    )
+
+    def slope(answers):
+        return _mean((answers[1] - answers[0]) / step, rows.weight)[None]
+
+    return Plan(["per unit"], changed, slope)
 
 
 def known_rows(rows, feature):

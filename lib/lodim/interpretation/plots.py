@@ -11,6 +11,7 @@ from lodim.plot.axes import (
     count_line,
     ensure_axes,
     round_levels,
+    side_by_side,
     tidy,
 )
 from lodim.plot.bars import forest
@@ -29,15 +30,12 @@ def panels(effects, ax=None, *, top):
     every = list(dict.fromkeys(effects.ranges()["term"]))
     terms = every[:top]
     across = min(COLUMNS, len(terms))
-    down = -(-len(terms) // across)
-    first = ensure_axes(None, (3.3 * across + 0.6, 2.7 * down + 0.3))
-    figure = first.figure
-    first.remove()
-    axes = np.array([figure.add_subplot(down, across, k + 1) for k in range(len(terms))])
+    size = 3.3 * across + 0.6, 2.7 * -(-len(terms) // across) + 0.3
+    axes = side_by_side(len(terms), across, size)
     for k, (one, term) in enumerate(zip(axes, terms, strict=True)):
         _draw(effects, one, term, explain=k == across - 1, label=k % across == 0)
     if len(terms) < len(every):
-        figure.supxlabel(count_line(len(terms), len(every)).strip(), fontsize=8)
+        axes[0].figure.supxlabel(count_line(len(terms), len(every)).strip(), fontsize=8)
     flat = [one for one, term in zip(axes, terms, strict=True) if not _is_pair(effects, term)]
     if len(flat) > 1:
         low, high = (np.array([one.get_ylim() for one in flat])[:, i] for i in (0, 1))
@@ -63,25 +61,15 @@ def points(effects, ax=None, *, term, top):
     per_sd = np.where(of_number, frame["term"].map(effects.spreads), 1.0)
     ends = ["estimate", "conf_low", "conf_high"]
     frame = frame.assign(**{name: frame[name] * per_sd for name in ends})
-    n_all = len(frame)
-    largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
-    frame = frame.loc[largest].reset_index(drop=True)
-    if frame.empty:
-        raise ArgumentError("there is no estimate to draw")
     names = frame["term"]
     if effects.kind == "slope":
         names = names.where(frame["value"] == "per unit", names + ": " + frame["value"].astype(str))
     for key in ("class", "group"):
         names = names + " (" + frame[key].astype(str) + ")" if key in frame else names
-    low = frame["conf_low"].fillna(frame["estimate"])
-    high = frame["conf_high"].fillna(frame["estimate"])
     xlabel = "increase of the mean deviance"
     if effects.kind == "slope":
         xlabel = f"mean change of {effects._scale}, by numbers per SD"
-    if frame["conf_low"].notna().any():
-        xlabel += f", with {100.0 * effects.level:g}% interval"
-    xlabel += count_line(len(frame), n_all)
-    return forest(list(names), frame["estimate"], low, high, xlabel, ax)
+    return forest(names, frame, xlabel, ax, top=top, level=effects.level)
 
 
 def _is_pair(effects, term):

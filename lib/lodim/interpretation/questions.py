@@ -48,9 +48,8 @@ class Question:
             plan = plans.dependence(rows, features[term], drawn)
         else:
             plan = plans.slopes(rows, features[term])
-        each = np.array(
-            [plan.reduce([r.answers(fit, self.type) for r in plan.changed]) for fit in self.fits]
-        )
+        answers = [[rows.answers(fit, self.type) for rows in plan.changed] for fit in self.fits]
+        each = np.array(list(map(plan.reduce, answers)))
         label = term if isinstance(term, str) else ":".join(term)
         return TermEffect(label, plan.values, each[0], each[1:])
 
@@ -83,9 +82,8 @@ def increases(fit, rows, feature, orders, base):
     """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
     `base` (n,) has the losses of the original rows."""
-    return np.array(
-        [losses(fit, rows.with_values(feature, feature.values[at])) - base for at in orders]
-    )
+    permuted = (rows.with_values(feature, feature.values[at]) for at in orders)
+    return np.array([losses(fit, one) - base for one in permuted])
 
 
 def mean_and_error(increase, weight):

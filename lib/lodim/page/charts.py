@@ -35,9 +35,8 @@ def libraries():
         import jinja2
         import vl_convert  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            f"a report page needs {error.name}: pip install 'lodim[report]'"
-        ) from error
+        cure = "pip install 'lodim[report]'"
+        raise MissingExtraError(f"a report page needs {error.name}: {cure}") from error
     return altair, jinja2
 
 
@@ -196,11 +195,8 @@ def _listed(alt, picture, names):
 
 
 def _bars(alt, base, picture, names):
-    return base.mark_bar(height={"band": 0.7}).encode(
-        **_listed(alt, picture, names),
-        color=_color(alt, picture, names),
-        tooltip=_tooltip(alt, picture, names),
-    )
+    style = {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
+    return base.mark_bar(height={"band": 0.7}).encode(**_listed(alt, picture, names), **style)
 
 
 def _intervals(alt, base, picture, names):
@@ -225,17 +221,14 @@ def _points(alt, base, picture, names):
 
 def _reference(alt, picture):
     """Return a picture's reference line as altair chart: horizontal at a value of y, or y = x."""
+    y = alt.Y(field="y", type="quantitative")
     if picture.reference != "x":
         line = alt.Chart(alt.Data(values=[{"y": picture.reference}]))
-        return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
-            y=alt.Y(field="y", type="quantitative")
-        )
+        return line.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
     x = picture.frame[picture.x]
     ends = [{"x": v, "y": v} for v in (float(x.min()), float(x.max()))]
     line = alt.Chart(alt.Data(values=ends)).mark_line(color=GREY, strokeDash=[4, 3])
-    return line.encode(
-        x=alt.X(field="x", type="quantitative"), y=alt.Y(field="y", type="quantitative")
-    )
+    return line.encode(x=alt.X(field="x", type="quantitative"), y=y)
 
 
 def _lines(alt, base, picture, names):

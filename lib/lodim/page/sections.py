@@ -1,5 +1,7 @@
 """Sections of a page for a fit of any model; all numbers come from predict, augment and tidy."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -55,10 +57,9 @@ def effects(fit, inputs, data):
     scale = (min(ends), max(ends)) if ends else None
     days = {column.name: ", days since 1970-01-01" for column in inputs if column.dates}
     rugs = {column.name: column.quantiles for column in inputs}
-    pictures = [
-        _effect_picture(fit, name, name + days.get(name, ""), *found[name], scale, rugs[name])
-        for name in shown
-    ]
+    axes = {name: name + days.get(name, "") for name in shown}
+    of_fit = partial(_effect_picture, fit, scale=scale)
+    pictures = [of_fit(name, axes[name], *found[name], rug=rugs[name]) for name in shown]
     return pictures, [column.name for column in inputs if column.name not in shown]
 
 
@@ -110,16 +111,11 @@ def figures(fit, data):
         names = {"dev_ratio": "R²", "rmse": "RMSE"}
         found["rmse"] = np.sqrt(found["deviance"])
     names |= {"accuracy": "accuracy", "log_loss": "log-loss", "auc": "AUC"}
-    texts = [
-        f"{label} {significant(found[name], 3)}"
-        for name, label in names.items()
-        if name in found and np.isfinite(found[name])
-    ]
+    known = [name for name in names if name in found and np.isfinite(found[name])]
+    texts = [f"{names[name]} {significant(found[name], 3)}" for name in known]
     text = f"On {counted(int(found['n']), 'row')} of the data: {', '.join(texts)}."
-    text += (
-        " If the model was fitted to these data, these figures are better than on new rows, by far"
-    )
-    text += " if training rows vote for themselves (ripr, proset, melm)"
+    text += " If the model was fitted to these data, these figures are better than on new rows"
+    text += ", by far if training rows vote for themselves (ripr, proset, melm)"
     return f"{text}. ld.cv estimates the performance on new rows.{_held_out(fit)}"
 
 
@@ -136,10 +132,8 @@ def _held_out(fit):
         low, high = (significant(fit._explained(deviance + e), 3) for e in (error, -error))
         text += f" (95% interval {low} to {high}, from the spread over folds)"
     if fit.chosen:
-        text += (
-            f"; it chose {join_words([*fit.chosen])} on these rows, so the figure is slightly "
-            "too high"
-        )
+        text += f"; it chose {join_words([*fit.chosen])} on these rows"
+        text += ", so the figure is slightly too high"
     return f"{text}."
 
 
@@ -215,10 +209,8 @@ def choice(fit):
 def facts(fit):
     """Return a dict of labels and texts: numbers of rows and columns, classes, and the seed."""
     design, settings = fit.design, fit.settings
-    found = {
-        "rows": f"{in_pandas(fit.glance)()['n'].item():,}",
-        "rows left out": f"{design.n_dropped:,}",
-    }
+    n = in_pandas(fit.glance)()["n"].item()
+    found = {"rows": f"{n:,}", "rows left out": f"{design.n_dropped:,}"}
     if design.n_incomplete and design.missing == "indicator":
         found["rows with missing values, filled in"] = f"{design.n_incomplete:,}"
     found["columns"] = f"{len(design.features):,}, as {len(design.names):,} features"

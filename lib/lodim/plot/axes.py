@@ -17,12 +17,8 @@ SCALE = "viridis"
 SIZE = (7.4, 5.0)
 COUNTS = {"top", "most", "named", "batch", "k"}  # arguments of plots that are counts
 LONGEST = 32  # largest number of characters of a name at the end of a line and in a legend
-LEGEND_OUTSIDE = {
-    "frameon": False,
-    "fontsize": 8,
-    "loc": "upper left",
-    "bbox_to_anchor": (1.0, 1.0),
-}
+LEGEND_OUTSIDE = {"frameon": False, "fontsize": 8, "loc": "upper left"}
+LEGEND_OUTSIDE |= {"bbox_to_anchor": (1.0, 1.0)}
 
 
 def ensure_axes(ax, size=(7.0, 4.5)):
@@ -32,6 +28,26 @@ def ensure_axes(ax, size=(7.0, 4.5)):
     from matplotlib.pyplot import subplots
 
     return subplots(figsize=size, layout="constrained")[1]
+
+
+def listed(ax, names, height, rest, least=2.5):
+    """Return Axes with a name per row, the first on top, and the positions (n,) of the rows.
+
+    New Axes have `height` inches per row and `rest` inches more, at least `least` in all."""
+    ax = ensure_axes(ax, (7.0, max(least, height * len(names) + rest)))
+    place = np.arange(len(names))[::-1]
+    ax.set_yticks(place, names)
+    return ax, place
+
+
+def side_by_side(n, columns, size, solid=()):
+    """Return n new Axes (n,) in rows of `columns`; those at positions `solid` have 3 dimensions."""
+    first = ensure_axes(None, size)
+    figure, rows = first.figure, -(-n // columns)
+    first.remove()
+    styles = [{"projection": "3d"} if k in solid else {} for k in range(n)]
+    fresh = [figure.add_subplot(rows, columns, k + 1, **style) for k, style in enumerate(styles)]
+    return np.array(fresh, dtype=object)
 
 
 def draw(kinds, kind, fit, ax, arguments):
@@ -45,10 +61,8 @@ def draw(kinds, kind, fit, ax, arguments):
     for name in arguments.keys() - signature(kinds[kind]).parameters.keys():
         takers = [other for other in kinds if name in signature(kinds[other]).parameters]
         if takers:
-            raise ArgumentError(
-                f"plot of kind {kind!r} has no argument {name}; these kinds have it: "
-                f"{', '.join(takers)}"
-            )
+            has = f"these kinds have it: {', '.join(takers)}"
+            raise ArgumentError(f"plot of kind {kind!r} has no argument {name}; {has}")
     try:
         signature(kinds[kind]).bind(fit, ax, **arguments)
     except TypeError as error:

@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, LONGEST, RED, colour, ensure_axes, tidy
-from lodim.plot.legend import INK, mark
+from lodim.errors import ArgumentError
+from lodim.plot.axes import (
+    BLUE,
+    GREY,
+    LEGEND_OUTSIDE,
+    LONGEST,
+    RED,
+    colour,
+    count_line,
+    listed,
+    tidy,
+)
+from lodim.plot.legend import INK
 from lodim.plot.points import class_style
 from lodim.text import shorten
 
@@ -12,14 +23,12 @@ LONGEST_NAME = 36  # largest number of characters of a name next to a mark
 
 def bars(names, values, xlabel, ax=None, spread=None, title=None):
     """Draw horizontal bars, the first name on top; `spread` adds a faint wider bar behind each."""
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
-    y, rising = np.arange(len(names))[::-1], np.asarray(values) >= 0
+    (ax, y), rising = listed(ax, names, 0.32, 1.2), np.asarray(values) >= 0
     if spread is not None:
         faint = {"color": GREY, "alpha": 0.35, "height": 0.75}
         ax.barh(y, np.where(rising, 1.0, -1.0) * spread, label="mean |local coefficient|", **faint)
     color = np.where(rising, BLUE, RED)
     ax.barh(y, values, color=color, height=0.5, label="mean local coefficient")
-    ax.set_yticks(y, names)
     ax.axvline(0.0, color="black", lw=0.6)
     ax.set_xlabel(xlabel)
     if spread is not None:
@@ -31,13 +40,11 @@ def bars(names, values, xlabel, ax=None, spread=None, title=None):
 
 def shares(names, share, texts, ax=None):
     """Draw one bar per name, as long as its share, with a text at the end; first name on top."""
-    ax = ensure_axes(ax, (7.0, max(2.0, 0.4 * len(names) + 1.0)))
-    y = np.arange(len(names))[::-1]
+    ax, y = listed(ax, names, 0.4, 1.0, least=2.0)
     ax.barh(y, share, color=BLUE, height=0.55)
     style = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
     for height, text, end in zip(y, texts, share, strict=True):
         ax.annotate(text, (end, height), **style)
-    ax.set_yticks(y, names)
     ax.set_xlim(0.0, 1.3 * np.max(share))
     ax.set_xlabel("share of the rows")
     return tidy(ax)
@@ -45,8 +52,7 @@ def shares(names, share, texts, ax=None):
 
 def weights(names, v, xlabel, ax=None):
     """Draw weights v (B, n) of n features in B prototype batches: marks on a line per feature."""
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.32 * len(names) + 1.2)))
-    y = np.arange(len(names))[::-1]
+    ax, y = listed(ax, names, 0.32, 1.2)
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
     used = np.flatnonzero((v > 0).any(axis=1))
     for b in used:
@@ -55,7 +61,6 @@ def weights(names, v, xlabel, ax=None):
             style["color"] = BLUE
         style |= {"s": 46, "zorder": 2 + b, "alpha": 0.85, "edgecolor": "black", "lw": 0.5}
         ax.scatter(v[b][on], y[on], label=f"batch {b + 1}", **style)
-    ax.set_yticks(y, names)
     ax.set_xlim(left=0.0)
     ax.set_xlabel(xlabel)
     if len(used) != 1:
@@ -66,16 +71,13 @@ def weights(names, v, xlabel, ax=None):
 def lollipops(names, values, labels, xlabel, ax=None):
     """Draw values (m, k) of m features in k dimensions, with a mark per dimension, first on top."""
     k = values.shape[1]
-    ax = ensure_axes(ax, (7.0, max(2.5, (0.2 + 0.13 * k) * len(names) + 1.2)))
-    y = np.arange(len(names))[::-1]
+    ax, y = listed(ax, shorten(names, LONGEST_NAME), 0.2 + 0.13 * k, 1.2)
     for j in range(k):
         height = y + 0.22 * (0.5 * (k - 1) - j)
         ax.hlines(height, 0.0, values[:, j], color=colour(j), lw=1.4, alpha=0.6)
-        ax.scatter(
-            values[:, j], height, s=26, color=colour(j), marker=mark(j), label=labels[j], zorder=3
-        )
+        style = class_style(j) | {"s": 26, "zorder": 3}
+        ax.scatter(values[:, j], height, label=labels[j], **style)
     ax.axvline(0.0, color=INK, lw=0.6)
-    ax.set_yticks(y, shorten(names, LONGEST_NAME))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(xlabel)
     if k > 1:
@@ -83,13 +85,20 @@ def lollipops(names, values, labels, xlabel, ax=None):
     return tidy(ax)
 
 
-def forest(names, values, low, high, xlabel, ax=None):
-    """Draw an estimate and its interval (low to high) per name, the first name on top."""
-    ax = ensure_axes(ax, (7.0, 1.0 + 0.28 * max(len(names), 8)))
-    place = np.arange(len(names))[::-1]
-    ax.hlines(place, low, high, color=BLUE, lw=1.5)
-    ax.plot(values, place, "o", color=BLUE, ms=5)
+def forest(names, frame, xlabel, ax=None, *, top, level):
+    """Draw the `top` largest estimates of a frame and their intervals, the largest on top.
+
+    `names` are those of its rows, and `level` is the confidence level of the intervals."""
+    if frame.empty:
+        raise ArgumentError("there is no estimate to draw")
+    size = frame["estimate"].abs().to_numpy()
+    at = np.argsort(-size, kind="stable")[:top]
+    names, frame = [list(names)[k] for k in at], frame.iloc[at]
+    ax, place = listed(ax, shorten(names, LONGEST), 0.28, 1.0, least=3.24)
+    ax.plot(frame["estimate"], place, "o", color=BLUE, ms=5)
     ax.axvline(0.0, color="black", lw=0.5)
-    ax.set_yticks(place, shorten(names, LONGEST))
-    ax.set_xlabel(xlabel)
+    if frame["conf_low"].notna().any():
+        ax.hlines(place, frame["conf_low"], frame["conf_high"], color=BLUE, lw=1.5)
+        xlabel += f", with {100.0 * level:g}% interval"
+    ax.set_xlabel(xlabel + count_line(len(at), len(size)))
     return tidy(ax)

@@ -137,11 +137,8 @@ def _chosen(ax, ground):
 def _contours(ax, ground, legend):
     """Draw density contours of each class; return its maximum (name, position, colour) if many."""
     peaks, C = [], ground.density.shape[2]
-    named = (
-        shorten(legend.labels, NARROW if C <= MANY_CLASSES else SHORT_NAME)
-        if C > MAX_CONTOURS
-        else ()
-    )
+    room = NARROW if C <= MANY_CLASSES else SHORT_NAME
+    named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()
     for k in range(C):
         Z, levels = ground.density[..., k], np.unique(ground.levels[k])
         levels = levels[(levels > Z.min()) & (levels < Z.max())][-1 if C > MAX_CONTOURS else 0 :]

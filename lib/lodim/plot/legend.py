@@ -25,9 +25,8 @@ class Legend:
     @property
     def entries(self):
         """Texts of the classes; one text for all rows without classes."""
-        return (
-            ["rows"] if self.labels is None else class_labels(self.name, self.labels, NAME_LENGTH)
-        )
+        named = self.labels is not None
+        return class_labels(self.name, self.labels, NAME_LENGTH) if named else ["rows"]
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lodim.errors import ArgumentError
-from lodim.plot.axes import GREY, colour, ensure_axes, tidy
+from lodim.plot import axes as axes_of
+from lodim.plot.axes import GREY, colour, tidy
 from lodim.plot.lettering import legend
 from lodim.plot.points import STAR, class_marks, legend_mark, scatter_values
 from lodim.text import shorten
@@ -106,19 +107,14 @@ def _places(views, axes, bar):
         for view, ax in zip(views, axes, strict=True):
             if (view.x.shape[1] == 3) != hasattr(ax, "get_zlim"):
                 names = ", ".join(view.names)
-                raise ArgumentError(
-                    f"the view of {names} needs Axes of {max(2, view.x.shape[1])} dimensions"
-                )
+                d = max(2, view.x.shape[1])
+                raise ArgumentError(f"the view of {names} needs Axes of {d} dimensions")
         return axes, False
     columns = min(len(views), 2 if len(views) in (2, 4) else 3)
     rows = -(-len(views) // columns)
     size = (SIDE * columns + bar + (1.6 if len(views) == 1 else 0.4), SIDE * rows + 0.4)
-    first = ensure_axes(None, size)
-    figure = first.figure
-    first.remove()
-    solid = [{"projection": "3d"} if view.x.shape[1] == 3 else {} for view in views]
-    fresh = [figure.add_subplot(rows, columns, k + 1, **style) for k, style in enumerate(solid)]
-    return np.array(fresh, dtype=object), True
+    solid = [k for k, view in enumerate(views) if view.x.shape[1] == 3]
+    return axes_of.side_by_side(len(views), columns, size, solid), True
 
 
 def _cloud(ax, view, value, key):

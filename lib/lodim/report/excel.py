@@ -55,9 +55,8 @@ def write(path: str | PathLike, sheets: Sequence[Sheet]) -> None:
 def _fill(page, sheet):
     if sheet.frame.shape[0] >= MOST_ROWS or sheet.frame.shape[1] > MOST_COLUMNS:
         n, p = sheet.frame.shape
-        raise DataError(
-            f"{n:,} rows and {p:,} columns are too many for a sheet of Excel: export fewer rows"
-        )
+        what = f"{n:,} rows and {p:,} columns are too many for a sheet of Excel"
+        raise DataError(f"{what}: export fewer rows")
     page.append([_plain(str(name)) for name in sheet.frame.columns])
     columns = [[_plain(v) for v in sheet.frame.iloc[:, k]] for k in range(sheet.frame.shape[1])]
     for row in zip(*columns, strict=True):
@@ -101,7 +100,6 @@ def _style(page, sheet):
             if k in sheet.rows:
                 cell.fill = PatternFill("solid", fgColor=sheet.rows[k])
         if name in sheet.scales and cells:
-            rule = ColorScaleRule(
-                start_type="min", start_color=SCALE[0], end_type="max", end_color=SCALE[1]
-            )
+            ends = {"start_type": "min", "end_type": "max"}
+            rule = ColorScaleRule(start_color=SCALE[0], end_color=SCALE[1], **ends)
             page.conditional_formatting.add(f"{letter}2:{letter}{page.max_row}", rule)

@@ -75,11 +75,8 @@ def with_held_out(fit, header):
     rows = [(row, (HELD_OUT, ratio)) if row[0] == "Dev. ratio" else (row,) for row in header]
     text = f"{HELD_OUT} is for the rows that cross-validation held out"
     if fit.chosen:
-        text += (
-            ", at the nearest settings that it tried. The settings were chosen on these rows, "
-            "so the"
-        )
-        text += " figure is slightly too high"
+        text += ", at the nearest settings that it tried. The settings were chosen on these "
+        text += "rows, so the figure is slightly too high"
     return tuple(row for each in rows for row in each), [f"{text}."]
 
 
@@ -118,12 +115,8 @@ def dropped(fit):
     d = fit.design
     if d.missing != "drop" or 10 * d.n_incomplete <= fit.n + d.n_dropped:
         return []
-    return [
-        (
-            f'missing="indicator" would keep the {d.n_incomplete} rows in which only features are '
-            "missing"
-        )
-    ]
+    some = f"the {d.n_incomplete} rows in which only features are missing"
+    return [f'missing="indicator" would keep {some}']
 
 
 def filled(design):
@@ -153,15 +146,11 @@ def wild(design):
     found = sorted(design.wild, key=lambda one: -one.n)
     if not found:
         return []
-    told = [
-        f"{one.feature} in {counted(one.n, 'row')} ({limits_in_words(one)})"
-        for one in found[:FILLS]
-    ]
+    some = [(one.feature, counted(one.n, "row"), limits_in_words(one)) for one in found[:FILLS]]
+    told = [f"{name} in {rows} ({limits})" for name, rows, limits in some]
     more = f"; and {len(found) - FILLS} more, see design.wild" if len(found) > FILLS else ""
-    said = ", ".join(told) + more
-    return [
-        f"Values far outside all others are replaced by the middle of the other values: {said}."
-    ]
+    done = "Values far outside all others are replaced by the middle of the other values"
+    return [f"{done}: {', '.join(told)}{more}."]
 
 
 def heavy_tails(design):
@@ -180,9 +169,8 @@ def sampled(fit):
     """Return a list of notes on random samples used for the fit or for its splines."""
     notes, size, learnt = [], fit.arguments.get("sample"), fit.design.n_sampled
     if size is not None:
-        notes.append(
-            f"Fitted to a random sample of at most {size:,} rows of the data (sample={size})."
-        )
+        some = f"a random sample of at most {size:,} rows"
+        notes.append(f"Fitted to {some} of the data (sample={size}).")
     if learnt:
         notes.append(
             "Knots of splines, and the constants of center(), scale() and standardize(), are "
@@ -194,11 +182,8 @@ def sampled(fit):
 def _stand_in(fill, design):
     if design.has_level_of_missing(fill.name):
         return "a level of its own"
-    return (
-        f"by the mean, {significant(fill.value)}"
-        if isinstance(fill.value, float)
-        else f"by {fill.value}"
-    )
+    number = isinstance(fill.value, float)
+    return f"by the mean, {significant(fill.value)}" if number else f"by {fill.value}"
 
 
 def choice(fit, detail=""):
@@ -262,10 +247,6 @@ def without_effect(design):
 def left_out(design):
     """Return a list of notes on columns that "." in a formula excludes."""
     added = [name for name in design.left_out if ANSWERS.match(name)]
-    why = {
-        "because augment() has added them": added,
-        "because they seem to be row names": [
-            name for name in design.left_out if name not in added
-        ],
-    }
+    rest = [name for name in design.left_out if name not in added]
+    why = {"because augment() has added them": added, "because they seem to be row names": rest}
     return [f"Left out of '.', {what}: {', '.join(names)}." for what, names in why.items() if names]

@@ -46,9 +46,8 @@ class Table:
     def __post_init__(self) -> None:
         unknown = [c for c in self.formats if c not in self.frame.columns]
         if unknown:
-            raise ArgumentError(
-                f"there is no column {unknown[0]!r}; the columns are {list(self.frame.columns)}"
-            )
+            known = f"the columns are {list(self.frame.columns)}"
+            raise ArgumentError(f"there is no column {unknown[0]!r}; {known}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,10 +145,7 @@ class Report:
         pairs = _two_columns(self.header)
         parts = [f"<h4>{_html(self.title)}</h4>"]
         if pairs:
-            rows = (
-                "".join(_html_cell(x, "th" if k % 2 == 0 else "td", k % 2) for k, x in enumerate(r))
-                for r in pairs
-            )
+            rows = ("".join(map(_html_cell, row, ("th", "td") * 2, (0, 1) * 2)) for row in pairs)
             parts.append(_html_table([], rows, ""))
         parts += [_html_of(*shown) for shown in self._shown()]
         if self.notes:
@@ -367,9 +363,8 @@ def _header_text(header, width):
 
 
 def _wrap(text, width, hang=0):
-    return textwrap.wrap(
-        _clean(text), width, subsequent_indent=" " * hang, break_on_hyphens=False
-    ) or [""]
+    style = {"subsequent_indent": " " * hang, "break_on_hyphens": False}
+    return textwrap.wrap(_clean(text), width, **style) or [""]
 
 
 def _clean(text):

@@ -123,8 +123,7 @@ def cv(
     of_path = {} if n_lambda is None else {"n_lambda": n_lambda}
     arguments = with_own(model_of(model), arguments, seed=seed, **of_path)
     problem = prepare(model_of(model), formula, data, arguments, groups=groups)
-    if problem.design.response is None:
-        raise ArgumentError(f"cv needs a response on the left of '~'; the formula is {formula!r}")
+    problem.design.check_response("cv")
     if loss == "class" and problem.design.levels is None:
         raise ArgumentError("loss='class' needs a response with classes; this response is numeric")
     found, given = None, {} if grid is None else grid
@@ -190,9 +189,8 @@ def _check_call(grid, loss, rule, n_jobs, arguments):
         raise ArgumentError(f"grid must be a dict of values by setting, or a frame, not {grid!r}")
     for name in () if grid is None else grid:
         if name in arguments:
-            raise ArgumentError(
-                f"{name!r} is given in the grid and as an argument: leave one of them out"
-            )
+            what = f"{name!r} is given in the grid and as an argument"
+            raise ArgumentError(f"{what}: leave one of them out")
 
 
 def _with_settings(problem, grid, frame, settings):
@@ -363,9 +361,8 @@ def _check_penalties(given, points, problem):
     """Raise ArgumentError if `n_lambda` is given but no default grid of penalties is made."""
     made = [name for name in problem.model.penalties if name in points[0] and name not in given]
     if not (hasattr(problem.settings, "n_lambda") or (made and len(points) > 1)):
-        raise ArgumentError(
-            "n_lambda has no effect here, as there is no grid of penalties: leave it out"
-        )
+        why = "as there is no grid of penalties"
+        raise ArgumentError(f"n_lambda has no effect here, {why}: leave it out")
 
 
 def _with_penalties(points, problem, n):

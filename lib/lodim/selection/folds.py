@@ -67,10 +67,8 @@ def assign_in_place(batch, folds, seed):
         return _user_folds(batch, folds)
     n_blocks = -(-batch.n // BLOCK_ROWS)
     if folds > n_blocks:
-        raise ArgumentError(
-            f"folds must be at most {n_blocks}, the number of blocks of {BLOCK_ROWS:,} rows, not "
-            f"{folds}"
-        )
+        most = f"{n_blocks}, the number of blocks of {BLOCK_ROWS:,} rows"
+        raise ArgumentError(f"folds must be at most {most}, not {folds}")
     of_block = np.random.default_rng(seed).permutation(n_blocks) % folds
     return np.repeat(of_block.astype(np.int16), BLOCK_ROWS)[: batch.n]
 
@@ -122,9 +120,8 @@ def check_units(batch, names):
     """Raise DataError if no row or group can be held out; `names` are settings that avoid folds."""
     if count_units(batch) < 2:
         what = "row" if batch.units is None else "group"
-        raise DataError(
-            f"only one {what} has a positive weight, so none can be held out: give {names}"
-        )
+        what = f"only one {what} has a positive weight"
+        raise DataError(f"{what}, so none can be held out: give {names}")
 
 
 def count_units(batch):
@@ -164,10 +161,8 @@ def _user_folds(batch, folds):
     # NumPy would convert a missing name in a list to text.
     folds = np.asarray(folds, object if isinstance(folds, list | tuple) else None)
     if len(folds) != len(batch.index):
-        raise ArgumentError(
-            f"folds must have one entry per row: it has {len(folds)}, the data has "
-            f"{len(batch.index)} rows"
-        )
+        found = f"it has {len(folds)}, the data has {len(batch.index)} rows"
+        raise ArgumentError(f"folds must have one entry per row: {found}")
     folds = folds[batch.rows]
     labelled = np.ones(batch.n, bool) if batch.y is None else ~np.isnan(batch.y)
     try:
@@ -178,9 +173,8 @@ def _user_folds(batch, folds):
     if not known:
         raise ArgumentError("folds must have values of one type, none of them missing")
     if len(names) < 2:
-        raise ArgumentError(
-            "folds must have at least two folds with rows of positive weight, not one"
-        )
+        words = "at least two folds with rows of positive weight"
+        raise ArgumentError(f"folds must have {words}, not one")
     # A fold without rows of positive weight is never held out; in training it has no effect.
     place = {name: k for k, name in enumerate(names.tolist())}
     return np.array([place.get(name, -1) for name in folds.tolist()], np.int64)

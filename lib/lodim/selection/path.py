@@ -107,9 +107,8 @@ def path(
     if lambdas is None:
         lambdas = lambda_grid(problem, penalty, 100 if n_lambda is None else n_lambda, ratio)
     elif n_lambda is not None or ratio is not None:
-        raise ArgumentError(
-            "n_lambda and lambda_min_ratio have no effect with lambdas=: leave them out"
-        )
+        what = "n_lambda and lambda_min_ratio have no effect with lambdas="
+        raise ArgumentError(f"{what}: leave them out")
     along = _settings_along(problem, penalty, lambdas)
     settled = (penalty, stages) if stages else (penalty,)
     fits, warm = [], None
@@ -345,8 +344,6 @@ class Path(Generic[FitT_co]):
 
     def __repr__(self):
         frame, name = in_pandas(self.glance)(), self.penalty.split("_")[0].capitalize()
-        table = pd.DataFrame(
-            {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
-        )
-        shown = Table("", table, {"%Dev": ".2f", name: significant})
+        columns = {"Df": frame["df"], "%Dev": 100.0 * frame["dev_ratio"], name: frame[self.penalty]}
+        shown = Table("", pd.DataFrame(columns), {"%Dev": ".2f", name: significant})
         return listing(self.call, [], shown, whole="glance()")

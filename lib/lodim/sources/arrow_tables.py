@@ -38,10 +38,9 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
                 "text to keep another order",
                 DataWarning,
             )
-    return {
-        name: sorted(found) if name in without_order else list(found)
-        for name, found in levels.items()
-    }
+    for name in without_order:
+        levels[name] = dict.fromkeys(sorted(levels[name]))
+    return {name: list(found) for name, found in levels.items()}
 
 
 def to_pandas(table: Any, levels: dict[str, Any]) -> Any:
@@ -265,11 +264,9 @@ def read_dataset(dataset: Any) -> Source:
         dataset = dataset.replace_schema(dataset.schema)
         dataset._scan_options = {}
     fragments = list(dataset.get_fragments())
-    pieces = tuple(
-        piece
-        for k, fragment in enumerate(fragments)
-        for piece in _pieces(fragment, f"fragment {k + 1}", dataset.schema, rows)
-    )
+    pieces: tuple[FragmentPiece, ...] = ()
+    for k, fragment in enumerate(fragments):
+        pieces += tuple(_pieces(fragment, f"fragment {k + 1}", dataset.schema, rows))
     if not sum(1 if piece.n is None else piece.n for piece in pieces):
         raise DataError("the Dataset has no rows")
     pieces = _with_categories(pieces, _categories(fragments, dataset.schema))
@@ -318,9 +315,8 @@ def _with_categories(pieces: tuple[Any, ...], categories: Any) -> tuple[Any, ...
     for field in categories:
         of_type = pa.array(found[field.name], field.type.value_type)
         codes = pa.array([], pa.int32())
-        levels[field.name] = pa.DictionaryArray.from_arrays(
-            codes, of_type, ordered=field.type.ordered
-        )
+        ordered = field.type.ordered
+        levels[field.name] = pa.DictionaryArray.from_arrays(codes, of_type, ordered=ordered)
     return tuple(replace(piece, levels=levels) for piece in pieces)
 
 
@@ -332,13 +328,9 @@ def _with_levels(table: Any, levels: dict[str, Any]) -> Any:
 
     for i, name in enumerate(table.column_names):
         if name in levels:
-            known = levels[name]
-            column = table[name].combine_chunks()
-            coded = arrow().DictionaryArray.from_arrays(
-                compute.index_in(column, known.dictionary),
-                known.dictionary,
-                ordered=known.type.ordered,
-            )
+            known, ordered = levels[name].dictionary, levels[name].type.ordered
+            codes = compute.index_in(table[name].combine_chunks(), known)
+            coded = arrow().DictionaryArray.from_arrays(codes, known, ordered=ordered)
             table = table.set_column(i, name, coded)
     return table
 

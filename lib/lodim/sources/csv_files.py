@@ -31,12 +31,8 @@ class Dialect:
 
     def options(self) -> dict[str, Any]:
         """Return the separator and decimal sign as arguments of pandas' CSV reader."""
-        return {
-            "sep": self.sep,
-            "decimal": self.decimal,
-            "keep_default_na": False,
-            "encoding": ENCODING,
-        }
+        how = {"sep": self.sep, "decimal": self.decimal, "encoding": ENCODING}
+        return {**how, "keep_default_na": False}
 
 
 @dataclass
@@ -136,10 +132,9 @@ def _cuts(file: FileState, n: int) -> list[Cut]:
         return whole
     starts, _, end = found
     bounds = zip(starts, [*starts[1:], end], strict=True)
-    return [
-        (k * ROWS_PER_CHUNK, min(ROWS_PER_CHUNK, n - k * ROWS_PER_CHUNK), *both)
-        for k, both in enumerate(bounds)
-    ]
+    firsts = range(0, n, ROWS_PER_CHUNK)
+    parts = zip(firsts, bounds, strict=True)
+    return [(first, min(ROWS_PER_CHUNK, n - first), *both) for first, both in parts]
 
 
 def _line_ends(file: FileState) -> tuple[list[int], int, int] | None:

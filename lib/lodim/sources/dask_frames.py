@@ -41,9 +41,8 @@ class Partition(Piece):
             raise DataError(f"{self.place} cannot be computed: {error}") from error
         lacking = [name for name in names if name not in frame.columns]
         if lacking:
-            raise DataError(
-                f"{self.place} must have the column {lacking[0]!r}, like the Dask DataFrame"
-            )
+            what = f"{self.place} must have the column {lacking[0]!r}"
+            raise DataError(f"{what}, like the Dask DataFrame")
         frame = frame[names]
         for name in names:
             self._check_kind(name, frame[name].dtype)

@@ -58,9 +58,8 @@ class FileState:
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
         same = (size, modified) == (self.size, self.modified)
         if not same or (self.noted is not None and noted != self.noted):
-            raise DataError(
-                f"{self.name} was changed while it was in use: fit again when it no longer changes"
-            )
+            cure = "fit again when it no longer changes"
+            raise DataError(f"{self.name} was changed while it was in use: {cure}")
 
 
 def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
@@ -89,9 +88,8 @@ def reading(file: FileState, kind: str) -> Iterator[None]:
     except Exception as error:  # any error of the readers, which all raise different ones
         file.check_unchanged()
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(
-            f"{file.name} cannot be read as {kind}; is it damaged or incomplete? ({said})"
-        ) from error
+        what = f"{file.name} cannot be read as {kind}"
+        raise DataError(f"{what}; is it damaged or incomplete? ({said})") from error
     file.check_unchanged()
 
 
@@ -194,10 +192,8 @@ def kind_of_files(files: Sequence[FileState]) -> str:
         if kind is None:
             raise DataError(f"{file.name} does not have the name of a data file; give {READABLE}")
         if first and first[0] != kind:
-            raise DataError(
-                f"{first[1]} is a {first[0]} file and {file.name} a {kind} file; "
-                "give files of one kind"
-            )
+            both = f"{first[1]} is a {first[0]} file and {file.name} a {kind} file"
+            raise DataError(f"{both}; give files of one kind")
         first = first or (kind, file.name)
     assert first is not None
     return first[0]

@@ -70,10 +70,8 @@ class Query(Piece):
         """Yield the rows as polars DataFrames of at most 65,536 rows."""
         try:
             for frame in _batches(self.frame.select(names)):
-                yield from (
-                    frame.slice(start, ROWS_PER_CHUNK)
-                    for start in range(0, len(frame), ROWS_PER_CHUNK)
-                )
+                for start in range(0, len(frame), ROWS_PER_CHUNK):
+                    yield frame.slice(start, ROWS_PER_CHUNK)
         except DataError:
             raise
         except Exception as error:  # an error of the query, or of a file that it reads

@@ -50,17 +50,11 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
     """Raise DataError if the columns `names` of a file differ from `known`, those of the first."""
     there, here = set(known), set(names)
     lacking = [one for one in known if one not in here]
-    if lacking:
-        raise DataError(
-            f"all files must have the same columns; {name} lacks {first_few(lacking)}, which "
-            f"{first} has"
-        )
     extra = [one for one in names if one not in there]
-    if extra:
-        raise DataError(
-            f"all files must have the same columns; {name} has {first_few(extra)}, which "
-            f"{first} lacks"
-        )
+    if lacking or extra:
+        verbs = ("lacks", "has") if lacking else ("has", "lacks")
+        what = f"{name} {verbs[0]} {first_few(lacking or extra)}, which {first} {verbs[1]}"
+        raise DataError(f"all files must have the same columns; {what}")
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
@@ -95,9 +89,8 @@ def _plain(field: Any) -> Any:
     kind = field.type
     if "view" in str(kind) and not pa.types.is_nested(kind):
         text = pa.large_string()
-        kind = (
-            pa.dictionary(kind.index_type, text, kind.ordered) if kind != pa.string_view() else text
-        )
+        coded = kind != pa.string_view()
+        kind = pa.dictionary(kind.index_type, text, kind.ordered) if coded else text
     return field.with_type(kind).with_metadata(None)
 
 

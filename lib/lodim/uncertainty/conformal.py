@@ -149,10 +149,7 @@ def conformal(
     of = model_of(model)
     problem = prepare(of, formula, data, with_own(of, arguments, seed=seed), groups=groups)
     problem = replace(problem, batch=in_memory("conformal()", problem.batch))
-    if problem.design.response is None:
-        raise ArgumentError(
-            f"conformal needs a response on the left of '~'; the formula is {formula!r}"
-        )
+    problem.design.check_response("conformal")
     if score is not None:
         one_of("score", score, CLASS_SCORES if problem.design.levels else NUMERIC_SCORES)
     _check_by(by, problem)
@@ -185,10 +182,8 @@ def _folds(problem, method, folds, seed):
     if method != "cv+" and np.ndim(folds):
         raise ArgumentError(f"folds of method={method!r} must be a number, not an array")
     if method == "jackknife+" and folds is not None:
-        raise ArgumentError(
-            "folds= needs method='cv+' or 'split', not 'jackknife+', which leaves out one row "
-            "at a time"
-        )
+        needs = "folds= needs method='cv+' or 'split'"
+        raise ArgumentError(f"{needs}, not 'jackknife+', which leaves out one row at a time")
     if n_units < 2:
         what = "row" if batch.units is None else "group"
         raise DataError(f"only one {what} has a positive weight, so none can be held out")
@@ -221,9 +216,8 @@ def _known_score(fit, score):
     if score is None:
         return known[0]
     if score not in known:
-        raise ArgumentError(
-            f"{fit.name} has no score {score!r} for this response; it has: {', '.join(known)}"
-        )
+        has = f"it has: {', '.join(known)}"
+        raise ArgumentError(f"{fit.name} has no score {score!r} for this response; {has}")
     return score
 
 
@@ -256,10 +250,10 @@ def _table(held, says, answers, classes):
         if held.of_class is None:
             groups = [({}, held, np.ones(len(size), bool))]
         else:
+            codes = [c for c in range(len(classes)) if (held.of_class == c).any()]
+            names = [{"class": str(classes[c])} for c in codes]
             groups = [
-                ({"class": str(name)}, held.of(c), held.of_class == c)
-                for c, name in enumerate(classes)
-                if (held.of_class == c).any()
+                (n, held.of(c), held.of_class == c) for n, c in zip(names, codes, strict=True)
             ]
         for name, part, on in groups:
             row = {"level": level} | name | {"score": part.quantile(level)}

@@ -6,7 +6,7 @@ from lodim.checks import one_of, whole
 from lodim.design.frame import in_pandas
 from lodim.errors import ArgumentError
 from lodim.plot import axes
-from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, RED, count_line, ensure_axes, tidy
+from lodim.plot.axes import BLUE, GREY, LEGEND_OUTSIDE, RED, count_line, ensure_axes, listed, tidy
 from lodim.plot.bars import forest
 from lodim.plot.lettering import literal
 from lodim.report.phrases import term_labels
@@ -27,16 +27,10 @@ def draw_bootstrap(boot, ax=None, *, top, level):
         for name in ("estimate", "conf_low", "conf_high") if named else ():
             frame[name] *= per_sd
     frame = frame[np.isfinite(frame["conf_low"]) & np.isfinite(frame["estimate"])]
-    if frame.empty:
-        raise ArgumentError("there is no estimate to draw")
-    largest = frame["estimate"].abs().sort_values(ascending=False, kind="stable").index[:top]
-    frame = frame.loc[largest]
-    ends = frame["estimate"], frame["conf_low"], frame["conf_high"]
-    xlabel += f", with {100.0 * level:g}% interval"
     names = term_labels(frame)
     if "dimension" in frame:
         names = [f"{d}: {t}" for d, t in zip(frame["dimension"], names, strict=True)]
-    return forest(names, *ends, xlabel, ax)
+    return forest(names, frame, xlabel, ax, top=top, level=level)
 
 
 LONGEST_TERM = 36  # largest number of characters of a term's name
@@ -46,14 +40,12 @@ LONGEST_TERM = 36  # largest number of characters of a term's name
 def draw_stability(stability, ax=None, top=30):
     """Draw the share of half-samples that select each term of a Stability, largest on top."""
     frame = stability.frame.head(whole("top", top))
-    place, share = np.arange(len(frame))[::-1], frame["share"].to_numpy()
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.28 * len(frame) + 1.4)))
-    stable = frame["stable"].to_numpy()
+    ax, place = listed(ax, shorten(frame["term"], LONGEST_TERM), 0.28, 1.4)
+    share, stable = frame["share"].to_numpy(), frame["stable"].to_numpy()
     for on, color, label in ((stable, BLUE, "stable"), (~stable, GREY, "not stable")):
         ax.hlines(place[on], 0.0, share[on], color=color, lw=1.4, alpha=0.7)
         ax.scatter(share[on], place[on], s=30, color=color, label=label, zorder=3, clip_on=False)
     ax.axvline(stability.cutoff, color="black", lw=0.8, ls="--")
-    ax.set_yticks(place, shorten(frame["term"], LONGEST_TERM))
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_xlabel(
@@ -99,9 +91,8 @@ def intervals(conformal, ax=None, *, data, level=None, top=MAX_INTERVALS):
     name, shown = conformal.fit.design.response.name, conformal._checked(level)
     ax.set_xlabel(f"prediction of {shorten([name], LONGEST_GROUP)[0]}")
     ax.set_ylabel(shorten([name], LONGEST_GROUP)[0])
-    ax.set_title(
-        f"level {shown:g}; {out.sum()} of the {len(y)} rows in the plot are not covered", fontsize=9
-    )
+    rows = f"{out.sum()} of the {len(y)} rows in the plot"
+    ax.set_title(f"level {shown:g}; {rows} are not covered", fontsize=9)
     ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)
 
@@ -112,8 +103,7 @@ def sets(conformal, ax=None, *, data, level=None):
     levels = list(conformal.fit.levels)
     inside = frame[levels].to_numpy(bool)
     size, covered = inside.sum(axis=1), inside[np.arange(len(y)), y.astype(int)]
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.5 * len(levels) + 1.4)))
-    place, left = np.arange(len(levels))[::-1], np.zeros(len(levels))
+    (ax, place), left = listed(ax, shorten(levels, LONGEST_GROUP), 0.5, 1.4), np.zeros(len(levels))
     rows = np.maximum(np.bincount(y.astype(int), minlength=len(levels)), 1)
     for n in range(size.max() + 1):
         for right, hatch in ((True, None), (False, "////")):
@@ -128,7 +118,6 @@ def sets(conformal, ax=None, *, data, level=None):
             label = words if right or n == 0 else f"{words}, not its own"
             ax.barh(place, part / rows, left=left, height=0.6, label=label, **shade)
             left = left + part / rows
-    ax.set_yticks(place, shorten(levels, LONGEST_GROUP))
     ax.set_xlabel("share of the rows of the class, by the size of their set")
     ax.set_xlim(0.0, 1.0)
     ax.set_title(f"level {conformal._checked(level):g}: {covered.mean():.3f} covered", fontsize=9)
@@ -141,13 +130,12 @@ def coverage(conformal, ax=None, *, data, by=None, level=None):
     if by is None:
         raise ArgumentError("kind 'coverage' needs by, a column or an array: plot(..., by='sex')")
     frame = conformal.coverage(data, by, level=level)
-    place = np.arange(len(frame))[::-1]
-    ax = ensure_axes(ax, (7.0, max(2.5, 0.36 * len(frame) + 1.4)))
+    named = zip(shorten(frame.iloc[:, 0], LONGEST_GROUP), frame["n"], strict=True)
+    ax, place = listed(ax, [f"{name} ({n})" for name, n in named], 0.36, 1.4)
     ax.axvline(conformal._checked(level), color="black", lw=0.8, ls="--")
     ax.hlines(place, frame["conf_low"], frame["conf_high"], color=GREY, lw=1.6)
     ax.scatter(frame["coverage"], place, s=26, color=BLUE, zorder=3)
-    named = zip(shorten(frame.iloc[:, 0], LONGEST_GROUP), frame["n"], strict=True)
-    ax.set_yticks(place, [f"{name} ({n})" for name, n in named])
+
     ax.set_ylim(-0.6, len(frame) - 0.4)
     ax.set_ylabel(shorten([frame.columns[0]], LONGEST_GROUP)[0])
     ax.set_xlabel("coverage, with 95% interval")

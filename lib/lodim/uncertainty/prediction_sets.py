@@ -289,10 +289,9 @@ class Conformal(Generic[FitT_co]):
             covered, means = (low <= y) & (y <= high), {"width": high - low}
         weight = batch.row_weights
         groups = {None: np.arange(len(y))} if by is None else groups_of(data, by, batch)
-        rows = [
-            measured(covered[i], weight[i], {name: v[i] for name, v in means.items()})
-            for i in groups.values()
-        ]
+        rows = []
+        for i in groups.values():
+            rows.append(measured(covered[i], weight[i], {k: v[i] for k, v in means.items()}))
         if not sum(row["n"] for row in rows):
             raise DataError("data must have a row without missing values to measure coverage")
         self._warn_of_training_rows(answers, y)
@@ -441,11 +440,8 @@ class Conformal(Generic[FitT_co]):
                 of, effect = "", "intervals are infinite, and sets have all classes"
                 if name is not None:
                     of, effect = f" of class {name!r}", "every set has this class"
-                warn(
-                    f"level must be at most {most:g} for {n} held-out {what}s{of}, not {level:g}: "
-                    f"{effect}",
-                    DataWarning,
-                )
+                words = f"at most {most:g} for {n} held-out {what}s{of}"
+                warn(f"level must be {words}, not {level:g}: {effect}", DataWarning)
         return level
 
     def _compared(self):
@@ -459,11 +455,8 @@ class Conformal(Generic[FitT_co]):
         of_fits = np.array([self.says.scores(of_fit, y) for of_fit in answers])
         share_known = self.held_out.contains(of_fits)
         if share_known > MANY_RECOGNIZED:
-            warn(
-                f"{share_known:.0%} of the rows were also used to calibrate, so coverage is too "
-                "high: measure it on new rows",
-                DataWarning,
-            )
+            what = f"{share_known:.0%} of the rows were also used to calibrate"
+            warn(f"{what}, so coverage is too high: measure it on new rows", DataWarning)
 
     def _warn_of_drift(self, batch):
         """Warn if feature means of new rows differ from training: coverage is not guaranteed."""
@@ -512,10 +505,8 @@ class Conformal(Generic[FitT_co]):
     def _limits(self, answers, level):
         """Return lower and upper limits (m,) from bands `answers` (K, 3, m): low, high and step."""
         low, high, step = np.moveaxis(answers, 1, 0)
-        lower, upper = (
-            -self.held_out.upper(-low, step, level),
-            self.held_out.upper(high, step, level),
-        )
+        lower = -self.held_out.upper(-low, step, level)
+        upper = self.held_out.upper(high, step, level)
         crossed = lower > upper  # at low levels the limits may cross
         lower[crossed] = upper[crossed] = 0.5 * (lower[crossed] + upper[crossed])
         family = self.fit.family
@@ -553,10 +544,8 @@ def groups_of(data, by, batch):
         values = as_float(column.values)[batch.rows]
         if len(np.unique(values[~np.isnan(values)])) > FEW_VALUES:
             parts = pd.qcut(values, 4, duplicates="drop")
-            return {
-                f"{one.left:.4g} to {one.right:.4g}": np.flatnonzero(parts == one)
-                for one in parts.categories
-            }
+            names = [f"{one.left:.4g} to {one.right:.4g}" for one in parts.categories]
+            return {name: np.flatnonzero(parts.codes == k) for k, name in enumerate(names)}
     column = as_levels(column)
     codes = column.codes[batch.rows]
     found = {one: np.flatnonzero(codes == k) for k, one in enumerate(column.levels)}

@@ -13,7 +13,7 @@ from lodim.design.rows import is_balanced
 from lodim.engine import row_keys, tiles
 from lodim.engine.blocks import single_blas
 from lodim.errors import ArgumentError, DataError, warn
-from lodim.fitting.fit import Fit
+from lodim.fitting.fit import check_fit
 from lodim.fitting.fit_model import in_memory, model_of, prepare
 from lodim.formula.formula import leave_out, parse
 
@@ -102,10 +102,7 @@ ALIKE = 1e-6  # tolerance for relative differences of means and deviances of the
 
 def held_problem(fit, data, groups, arguments):
     """Return the Problem to refit a fit; raise DataError if `data` are not its training rows."""
-    if not isinstance(fit, Fit):
-        raise ArgumentError(
-            f"fit must be a fit of one response, such as gbmap() returns, not {fit!r:.60}"
-        )
+    check_fit(fit)
     if len(parse(fit.design.formula).responses) > 1:
         raise ArgumentError("fit is one of several responses: fit this response by itself")
     model, options = model_of(fit.model), fit._call_arguments(arguments)
@@ -127,9 +124,8 @@ def _check_same_rows(problem, fit):
         apart = np.abs(ours.mean - theirs.mean) > ALIKE * (np.abs(theirs.mean) + theirs.scale)
         apart |= np.abs(ours.scale - theirs.scale) > ALIKE * theirs.scale
         if apart.any():
-            differs = (
-                f"{ours.names[np.flatnonzero(apart)[0]]!r} has another mean or standard deviation"
-            )
+            name = ours.names[np.flatnonzero(apart)[0]]
+            differs = f"{name!r} has another mean or standard deviation"
         elif hasattr(fit, "null_deviance"):
             null = problem.null_deviance()
             if abs(null - fit.null_deviance) > ALIKE * max(abs(fit.null_deviance), 1e-300):

@@ -174,9 +174,8 @@ class Bootstrap(Generic[FitT_co]):
             raise ArgumentError("the formula has no response: there is no mean to predict")
         center = in_pandas(self.fit.predict)(data, SCALES[of], **keywords)
         with no_row_warnings():
-            each = np.array(
-                [in_pandas(one.predict)(data, SCALES[of], **keywords) for one in self._kept()]
-            )
+            predict = [in_pandas(one.predict) for one in self._kept()]
+            each = np.array([one(data, SCALES[of], **keywords) for one in predict])
         return _band(center, each, level)
 
     def summary(self, *, level: float = LEVEL, full: bool = False) -> Report:

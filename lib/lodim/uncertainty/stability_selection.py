@@ -175,14 +175,11 @@ def stability(
     problem = prepare(of, formula, data, with_own(of, arguments, seed=seed), groups=groups)
     problem = replace(problem, batch=in_memory("stability()", problem.batch))
     if not of.selects(problem.settings):
-        raise ArgumentError(
-            f"stability needs a model that selects features ({SELECTING}), not {of.name}, which "
-            "uses all"
-        )
+        needs = f"stability needs a model that selects features ({SELECTING})"
+        raise ArgumentError(f"{needs}, not {of.name}, which uses all")
     if count_units(problem.batch) < 2:
-        raise DataError(
-            "at least two rows or groups must have a positive weight, to be split into halves"
-        )
+        what = "at least two rows or groups must have a positive weight"
+        raise DataError(f"{what}, to be split into halves")
     full = of.fit(problem)
     halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
     selected = fit_parts(
@@ -219,9 +216,8 @@ def _frame(design, selected, full, cutoff):
     names = design.term_names
     count = np.bincount(np.concatenate([terms for terms, _ in selected]), minlength=len(names))
     share = count / len(selected)
-    frame = pd.DataFrame(
-        {"term": list(names), "share": share, "stable": share >= cutoff - ROUNDING}
-    )
+    frame = pd.DataFrame({"term": list(names), "share": share})
+    frame["stable"] = share >= cutoff - ROUNDING
     frame["in_fit"] = np.isin(np.arange(len(names)), full)
     return frame.iloc[np.argsort(-share, kind="stable")].reset_index(drop=True)
 
@@ -287,11 +283,9 @@ class Stability(Generic[FitT_co]):
     def bounds(self) -> dict[str, float]:
         """Bounds on the expected number of terms stable by chance; NaN if not applicable."""
         q, p = self.n_selected, len(self.frame)
-        return {
-            "worst case": worst_case(q, p, self.cutoff),
-            "unimodal": unimodal(q, p, self.cutoff, self.n),
-            "r-concave": r_concave(q, p, self.cutoff, self.n),
-        }
+        sharper = {"unimodal": unimodal, "r-concave": r_concave}
+        bounds = {name: bound(q, p, self.cutoff, self.n) for name, bound in sharper.items()}
+        return {"worst case": worst_case(q, p, self.cutoff)} | bounds
 
     @as_given
     def tidy(self) -> pd.DataFrame:
@@ -362,9 +356,8 @@ class Stability(Generic[FitT_co]):
         header |= {"Pairs of halves": str(self.n), "Cutoff": f"{self.cutoff:g}"}
         header |= {"Terms": str(len(self.frame)), "Stable": str(len(self.stable))}
         notes = tuple(f"{line}." for line in (self.fit.call, *self._words()))
-        return Report(
-            "Stability selection", tuple(header.items()), self._tables(), notes, full=False
-        )
+        report = "Stability selection", tuple(header.items()), self._tables(), notes
+        return Report(*report, full=False)
 
     def __repr__(self):
         made = f"{counted(self.n, 'complementary pair')} of halves; stable from {self.cutoff:g} on"

@@ -20,13 +20,9 @@ def coefficients(fit, ax, *, top=20, level=0.95):
     frame = frame[frame["term"].isin(scale) & frame["estimate"].notna()]
     if frame.empty:
         raise ArgumentError("the model has only an intercept, so there is no coefficient to draw")
-    per_sd = frame["term"].map(scale)
-    size = (frame["estimate"] * per_sd).abs().sort_values(kind="stable").index[-top:][::-1]
-    n_all, frame, per_sd = len(frame), frame.loc[size], per_sd.loc[size]
-    values = [frame[name] * per_sd for name in ("estimate", "conf_low", "conf_high")]
-    xlabel = f"coefficient per SD, with {100.0 * level:g}% interval"
-    xlabel += axes.count_line(len(frame), n_all)
-    return forest(term_labels(frame), *values, xlabel, ax)
+    for name in ("estimate", "conf_low", "conf_high"):
+        frame[name] *= frame["term"].map(scale)
+    return forest(term_labels(frame), frame, "coefficient per SD", ax, top=top, level=level)
 
 
 def residuals(fit, ax, *, named=3):
