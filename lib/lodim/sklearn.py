@@ -163,10 +163,8 @@ class _Estimator(BaseEstimator):
             groups = _one_each("groups", groups, data)
         self.fit_ = self._fitted(formula, data, arguments, folds, groups, X, y)
         if self.fit_.design.n_dropped:
-            raise DataError(
-                f"{self.fit_.design.n_dropped} rows have a missing feature or weight: give "
-                "missing='indicator', or leave these rows out of X and y"
-            )
+            what = f"{self.fit_.design.n_dropped} rows have a missing feature or weight"
+            raise DataError(f"{what}: give missing='indicator', or leave these rows out of X and y")
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):

@@ -95,10 +95,8 @@ def _candidates_of_models(models):
 
 def _one(label, model):
     if isinstance(model, Fit):
-        raise ArgumentError(
-            f"models must be functions, not a fit of {model.name}, which was fitted to all rows: "
-            f"give lodim.{model.name} or its name"
-        )
+        why = f"models must be functions, not a fit of {model.name}, which was fitted to all rows"
+        raise ArgumentError(f"{why}: give lodim.{model.name} or its name")
     function, arguments = model, {}
     if isinstance(model, tuple):
         if len(model) != 2 or not isinstance(model[1], Mapping):
@@ -129,10 +127,8 @@ def _check_arguments(function, arguments):
         if name not in known or name in ("formula", "data"):
             raise ArgumentError(f"{function.__name__} has no argument {name!r}")
         if name in INPUTS and not isinstance(arguments[name], str | None):
-            raise ArgumentError(
-                f"{name} must be the name of a column, not an array, as the rows are split; "
-                "weights and groups may be arguments of compare() itself"
-            )
+            what = f"{name} must be the name of a column, not an array, as the rows are split"
+            raise ArgumentError(f"{what}; weights and groups may be arguments of compare() itself")
 
 
 def has_peers():

@@ -160,10 +160,8 @@ def compare(
         threads = as_threads(threads)
     inputs = RowInputs(weights=weights, groups=groups)
     if read_source(data) is not None:
-        raise ArgumentError(
-            "compare() needs a data frame in memory: read the data first, for instance by "
-            "pandas.read_parquet()"
-        )
+        what = "compare() needs a data frame in memory"
+        raise ArgumentError(f"{what}: read the data first, for instance by pandas.read_parquet()")
     parameters = {"power": power, "quantile": quantile}
     call = {"family": family, **parameters}
     how = {"family": family, "parameters": parameters, "missing": "indicator"}

@@ -140,9 +140,8 @@ def _check(p, signals, graph, response, noise):
         raise ArgumentError("noise must be positive (0 is allowed for a numeric y)")
     room = signals * (1 + len(GRAPHS[graph]))
     if not signals <= p <= room:
-        raise ArgumentError(
-            f"p must be from {signals} to {room} for {signals} signals and graph={graph!r}, not {p}"
-        )
+        what = f"p must be from {signals} to {room} for {signals} signals and graph={graph!r}"
+        raise ArgumentError(f"{what}, not {p}")
 
 
 def _plan(p, signals, graph):

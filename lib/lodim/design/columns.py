@@ -201,10 +201,8 @@ def _check_numbers(present, name):
         raise DataError(refusal(name, f"dates or times ({example!s})"))
     if len(others) < len(present) and isinstance(example, (str, bool, np.bool_)):
         number = next(v for v in present if isinstance(v, real) and not isinstance(v, bool))
-        raise DataError(
-            f"column {name!r} mixes numbers such as {number} with {example!r}; "
-            "make all of it numbers, or all of it text"
-        )
+        what = f"column {name!r} mixes numbers such as {number} with {example!r}"
+        raise DataError(f"{what}; make all of it numbers, or all of it text")
     if any(isinstance(v, (str, bool)) for v in others):
         raise DataError(f"column {name!r} mixes text, true/false or other values; make it all text")
     raise DataError(refusal(name, f"values of type {type(example).__name__} ({example!r:.40})"))
@@ -349,10 +347,8 @@ def recode(column, levels, rows, cure=""):
 
 def raise_unknown_level(name, level, levels, cure=""):
     """Raise DataError that names an unknown level and the known levels, with the advice `cure`."""
-    raise DataError(
-        f"column {name!r} has the level {level!r}, which is not a level of the training rows: "
-        f"{first_few([*levels])}{cure}"
-    )
+    what = f"column {name!r} has the level {level!r}, which is not a level of the training rows"
+    raise DataError(f"{what}: {first_few([*levels])}{cure}")
 
 
 @dataclass

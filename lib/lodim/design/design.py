@@ -282,10 +282,8 @@ class Design:
             if name is None or not (new_levels == "missing" or part.unseen):
                 continue
             if new_levels == "missing" and any(factors.is_read_as_number(p, name) for p in parts):
-                raise ArgumentError(
-                    f"new_levels='missing' is not possible for column {name!r}, because the "
-                    "formula also uses it as a number"
-                )
+                what = f"new_levels='missing' is not possible for column {name!r}"
+                raise ArgumentError(f"{what}, because the formula also uses it as a number")
             levels, unseen = found.get(name, (part.levels, part.unseen))
             levels = tuple(level for level in levels if level in part.levels)
             found[name] = levels, None if new_levels == "missing" else (*unseen, *part.unseen)

@@ -194,10 +194,8 @@ def _single(node, scope):
     """Return a syntax tree's value in a _Scope as float64, (n,) or a number; else FormulaError."""
     value = _float(_value(node, scope), node, scope)
     if value.ndim > 1:
-        raise FormulaError(
-            f"{scope.code}: {ast.unparse(node)} has several columns; write a product with ':', "
-            "such as bs(x, df=4):z"
-        )
+        what = f"{scope.code}: {ast.unparse(node)} has several columns"
+        raise FormulaError(f"{what}; write a product with ':', such as bs(x, df=4):z")
     return value
 
 
@@ -205,10 +203,8 @@ def _truth(node, scope):
     """Return the value of a syntax tree in a _Scope as bool, (n,) or single; else FormulaError."""
     value = np.asarray(_value(node, scope))
     if value.dtype != bool:
-        raise FormulaError(
-            f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2); "
-            f"{ast.unparse(node)} is not a comparison"
-        )
+        what = f"{scope.code}: & | ~ need comparisons, such as (x > 1) & (z < 2)"
+        raise FormulaError(f"{what}; {ast.unparse(node)} is not a comparison")
     return value
 
 

@@ -28,7 +28,7 @@ from lodim.formula.language import column_name, column_nodes, function_name
 
 TRUTH = (False, True)  # levels of a condition such as I(x > 0)
 CURE = "; predict(..., new_levels='missing') treats it as a missing value"
-NO_CURE = "; a new level of a computed value cannot be missing: make it a column of the data"
+NO_CURE = "; a new level of a computed value cannot count as missing: make it a column of the data"
 
 
 @forms.record

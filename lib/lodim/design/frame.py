@@ -274,10 +274,8 @@ def _common_index(data, n):
     indexes = [(str(k), v.index) for k, v in data.items() if isinstance(v, pd.Series)]
     for name, index in indexes[1:]:
         if not index.equals(indexes[0][1]):
-            raise DataError(
-                f"columns {indexes[0][0]!r} and {name!r} have different row labels; "
-                "align them first, for instance with pd.DataFrame(data)"
-            )
+            what = f"columns {indexes[0][0]!r} and {name!r} have different row labels"
+            raise DataError(f"{what}; align them first, for instance with pd.DataFrame(data)")
     return indexes[0][1] if indexes else pd.RangeIndex(n)
 
 
@@ -353,10 +351,8 @@ def _check_text(text, what, cure):
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"{what} has half of a surrogate pair, {text[error.start]!r}, which cannot be saved; "
-            f"{cure}"
-        ) from None
+        why = f"{what} has half of a surrogate pair, {text[error.start]!r}, which cannot be saved"
+        raise DataError(f"{why}; {cure}") from None
 
 
 NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")

@@ -52,10 +52,8 @@ class Reading:
             goes = is_dask and self.sample is None and self.scratch is None
             return dask_cluster.own_client() if goes else None
         if source is None:
-            raise ArgumentError(
-                "client= needs files or a Dask frame, which the workers read; these data are in "
-                "memory: leave client= out"
-            )
+            what = "client= needs files or a Dask frame, which the workers read"
+            raise ArgumentError(f"{what}; these data are in memory: leave client= out")
         if self.sample is not None:
             raise ArgumentError("sample= and client= cannot be combined: leave one of them out")
         if self.scratch is not None:

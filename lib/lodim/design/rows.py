@@ -209,10 +209,8 @@ def _check_groups(frame, groups, codes):
 def _check_size(values, what):
     largest = np.abs(values).max(initial=0.0, where=~np.isnan(values))
     if largest > LARGEST:
-        raise DataError(
-            f"{what} must be at most {LARGEST:g} in absolute value, not {largest:g}: divide it "
-            "by a power of ten"
-        )
+        why = f"{what} must be at most {LARGEST:g} in absolute value, not {largest:g}"
+        raise DataError(f"{why}: divide it by a power of ten")
 
 
 def _input_array(frame, value, what):
@@ -326,10 +324,8 @@ def _flag(column, bad, index):
         return 0
     missing, infinite = scan(as_real(column.values), bad)
     if infinite >= 0:
-        raise DataError(
-            f"column {column.name!r} must be finite; it is infinite in row {index[infinite]!r}: "
-            "correct it, or make it missing"
-        )
+        what = f"column {column.name!r} must be finite; it is infinite in row {index[infinite]!r}"
+        raise DataError(f"{what}: correct it, or make it missing")
     return missing
 
 
@@ -446,10 +442,8 @@ def _values(source, rows, family):
     y = columns.take(source.values, rows).astype(np.float64)
     _check_size(y, f"the response {source.name!r}")
     if family == "binomial" and y.size and not 0 <= y.min() <= y.max() <= 1:
-        raise DataError(
-            f"the response {source.name!r} must be proportions from 0 to 1, as in training, not "
-            f"{y.min():g} to {y.max():g}"
-        )
+        what = f"the response {source.name!r} must be proportions from 0 to 1, as in training"
+        raise DataError(f"{what}, not {y.min():g} to {y.max():g}")
     if family in NUMERIC and not NUMERIC[family].contains(y).all():
         needs = f"family {family!r} needs {NUMERIC[family].support}"
         raise DataError(f"the response {source.name!r} has {y.min():g}; {needs}")
@@ -507,10 +501,8 @@ def learn_fill(summary):
     """Return the Fill (replacement of missing values) of a column, given its Summary."""
     column = summary.column
     if not summary.n_known:
-        raise DataError(
-            f"column {column.name!r} is missing in every row with a positive weight; leave it "
-            f"out with '- {quote(column.name)}'"
-        )
+        what = f"column {column.name!r} is missing in every row with a positive weight"
+        raise DataError(f"{what}; leave it out with '- {quote(column.name)}'")
     # the level with the largest total weight; of equal ones the first
     if column.kind == "level":
         value = summary.levels[int(summary.mass.argmax())]

@@ -223,10 +223,8 @@ def directions(monotone, design, family):
 
     Raise ArgumentError unless exactly one term has the column, as a number or ordered category."""
     if family.n_functions > 1:
-        raise ArgumentError(
-            f"monotone= needs a numeric response or two classes, not {family.n_scores} classes: "
-            "leave monotone= out"
-        )
+        what = f"monotone= needs a numeric response or two classes, not {family.n_scores} classes"
+        raise ArgumentError(f"{what}: leave monotone= out")
     found = np.zeros(len(design.names), int)
     for (name, _), way in zip(monotone.items(), ways(monotone), strict=True):
         own = [k for k, term in enumerate(design.terms) if _names(term, name)]

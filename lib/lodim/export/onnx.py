@@ -115,10 +115,8 @@ class _Graph:
         if node.kind != TEXT:
             return node.name
         if "" in self.codes:
-            raise ArgumentError(
-                f"column {node.name!r} has the level '', which means a missing text in ONNX: "
-                "rename the level, fit again and export that fit"
-            )
+            what = f"column {node.name!r} has the level '', which means a missing text in ONNX"
+            raise ArgumentError(f"{what}: rename the level, fit again and export that fit")
         keys, codes = [*self.codes, ""], [*self.codes.values(), MISSING]
         codes = {"keys_strings": keys, "values_int64s": codes, "default_int64": NEW}
         return self.add("LabelEncoder", node.name, domain="ai.onnx.ml", **codes)
@@ -166,10 +164,8 @@ class _Graph:
         """Raise ArgumentError if a Call uses texts in any way but equality with a constant text."""
         known = any(isinstance(arg, Constant) for arg in node.args)
         if node.function != "eq" or not known:
-            raise ArgumentError(
-                "ONNX cannot compare two columns of text by < or >: make the comparison a column "
-                "of the data first"
-            )
+            what = "ONNX cannot compare two columns of text by < or >"
+            raise ArgumentError(f"{what}: make the comparison a column of the data first")
 
     def among(self, source, *levels):
         found = None

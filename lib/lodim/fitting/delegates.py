@@ -343,10 +343,8 @@ class Delegates(ABC):
         try:
             from lodim.fitting.marginaleffects_model import wrap
         except ImportError as error:
-            raise MissingExtraError(
-                "to_marginaleffects() needs the package marginaleffects, 0.6 or newer: "
-                "pip install marginaleffects"
-            ) from error
+            what = "to_marginaleffects() needs the package marginaleffects, 0.6 or newer"
+            raise MissingExtraError(f"{what}: pip install marginaleffects") from error
         return wrap(self, data, type)
 
     def report(self, path: FilePath, data: Data | None = None) -> None:

@@ -572,10 +572,8 @@ class Fit(Delegates):
         arguments = self.arguments | changes
         for name, value in arguments.items():
             if isinstance(value, str) and value == ARRAY:
-                raise ArgumentError(
-                    f"{name} was an array, a function or an object, which a fit does not store: "
-                    f"give {name}= again"
-                )
+                what = f"{name} was an array, a function or an object, which a fit does not store"
+                raise ArgumentError(f"{what}: give {name}= again")
         return arguments
 
     def _of_tables(self):

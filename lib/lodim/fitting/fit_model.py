@@ -113,10 +113,8 @@ def prepare(model, formula, data, options, which=None, groups=None):
     if not model.streams:
         batch = in_memory(model.name, batch)
     if model.many_rows is not None and batch.n > model.many_rows:
-        progress.remark(
-            f"{batch.n:,} rows x {len(design.names):,} features take minutes; sample=100_000 "
-            "fits random rows in less time"
-        )
+        what = f"{batch.n:,} rows x {len(design.names):,} features take minutes"
+        progress.remark(f"{what}; sample=100_000 fits random rows in less time")
     # A fit keeps arguments to repeat the call; a marker replaces arrays.
     options = as_tuples(own) | of_design | {"control": control or None}
     arguments = {k: v if isinstance(v, PLAIN) else ARRAY for k, v in options.items()}

@@ -157,10 +157,8 @@ def _check_sizes(sizes, what):
         most = f"{MAX_BYTES} bytes or {MAX_MEMBERS} arrays"
         raise StoreError(f"{what} has more than {most}, the largest that lodim allows")
     if any(name.endswith(".json") and size > MAX_JSON_BYTES for name, size in sizes.items()):
-        raise StoreError(
-            f"{what} has more than {MAX_JSON_BYTES} bytes in addition to its arrays, the most "
-            "that lodim allows"
-        )
+        why = f"{what} has more than {MAX_JSON_BYTES} bytes in addition to its arrays"
+        raise StoreError(f"{why}, the most that lodim allows")
 
 
 def _check_meta(meta, path, kind):

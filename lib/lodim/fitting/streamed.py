@@ -152,18 +152,14 @@ class _Offsets:
         part = np.asarray(self.offset[self.first : self.first + n])
         self.first += n
         if len(part) < n:
-            raise DataError(
-                f"offset must have one value per row; it has {len(self.offset)} values, and the "
-                f"data has more rows ({place})"
-            )
+            what = f"offset must have one value per row; it has {len(self.offset)} values"
+            raise DataError(f"{what}, and the data has more rows ({place})")
         return {"offset": part}
 
     def check_all_used(self):
         if self.is_array and self.first < len(self.offset):
-            raise DataError(
-                f"offset must have one value per row; it has {len(self.offset)} values, and the "
-                f"data has {self.first} rows"
-            )
+            what = f"offset must have one value per row; it has {len(self.offset)} values"
+            raise DataError(f"{what}, and the data has {self.first} rows")
 
 
 def _frame(chunk, source, stop=None):

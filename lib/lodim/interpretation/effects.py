@@ -467,10 +467,8 @@ class Effects:
             limits = f"{100.0 * self.level:g}% limits from bootstrap replicates"
             notes.append(f"{limits}, with the limitations of the bootstrap.")
         elif self.kind == "importance":
-            notes.append(
-                "Standard errors over rows and permutations for this fit; they do not include "
-                "the uncertainty of the fit."
-            )
+            what = "Standard errors over rows and permutations for this fit"
+            notes.append(f"{what}; they do not include the uncertainty of the fit.")
         return notes
 
     def _repr_html_(self):

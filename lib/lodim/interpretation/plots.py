@@ -136,10 +136,8 @@ def _levels(ax, parts, shares, labels):
 def _surface(effects, ax, part, term):
     for key in ("group", "class"):
         if key in part and part[key].nunique() > 1:
-            raise ArgumentError(
-                f"the plot of a pair needs one {key}, not {part[key].nunique()}: draw the frame "
-                "of tidy() yourself"
-            )
+            what = f"the plot of a pair needs one {key}, not {part[key].nunique()}"
+            raise ArgumentError(f"{what}: draw the frame of tidy() yourself")
     wide = part.pivot(index="value_2", columns="value", values="estimate")
     most = np.nanmax(np.abs(wide.to_numpy())) or 1.0
     style = {"cmap": "RdBu_r", "levels": round_levels(most, SHADES)}

@@ -48,7 +48,7 @@ class Question:
             plan = plans.dependence(rows, features[term], drawn)
         else:
             plan = plans.slopes(rows, features[term])
-        answers = [[rows.answers(fit, self.type) for rows in plan.changed] for fit in self.fits]
+        answers = ([rows.answers(fit, self.type) for rows in plan.changed] for fit in self.fits)
         each = np.array(list(map(plan.reduce, answers)))
         label = term if isinstance(term, str) else ":".join(term)
         return TermEffect(label, plan.values, each[0], each[1:])

@@ -152,7 +152,5 @@ def _known(term, features):
     known = all(isinstance(name, str) and name in features for name in pair)
     if len(pair) == 2 and known and pair[0] != pair[1]:
         return pair
-    raise DataError(
-        f"a term must be a column of the fit, or a pair of columns, not {term!r:.80}; the "
-        f"columns are {', '.join(map(repr, features))}"
-    )
+    what = f"a term must be a column of the fit, or a pair of columns, not {term!r:.80}"
+    raise DataError(f"{what}; the columns are {', '.join(map(repr, features))}")

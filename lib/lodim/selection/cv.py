@@ -351,10 +351,8 @@ def _check_not_given(grid, arguments):
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):
-            raise ArgumentError(
-                f"{name}={value!r} is given, but cv() tries values of {name}: leave it out, or "
-                f"give grid={{{name!r}: [{value!r}]}}"
-            )
+            what = f"{name}={value!r} is given, but cv() tries values of {name}"
+            raise ArgumentError(f"{what}: leave it out, or give grid={{{name!r}: [{value!r}]}}")
 
 
 def _check_penalties(given, points, problem):

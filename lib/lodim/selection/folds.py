@@ -104,10 +104,8 @@ def _check_folds(batch, folds):
     if folds <= n_units:
         return
     if batch.units is None:
-        raise ArgumentError(
-            f"folds must be at most {n_units}, the number of complete rows with a positive "
-            f"weight, not {folds}"
-        )
+        why = f"folds must be at most {n_units}, the number of complete rows with a positive weight"
+        raise ArgumentError(f"{why}, not {folds}")
     what = "clusters" if batch.groups is None else "groups"
     raise ArgumentError(
         f"folds must be at most {n_units}, the number of {what} with a positive weight, not {folds}"

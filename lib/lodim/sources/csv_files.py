@@ -242,7 +242,5 @@ def _check_lengths(file: FileState, dialect: Dialect) -> None:
         width = len(next(row for row in rows if row))
         for row in rows:
             if len(row) < width and "".join(row).strip():
-                raise DataError(
-                    f"{file.name}, line {rows.line_num}: {len(row)} cells, but the header has "
-                    f"{width}; is the file incomplete?"
-                )
+                what = f"{file.name}, line {rows.line_num}: {len(row)} cells"
+                raise DataError(f"{what}, but the header has {width}; is the file incomplete?")

@@ -55,10 +55,8 @@ class Partition(Piece):
         """Raise DataError if a column holds text although Dask declares numbers, or vice versa."""
         is_numeric = pd.api.types.is_numeric_dtype
         if is_numeric(dtype) != is_numeric(self.dtypes[name]):
-            raise DataError(
-                f"column {name!r} must be {self.dtypes[name]}, as in the Dask DataFrame; it is "
-                f"{dtype} in {self.place}"
-            )
+            what = f"column {name!r} must be {self.dtypes[name]}, as in the Dask DataFrame"
+            raise DataError(f"{what}; it is {dtype} in {self.place}")
 
 
 @dataclass(frozen=True)

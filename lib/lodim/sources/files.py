@@ -116,10 +116,8 @@ def find_files(data: Any) -> list[FileState]:
 def _expand(name: str) -> list[str]:
     """Return the names of the files that one path stands for."""
     if URL.match(name):
-        raise DataError(
-            f"{name!r} is not a local file: download it, or give an object that reads it, such "
-            f"as pyarrow.dataset.dataset({name!r})"
-        )
+        what = f"{name!r} is not a local file: download it, or give an object that reads it"
+        raise DataError(f"{what}, such as pyarrow.dataset.dataset({name!r})")
     name = os.path.expanduser(name)
     if os.path.isdir(name):
         return _folder_files(name)

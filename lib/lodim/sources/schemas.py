@@ -13,10 +13,8 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtraError(
-            "pyarrow is needed for Parquet and Arrow files and lazy frames: pip install "
-            "'lodim[arrow]'"
-        ) from None
+        what = "pyarrow is needed for Parquet and Arrow files and lazy frames"
+        raise MissingExtraError(f"{what}: pip install 'lodim[arrow]'") from None
     return pyarrow
 
 

@@ -250,11 +250,10 @@ def _table(held, says, answers, classes):
         if held.of_class is None:
             groups = [({}, held, np.ones(len(size), bool))]
         else:
-            codes = [c for c in range(len(classes)) if (held.of_class == c).any()]
-            names = [{"class": str(classes[c])} for c in codes]
-            groups = [
-                (n, held.of(c), held.of_class == c) for n, c in zip(names, codes, strict=True)
-            ]
+            groups = []
+            for c, name in enumerate(classes):
+                if (of := held.of_class == c).any():
+                    groups.append(({"class": str(name)}, held.of(c), of))
         for name, part, on in groups:
             row = {"level": level} | name | {"score": part.quantile(level)}
             row[says.size] = float(np.average(size[on], weights=part.weight))

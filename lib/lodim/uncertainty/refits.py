@@ -131,10 +131,8 @@ def _check_same_rows(problem, fit):
             if abs(null - fit.null_deviance) > ALIKE * max(abs(fit.null_deviance), 1e-300):
                 differs = "the response has another mean or standard deviation"
     if differs:
-        raise DataError(
-            f"data must be the rows (and weights) that the model was fitted to: {differs}. Fit "
-            "the model to these data first"
-        )
+        what = "data must be the rows (and weights) that the model was fitted to"
+        raise DataError(f"{what}: {differs}. Fit the model to these data first")
 
 
 def reweighted(problem, fit, weights):

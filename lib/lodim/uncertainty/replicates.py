@@ -292,10 +292,8 @@ class Bootstrap(Generic[FitT_co]):
         varies = ~self.terms.get_level_values(-1).isin(self.fit.design.constant)
         never = int((zero.all(axis=0) & (self.estimate == 0.0) & varies).sum())
         if some:
-            notes.append(
-                f"{counted(some, 'term')} of {q} not selected in every replicate, and zero there: "
-                "after selection no coverage is guaranteed."
-            )
+            what = f"{counted(some, 'term')} of {q} not selected in every replicate, and zero there"
+            notes.append(f"{what}: after selection no coverage is guaranteed.")
         if never:
             notes.append(
                 f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 show; "
