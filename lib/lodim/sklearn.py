@@ -37,9 +37,8 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
-    raise MissingExtraError(
-        "lodim.sklearn needs scikit-learn, 1.6 or newer: pip install 'lodim[sklearn]'"
-    ) from error
+    needs = "lodim.sklearn needs scikit-learn, 1.6 or newer"
+    raise MissingExtraError(f"{needs}: pip install 'lodim[sklearn]'") from error
 
 # Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
@@ -49,6 +48,9 @@ ROW_ARGUMENTS = {
 }
 PARAMETERS = {name for name, *_ in families.PARAMETERS.values()}  # of families of numbers
 ESTIMATOR_DEFAULTS = {"formula": None, "new_levels": "error"}  # parameters of all estimators
+GAUSSIAN, OPEN = {"family": "gaussian"}, {"family": None}  # defaults of `family`
+STAGES = "lambda_ (and m, if open)"  # what cv= chooses
+VIEWS = "lambda_, or the model's own choice of views,"
 RANK_DEFICIENT = {"rank_deficient": "zero"}  # glm predicts all rows, as scikit-learn requires
 HELP = """
 
@@ -355,12 +357,7 @@ class _Selector(SelectorMixin):
 
 
 class GbmapRegressor(
-    _Regressor,
-    _Embedding,
-    _Estimator,
-    model="gbmap",
-    chooses="lambda_ (and m, if open)",
-    own={"family": "gaussian"},
+    _Regressor, _Embedding, _Estimator, model="gbmap", chooses=STAGES, own=GAUSSIAN
 ):
     """Gradient boosting mapping for a numeric response; see `lodim.gbmap`.
 
@@ -371,13 +368,7 @@ class GbmapRegressor(
 
 
 class GbmapClassifier(
-    _Classifier,
-    _Embedding,
-    _Estimator,
-    model="gbmap",
-    without=PARAMETERS,
-    chooses="lambda_ (and m, if open)",
-    own={"family": None},
+    _Classifier, _Embedding, _Estimator, model="gbmap", without=PARAMETERS, chooses=STAGES, own=OPEN
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
@@ -402,12 +393,7 @@ class ProsetClassifier(
 
 
 class CostnetRegressor(
-    _Regressor,
-    _Selector,
-    _Estimator,
-    model="costnet",
-    chooses="the budget",
-    own={"family": "gaussian"},
+    _Regressor, _Selector, _Estimator, model="costnet", chooses="the budget", own=GAUSSIAN
 ):
     """The best linear model at every price, the cost of its columns; see `lodim.costnet`.
 
@@ -439,24 +425,14 @@ class MelmClassifier(
 
 
 class RiprRegressor(
-    _Regressor,
-    _Estimator,
-    model="ripr",
-    without=["n_clusters", "balanced", "alpha"],
-    chooses="lambda_, or the model's own choice of views,",
+    _Regressor, _Estimator, model="ripr", without=["n_clusters", "balanced", "alpha"], chooses=VIEWS
 ):
     """A few low-dimensional views, for a numeric response; see `lodim.ripr`.
 
     Views are small sets of features, in which a row is compared with its nearest training rows."""
 
 
-class RiprClassifier(
-    _Classifier,
-    _Estimator,
-    model="ripr",
-    without=["n_clusters"],
-    chooses="lambda_, or the model's own choice of views,",
-):
+class RiprClassifier(_Classifier, _Estimator, model="ripr", without=["n_clusters"], chooses=VIEWS):
     """A few low-dimensional views, for classes; see `lodim.ripr`.
 
     Views are small sets of features, in which a row is compared with its nearest training rows."""
@@ -494,7 +470,7 @@ class RiprClusterer(ClusterMixin, _Estimator, model="ripr", without=["method", "
         return pd.Index(self.fit_.clusters()["cluster"]).get_indexer(values)
 
 
-class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian"}):
+class GlmRegressor(_Regressor, _Estimator, model="glm", own=GAUSSIAN):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma", "tweedie" (with `power`),
@@ -504,7 +480,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own={"family": "gaussian
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 
 
-class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, own={"family": None}):
+class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, own=OPEN):
     """Logistic, multinomial or ordinal regression without a penalty; see `lodim.glm`.
 
     family="ordinal" is for ordered classes, numbers or an ordered pandas category, whose order

@@ -40,7 +40,8 @@ WARMING = {  # formula and data set per kind of response; features are numbers a
 def fit_model(args: argparse.Namespace) -> None:
     """Fit a model, print its summary, and do the further steps that the arguments ask for."""
     if (args.predict is None) != (args.output is None):
-        raise ArgumentError("--predict (new rows) and --output (their predictions) need each other")
+        both = "--predict (new rows) and --output (file of predictions)"
+        raise ArgumentError(f"{both} must be given together")
     model = args.model
     given = [option for option in options(model) if hasattr(args, option.name)]
     arguments = {option.name: getattr(args, option.name) for option in given}
@@ -243,15 +244,10 @@ def _add_files(parser):
     parser.add_argument("--predict", metavar="FILE", help=new)
     types = "response (default), link, class, ...: see predict()"
     parser.add_argument("--type", default="response", help=types)
-    parser.add_argument(
-        "--new-levels",
-        choices=("error", "missing"),
-        default="error",
-        help=(
-            "levels in new rows that the training rows did not have: missing treats them as "
-            "missing values; default: an error"
-        ),
-    )
+    words = "levels in new rows that the training rows did not have: missing treats them as "
+    words += "missing values; default: an error"
+    treatment: dict[str, Any] = {"choices": ("error", "missing"), "default": "error"}
+    parser.add_argument("--new-levels", help=words, **treatment)
     parser.add_argument(
         "--output",
         metavar="FILE",

@@ -21,10 +21,8 @@ def differences(comparison, ax=None):
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
     near, half = _within_error(center, high), high - center
     apart = ~frame["model"].isin(comparison.not_significantly_worse).to_numpy()
-    for on, color, label in (
-        (~apart, BLUE, "no significant difference"),
-        (apart, GREY, "significantly worse"),
-    ):
+    kinds = (~apart, BLUE, "no significant difference"), (apart, GREY, "significantly worse")
+    for on, color, label in kinds:
         at = on & near
         style = {"fmt": "o", "ms": 6, "lw": 1.2, "capsize": 3, "color": color}
         if at.any():

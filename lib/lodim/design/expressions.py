@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -211,9 +212,8 @@ def _truth(node, scope):
 def _compare(node, scope):
     """Return the value (n,) bool of chained comparisons such as a < b < c, in a _Scope."""
     result, left = True, np.asarray(_value(node.left, scope))
-    for op, before, after in zip(
-        node.ops, [node.left, *node.comparators], node.comparators, strict=False
-    ):
+    sides = itertools.pairwise([node.left, *node.comparators])
+    for op, (before, after) in zip(node.ops, sides, strict=True):
         right = np.asarray(_value(after, scope))
         texts = [value.dtype.kind in "OUS" for value in (left, right)]
         if any(texts) and not all(texts):

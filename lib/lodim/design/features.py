@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -400,10 +401,8 @@ def _available():
 def _of_group():
     """Return the unused bytes of this process's memory limit (cgroup); None without a limit."""
     try:
-        with (
-            open("/sys/fs/cgroup/memory.max") as limit,
-            open("/sys/fs/cgroup/memory.current") as used,
-        ):
-            return max(0, int(limit.read()) - int(used.read()))
+        group = Path("/sys/fs/cgroup")
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        return max(0, limit - used)
     except (OSError, ValueError):
         return None

@@ -25,11 +25,8 @@ def write(equation, dialect, table):
     `dialect` is "duckdb" or "postgres". A LATERAL subquery computes intermediate values, so that
     their names cannot conflict with columns of the table."""
     parts = (table,) if isinstance(table, str) else table
-    if (
-        not isinstance(parts, tuple)
-        or not parts
-        or not all(isinstance(part, str) and part for part in parts)
-    ):
+    named = isinstance(parts, tuple) and all(isinstance(part, str) and part for part in parts)
+    if not (named and parts):
         raise ArgumentError(f"table must be a name, or a tuple of schema and name, not {table!r}")
     for part in parts:
         check_text(part)

@@ -271,11 +271,8 @@ def _check_dates(node, name, values):
 def _check_basis(node, name):
     """Raise Refused unless the arguments of a spline, such as bs(x, df=4), are allowed."""
     degree = next((word.value for word in node.keywords if word.arg == "degree"), None)
-    if degree is not None and not (
-        isinstance(degree, ast.Constant)
-        and type(degree.value) is int
-        and 0 <= degree.value <= MAX_DEGREE
-    ):
+    value = getattr(degree, "value", None)
+    if degree is not None and not (type(value) is int and 0 <= value <= MAX_DEGREE):
         raise Refused(degree, f"degree= must be an integer from 0 to {MAX_DEGREE}")
     most = MAX_TENSOR if name == "te" else MAX_BASIS
     if width(node) > most:

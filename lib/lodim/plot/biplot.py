@@ -194,12 +194,9 @@ def _write_names(ax, names, tips, origin, peaks):
     styles = [{"fontsize": 8, "color": INK, "zorder": 7} for _ in names]
     styles += [{"fontsize": 9, "weight": "bold", "color": c, "zorder": 8} for *_, c in peaks]
     names = [*names, *(name for name, *_ in peaks)]
-    half = np.array(
-        [
-            [(0.35 if "weight" in s else 0.3) * s["fontsize"] * len(n) + 2.0, 6.0]
-            for n, s in zip(names, styles, strict=True)
-        ]
-    )
+    letter = [(0.35 if "weight" in style else 0.3) * style["fontsize"] for style in styles]
+    half = [[w * len(name) + 2.0, 6.0] for w, name in zip(letter, names, strict=True)]
+    half = np.array(half)
     low, high = (np.array(ax.bbox.extents[i : i + 2]) * scale for i in (0, 2))
     if 4.0 * half[n_arrows:].prod(axis=1).sum() > CROWDED * np.prod(high - low):
         # Names of classes would hide the points; the legend shows them.

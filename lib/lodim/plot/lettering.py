@@ -96,10 +96,8 @@ def _settle_ticks(axis):
 def _legible(text, font):
     """Return a text without control characters, with boxes instead of letters the font lacks."""
     known = _letters(_files(font))
-    return "".join(
-        c if c in "\n " else " " if not c.isprintable() else c if ord(c) in known else BOX
-        for c in text
-    )
+    text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    return "".join(c if c in "\n " or ord(c) in known else BOX for c in text)
 
 
 def _files(font):

@@ -58,11 +58,10 @@ def _check_values(name, values, model):
     """Raise ArgumentError if values of a setting that must be sorted are not numbers."""
     if name not in _sorted_names(model):
         return
+    needed = name in {model.shared_setting} - {*model.penalties}
     for value in values:
         number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number and (
-            value is not None or name in {model.shared_setting} - {*model.penalties}
-        ):
+        if not number and (value is not None or needed):
             raise ArgumentError(f"{name} must be numbers in the grid, not {value!r:.80}")
 
 

@@ -66,11 +66,8 @@ def _race(runs, n_jobs):
     heat = min(HEAT, runs[0].patience)
     running = [run for run in runs if not run.finished]
     folds = sum(len(run.splits) for run in running)
-    with (
-        single_blas(),
-        progress.bar(folds, "cross-validation") as bar,
-        ThreadPoolExecutor(n_jobs) as pool,
-    ):
+    shown = progress.bar(folds, "cross-validation")
+    with single_blas(), shown as bar, ThreadPoolExecutor(n_jobs) as pool:
         for_each = pool.map if n_jobs > 1 else map
         while running:
             # The smallest penalties come last, and their fits take longest.

@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -234,10 +235,8 @@ def _survey(file: FileState, dialect: Dialect, names: list[str], kinds: dict[str
 
 def _check_lengths(file: FileState, dialect: Dialect) -> None:
     """Raise DataError if a row has fewer cells than the header; pandas would add missing values."""
-    with (
-        reading(file, CSV),
-        get_handle(file.path, "r", encoding=ENCODING, compression="infer") as opened,
-    ):
+    handle = partial(get_handle, file.path, "r", encoding=ENCODING, compression="infer")
+    with reading(file, CSV), handle() as opened:
         rows = csv.reader(opened.handle, delimiter=dialect.sep)  # type: ignore[arg-type]
         width = len(next(row for row in rows if row))
         for row in rows:
