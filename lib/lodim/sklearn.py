@@ -233,11 +233,9 @@ class _Estimator(BaseEstimator):
         values = values if isinstance(values, pd.Series | pd.DataFrame) else pd.DataFrame(values)
         missing = pd.DataFrame(values).isna().to_numpy().any(axis=1)
         if missing.any():
-            raise DataError(
-                f"{missing.sum()} rows have no prediction, the first of them row "
-                f"{missing.argmax()}: a feature is missing, or the model cannot predict the row "
-                "(see its predict())"
-            )
+            what = f"{missing.sum()} rows have no prediction"
+            what += f", the first of them row {missing.argmax()}: a feature is missing"
+            raise DataError(f"{what}, or the model cannot predict the row (see its predict())")
         return values
 
     def __sklearn_is_fitted__(self):

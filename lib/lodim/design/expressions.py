@@ -310,9 +310,6 @@ def _warn_extrapolated(state, x, scope):
     """Warn if a B-spline is evaluated outside the range of its training values."""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
-        warn(
-            f"{scope.code}: some values are outside {low:.6g} to {high:.6g}, the range of the "
-            "training rows; bs() extrapolates by its end polynomials, cr() would extrapolate "
-            "linearly",
-            ExtrapolationWarning,
-        )
+        what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"
+        what += ", the range of the training rows; bs() extrapolates by its end polynomials"
+        warn(f"{what}, cr() would extrapolate linearly", ExtrapolationWarning)

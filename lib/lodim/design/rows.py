@@ -375,11 +375,9 @@ def _are_proportions(source, rows, table):
     if not ((y >= 0) & (y <= 1)).all() or ((y == 0) | (y == 1)).all():
         return False
     if table.weights is None and len(np.unique(y)) > 2:
-        raise DataError(
-            f"the response {source.name!r} has proportions, such as {y[(y > 0) & (y < 1)][0]:g}; "
-            "family 'binomial' needs the numbers of trials as weights= (glm only), or one row "
-            "per trial with a response of two classes"
-        )
+        what = f"the response {source.name!r} has proportions, such as {y[(y > 0) & (y < 1)][0]:g}"
+        what += "; family 'binomial' needs the numbers of trials as weights= (glm only)"
+        raise DataError(f"{what}, or one row per trial with a response of two classes")
     return table.weights is not None
 
 

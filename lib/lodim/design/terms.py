@@ -179,11 +179,9 @@ def names(terms, sizes):
     """Return the names of features and terms, and the position (p,) of each feature's term."""
     letters = sum(w * sum(map(factors.letters, t)) for w, t in zip(sizes, terms, strict=True))
     if letters > MAX_LETTERS:
-        raise DataError(
-            f"the names of the features would have {letters:,} letters, but at most "
-            f"{MAX_LETTERS:,} are allowed: give the columns shorter names, or write shorter "
-            "expressions"
-        )
+        what = f"the names of the features would have {letters:,} letters"
+        what += f", but at most {MAX_LETTERS:,} are allowed"
+        raise DataError(f"{what}: give the columns shorter names, or write shorter expressions")
     labelled, term_of = [], []
     for t, term in enumerate(terms):
         labels = [factors.labels(part) for part in term]

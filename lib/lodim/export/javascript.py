@@ -1,6 +1,7 @@
 """A fit written as a JavaScript function `predict` of one row, for web pages."""
 
 import json
+from pathlib import Path
 
 from lodim.export.expression import NUMBER
 from lodim.export.infix import ATOM, COMMON, COMPARED, LOOSE, PRODUCT, SUM, Program
@@ -14,26 +15,7 @@ protected public return short static super switch synchronized this throw throws
 try typeof undefined var void volatile while with yield row predict number
 rint modulo math json nan infinity array object string map
 """
-HELPERS = {
-    "number": "const number = (x) => x === null || x === undefined ? NaN : Number(x);",
-    "rint": """const rint = (x) => {
-  const low = Math.floor(x), rest = x - low;
-  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
-};""",
-    "modulo": "const modulo = (a, b) => a - b * Math.floor(a / b);",
-    "_kernels": """const _kernels = (table, ...z) => table.reduce((total, [weight, ...center]) => {
-  const square = center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0);
-  return total + weight * Math.exp(-0.5 * square);
-}, 0);""",
-    "_log_kernels": """const _log_kernels = (table, ...z) => {
-  const squares = table.map(([_, ...center]) =>
-    center.reduce((s, c, k) => s + (z[k] - c) * (z[k] - c), 0));
-  const least = squares.reduce((a, b) => Math.min(a, b), Infinity);
-  const share = (j) => Math.exp(-0.5 * (squares[j] - least));
-  const total = table.reduce((t, [weight], j) => t + weight * share(j), 0);
-  return Math.log(total) - 0.5 * least;
-};""",
-}
+HELPERS = Path(__file__).with_name("helpers.js").read_text("utf-8").rstrip().split("\n\n")
 
 
 def write(equation):
@@ -115,7 +97,7 @@ class _JavaScript(Program):
     def function(self):
         """Return the text of the function predict(row) and of the helpers and tables it uses."""
         body = "\n".join(f"  {line}" for line in self.body())
-        needed = [text for name, text in HELPERS.items() if f"{name}(" in body]
+        needed = [text for text in HELPERS if f"{text.split()[1]}(" in body]
         return "\n".join([*needed, *self._tables(), f"function predict(row) {{\n{body}\n}}"])
 
     def when(self, condition, statement):

@@ -173,11 +173,9 @@ def in_memory(what, batch):
         X = batch.X if on_host(batch.X) else batch.X.gather()
         return replace(batch, X=X, streamed=False)
     size = size_in_bytes(n * p * batch.X.dtype.itemsize)
-    raise ArgumentError(
-        f"{what} needs all rows in memory: {n:,} rows with {p:,} columns need {size}, but only "
-        f"{size_in_bytes(free_memory())} are free; use fewer rows, for instance by "
-        "sample=100_000 of a model function"
-    )
+    why = f"{what} needs all rows in memory: {n:,} rows with {p:,} columns need {size}"
+    why += f", but only {size_in_bytes(free_memory())} are free; use fewer rows"
+    raise ArgumentError(f"{why}, for instance by sample=100_000 of a model function")
 
 
 def _control(model, arguments, control):

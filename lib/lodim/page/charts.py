@@ -47,11 +47,9 @@ def program():
     code = "import sys, vl_convert as v; sys.stdout.buffer.write(v.javascript_bundle().encode())"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     if made.returncode or not made.stdout:
-        raise StoreError(
-            "the report page cannot be written: vl-convert, which draws its pictures, ended with "
-            f"code {made.returncode}. It needs much address space: if `ulimit -v` limits it, "
-            "raise the limit"
-        )
+        what = "the report page cannot be written: vl-convert, which draws its pictures"
+        what += f", ended with code {made.returncode}. It needs much address space"
+        raise StoreError(f"{what}: if `ulimit -v` limits it, raise the limit")
     return made.stdout.decode()
 
 
