@@ -83,11 +83,9 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 def _constructor(function, without, own):
     """Return an __init__ with a function's keyword arguments, without some, and with `own` ones."""
-    parameters = [
-        p.replace(annotation=inspect.Parameter.empty)
-        for p in inspect.signature(function).parameters.values()
-        if p.kind is p.KEYWORD_ONLY and p.name not in without
-    ]
+    known = inspect.signature(function).parameters.values()
+    kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in without]
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in kept]
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = [inspect.Parameter(name, keyword, default=value) for name, value in own.items()]
     me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -293,10 +291,9 @@ class _Classifier(_Supervised, ClassifierMixin):
         order = y.cat.categories if is_category else None
         y = column_or_1d(y, warn=True)
         if (missing := pd.isna(y)).any():
-            raise DataError(
-                f"Input y contains NaN in {missing.sum()} of {len(y)} rows, the first of them "
-                f"row {missing.argmax()}: leave these rows out of X and y"
-            )
+            what = f"Input y contains NaN in {missing.sum()} of {len(y)} rows"
+            first = f"the first of them row {missing.argmax()}"
+            raise DataError(f"{what}, {first}: leave these rows out of X and y")
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
         self.classes_, code = np.unique(y, return_inverse=True)

@@ -201,9 +201,7 @@ SHARED = (
     Option("--weights", "weights", str, "column of row weights, or balanced", "COLUMN"),
     Option("--offset", "offset", str, "column with a known part of the score", "COLUMN"),
     Option("--missing", "missing", str, "rows with missing features: drop, indicator"),
-    Option(
-        "--groups", "groups", str, "column of groups, whose rows folds hold out together", "COLUMN"
-    ),
+    Option("--groups", "groups", str, "column of groups that folds hold out whole", "COLUMN"),
     Option("--seed", "seed", int, "seed of all random numbers; default: 0"),
     Option("--sample", "sample", int, "fit a random sample of this many rows", "ROWS"),
 )
@@ -268,11 +266,9 @@ def options(model):
     family = f"{', '.join(model.families)}; default: by the response"
     known = inspect.signature(model.function).parameters
     shared = (option for option in SHARED if option.name in known)
-    numbers = [
-        Option(f"--{name}", name, float, f"for family {of}: a number {words}")
-        for of, (name, *_, words) in families.PARAMETERS.items()
-        if name in known
-    ]
+    given = [(name, of, words) for of, (name, *_, words) in families.PARAMETERS.items()]
+    texts = {name: f"for family {of}: a number {words}" for name, of, words in given}
+    numbers = [Option(f"--{k}", k, float, text) for k, text in texts.items() if k in known]
     return (Option("--family", "family", str, family), *numbers, *shared, *model.options)
 
 

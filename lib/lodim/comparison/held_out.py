@@ -202,14 +202,9 @@ def _answers(fit, task, test):
 
 def _peer(name, task, train, test):
     """Fit a scikit-learn model to lodim's features in one fold; return results as `_part` does."""
-    design, batch = Design.learn(
-        task.formula,
-        take_rows(task.data, task.batch.rows[train]),
-        task.inputs_of(train),
-        family=task.design.family,
-        parameters=task.parameters,
-        missing="indicator",
-    )
+    how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
+    data = take_rows(task.data, task.batch.rows[train])
+    design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)
     n_classes = len(design.levels or ())
     key, _ = row_keys.of_batch(batch, n_classes)
     order = row_keys.shuffled(key, task.seed)  # a forest samples rows by position
@@ -232,8 +227,6 @@ def _check_classes(task):
         seen = np.bincount(batch.y[counted & (task.fold != k)].astype(int), minlength=len(levels))
         if not seen.all():
             name = levels[int(np.argmin(seen))]
-            raise DataError(
-                f"all rows of the class {name!r} of {task.design.response.name!r} are held out "
-                "together: no model can learn this class. Leave the class out, or give other "
-                "folds"
-            )
+            what = f"all rows of the class {name!r} of {task.design.response.name!r}"
+            cure = "no model can learn this class. Leave the class out, or give other folds"
+            raise DataError(f"{what} are held out together: {cure}")

@@ -52,15 +52,11 @@ def summary(comparison):
     needs = frame[["features", "parts", "part", "price", "seconds"]]
     needs = needs.assign(part=[v if isinstance(v, str) else "" for v in needs["part"]])
     differences = frame[["difference", "difference_se", "p_value"]]
-    counts = dict.fromkeys(("features", "parts", "price"), _mean_count)
+    counts = dict.fromkeys(("features", "parts", "price"), _mean_count) | {"seconds": _seconds}
     tables = (
         Table("Held-out losses and measures", frame[columns]),
         Table("Differences in deviance from the best", differences, {"p_value": _p_value}),
-        Table(
-            "Size and time of the fits (means over the folds)",
-            needs,
-            counts | {"seconds": _seconds},
-        ),
+        Table("Size and time of the fits (means over the folds)", needs, counts),
     )
     header = (
         ("Response", phrases.modelled(task)),
@@ -89,10 +85,8 @@ def conclusions(comparison):
     if not others:
         return [f"Only {best['model']} could be fitted."]
     share = f"{100 * (1 - LEVEL):.0f}%"
-    first = (
-        f"{best['model']} has the lowest held-out loss. Differences from this model, with "
-        f"{share} intervals that hold for all pairs of models together:"
-    )
+    first = f"{best['model']} has the lowest held-out loss. Differences from this model"
+    first += f", with {share} intervals that hold for all pairs of models together:"
     digits = f".{_decimals(best['deviance'])}f"
     return [first, *(_difference(one, best, digits) for one in others)]
 
@@ -109,13 +103,10 @@ def _difference(one, best, digits):
 def _lines(comparison):
     task = comparison._task
     dropped = f" ({task.design.n_dropped} dropped)" if task.design.n_dropped else ""
-    return [
-        f"Rows: {task.batch.n_positive}{dropped}, held out in {_n_folds(task)} folds"
-        f"{_of_groups(task)}; loss: {_loss_name(task)}",
-        *conclusions(comparison),
-        *_failures(comparison),
-        *_remarks(comparison),
-    ]
+    folds = f"held out in {_n_folds(task)} folds{_of_groups(task)}"
+    first = f"Rows: {task.batch.n_positive}{dropped}, {folds}; loss: {_loss_name(task)}"
+    rest = *conclusions(comparison), *_failures(comparison), *_remarks(comparison)
+    return [first, *rest]
 
 
 def _loss_name(task):
@@ -157,10 +148,8 @@ def _remarks(comparison):
 
 
 def _part_counts(frame):
-    return [
-        f"{_mean_count(n)} {noun}" if isinstance(noun, str) and noun else ""
-        for n, noun in zip(frame["parts"], frame["part"], strict=True)
-    ]
+    pairs = zip(map(_mean_count, frame["parts"]), frame["part"], strict=True)
+    return [f"{n} {noun}" if isinstance(noun, str) and noun else "" for n, noun in pairs]
 
 
 def _mean_count(value):

@@ -184,15 +184,11 @@ class Cutter:
         """Return the rows of a Span as a dict name -> column, and forget the rows up to its end."""
         within = [h for h in self.held if h[0] < span.stop and h[1] > span.start]
         self.held = [h for h in self.held if h[1] > span.stop]
-        return {
-            name: columns.concat(
-                [
-                    take(c[name], slice(max(span.start - start, 0), min(span.stop, stop) - start))
-                    for start, stop, c in within
-                ]
-            )
-            for name in names
-        }
+        parts = []
+        for start, stop, read in within:
+            here = slice(max(span.start - start, 0), min(span.stop, stop) - start)
+            parts.append({name: take(read[name], here) for name in names})
+        return {name: columns.concat([part[name] for part in parts]) for name in names}
 
 
 @dataclass(frozen=True, eq=False)

@@ -274,10 +274,8 @@ def join_kinds(kinds):
     if len({(kind.levels, kind.declared, kind.ordered) for kind in held}) == 1:
         return first
     if any(kind.ordered for kind in held):
-        raise DataError(
-            f"the ordered categories of column {first.name!r} are not the same in all parts of the "
-            "data; give each the same categories"
-        )
+        what = f"the ordered categories of column {first.name!r} are not the same in all parts"
+        raise DataError(f"{what} of the data; give each the same categories")
     levels = tuple(sorted({level for kind in held for level in kind.levels}))
     return Column(first.name, "level", levels=levels)
 
@@ -295,10 +293,9 @@ def _check_alike(one, other):
     def shown(column):
         return f"{column.kind}s" if column.kind != "level" else first_few(column.levels, 3)
 
-    raise DataError(
-        f"column {one.name!r} holds {shown(one)} in one part of the data and {shown(other)} in "
-        "another; make all of it numbers, or all of it text"
-    )
+    what = f"{shown(one)} in one part of the data and {shown(other)} in another"
+    cure = "make all of it numbers, or all of it text"
+    raise DataError(f"column {one.name!r} holds {what}; {cure}")
 
 
 def _sort(column):

@@ -167,12 +167,10 @@ class Design:
         n = len(frame.index)
         for one, rows, values in self.wild_rows(frame):
             if len(rows) > most_wild(n):
-                warn(
-                    f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r} far "
-                    f"outside the training range, such as {values[0]:g} (range: {one.least:g} to "
-                    f"{one.greatest:g}). The fit uses {one.middle:g} instead",
-                    ExtrapolationWarning,
-                )
+                what = f"{len(rows)} of {counted(n, 'row')} have values of {one.feature!r}"
+                what += f" far outside the training range, such as {values[0]:g} (range: "
+                what += f"{one.least:g} to {one.greatest:g})"
+                warn(f"{what}. The fit uses {one.middle:g} instead", ExtrapolationWarning)
 
     def batch_of(self, frame, inputs, response, known, part=False):
         """Return a Frame's complete rows as a Batch; a `part` is of checked training rows."""

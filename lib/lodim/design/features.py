@@ -194,11 +194,9 @@ def check_distance(distance, scale, term, dtype):
         largest = distance / scale
     if largest > FAR[dtype.name]:
         name = ":".join(part.name for part in term)
-        raise DataError(
-            f"{name!r} has a number that is {largest:.3g} standard deviations (or units) from "
-            "the mean of the training rows, too far for the computations: correct it, or make it "
-            "missing"
-        )
+        what = f"{name!r} has a number that is {largest:.3g} standard deviations (or units) from "
+        what += "the mean of the training rows, too far for the computations"
+        raise DataError(f"{what}: correct it, or make it missing")
 
 
 def _known_moments(x, rows, weights):
@@ -370,11 +368,10 @@ def tiles_in(folder, n, p, dtype):
 
 
 def _too_small(folder, size, free):
-    return DataError(
-        f"the features need {size_in_bytes(size)} of scratch space, but {os.fspath(folder)!r} "
-        f"has only {size_in_bytes(free)}; name another folder by control={{'scratch': folder}}, "
-        "or give dtype='float32', which halves the size"
-    )
+    needs = f"the features need {size_in_bytes(size)} of scratch space"
+    has = f"{os.fspath(folder)!r} has only {size_in_bytes(free)}"
+    cure = "name another folder by control={'scratch': folder}, or give dtype='float32'"
+    return DataError(f"{needs}, but {has}; {cure}, which halves the size")
 
 
 def fits_memory(n, p, dtype):

@@ -143,10 +143,8 @@ class RowInputs:
             return
         if self.offset.ndim == 1:
             if family == "multinomial" and self.offset.any():
-                raise DataError(
-                    f"an offset must have a column for each of the {len(response.levels)} "
-                    "classes: a single column changes no probability"
-                )
+                words = f"a column for each of the {len(response.levels)} classes"
+                raise DataError(f"an offset must have {words}: one column changes no probability")
             return
         k = self.offset.shape[1]
         if family != "multinomial":
@@ -199,11 +197,9 @@ def _check_groups(frame, groups, codes):
     missing = np.flatnonzero(np.isnan(codes))
     if len(missing):
         name = f"groups: column {groups!r}" if isinstance(groups, str) else "groups"
-        raise DataError(
-            f"{name} is missing in {len(missing)} of {len(codes)} rows, the first of them "
-            f"{frame.index[missing[0]]!r}: give each row a group (a group of its own if it "
-            "belongs to no other), or drop these rows"
-        )
+        what = f"{name} is missing in {len(missing)} of {len(codes)} rows, the first of them "
+        cure = "give each row a group (a group of its own if it belongs to no other)"
+        raise DataError(f"{what}{frame.index[missing[0]]!r}: {cure}, or drop these rows")
 
 
 def _check_size(values, what):
@@ -469,12 +465,9 @@ def _check_levels(name, levels, y, family, positive_weight):
     if family == "binomial" and len(levels) > 2:
         numbers = all(isinstance(level, int | float) for level in levels)
         middle = f"I({name} > {levels[len(levels) // 2]:g})" if numbers else ""
-        raise DataError(
-            f"family 'binomial' needs two classes, but the response {name!r} has {len(levels)}: "
-            f"{first_few(levels)}; use family 'multinomial'"
-            + f", or a condition such as {middle}"
-            * numbers
-        )
+        what = f"the response {name!r} has {len(levels)}: {first_few(levels)}"
+        cure = "use family 'multinomial'" + f", or a condition such as {middle}" * numbers
+        raise DataError(f"family 'binomial' needs two classes, but {what}; {cure}")
 
 
 LARGEST_MEAN = 1e160  # largest mean in a file whose square is finite

@@ -205,10 +205,9 @@ def column_choices(term):
 def check_ways(monotone):
     """Raise unless `monotone` is a dict: column name -> "increasing" or "decreasing"."""
     if not (isinstance(monotone, dict) and all(way in WAYS.values() for way in ways(monotone))):
-        raise ArgumentError(
-            'monotone must be one direction per column, as in {"age": "increasing"}, '
-            f"of increasing or decreasing, not {monotone!r:.80}"
-        )
+        words = 'one direction per column, as in {"age": "increasing"}'
+        other = f"of increasing or decreasing, not {monotone!r:.80}"
+        raise ArgumentError(f"monotone must be {words}, {other}")
 
 
 def ways(monotone):
@@ -228,11 +227,10 @@ def directions(monotone, design, family):
         own = [k for k, term in enumerate(design.terms) if _names(term, name)]
         if len(own) != 1 or not _keeps_order(design.terms[own[0]], name):
             has = ", ".join(design.term_names[k] for k in own) or "no term"
-            raise ArgumentError(
-                f"monotone= needs {name!r} as a numeric column or an ordered category that is "
-                f"not part of other terms, but the formula has {has}: leave the column out of "
-                "monotone=, or out of other terms"
-            )
+            needs = f"monotone= needs {name!r} as a numeric column or an ordered category that is "
+            needs += f"not part of other terms, but the formula has {has}"
+            cure = "leave the column out of monotone=, or out of other terms"
+            raise ArgumentError(f"{needs}: {cure}")
         found[np.asarray(design.term_of) == own[0]] = way
     return tuple(found.tolist())
 

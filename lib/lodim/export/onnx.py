@@ -132,10 +132,10 @@ class _Graph:
         key = tuple(map(id, nodes))
         if key not in self.known:
             zero = self.array([[0.0]])
-            columns = [
-                value if id(n) in self.varying else self.add("Add", self.zeros, value)
-                for n, value in zip(nodes, map(self.value, nodes), strict=True)
-            ]
+            columns = [self.value(node) for node in nodes]
+            for k, node in enumerate(nodes):
+                if id(node) not in self.varying:
+                    columns[k] = self.add("Add", self.zeros, columns[k])
             self.known[key] = self.add("Concat", *columns, axis=1) if columns else zero
         return self.known[key]
 
@@ -302,14 +302,10 @@ class _Graph:
     def _described(self, graph, answers):
         """Return the ONNX model of a graph, with class names, title and producer as metadata."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
-        model = self.helper.make_model(
-            graph,
-            opset_imports=[self.helper.make_opsetid(*s) for s in sets],
-            producer_name="lodim",
-            producer_version=software().partition(" ")[2],
-            ir_version=IR_VERSION,
-            doc_string=self.equation.title,
-        )
+        name, _, version = software().partition(" ")
+        how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}
+        how["opset_imports"] = [self.helper.make_opsetid(*s) for s in sets]
+        model = self.helper.make_model(graph, doc_string=self.equation.title, **how)
         if None not in answers:
             self.helper.set_model_props(model, {"classes": json.dumps(list(answers))})
         self.onnx.checker.check_model(model)

@@ -1,5 +1,7 @@
 """A fit as one SQL query, for DuckDB and PostgreSQL; NaN is written as NULL."""
 
+import numpy as np
+
 from lodim.errors import ArgumentError
 from lodim.export.equation import check_named, check_text, software
 from lodim.export.expression import LARGEST, NUMBER, TEXT
@@ -164,10 +166,8 @@ class _SQL(Infix):
         names = [f"k{j + 1}" for j in range(len(node.args))]
         gaps = [f"({self.text(a, SUM)} - u.{k})" for a, k in zip(node.args, names, strict=True)]
         square = " + ".join(f"{gap} * {gap}" for gap in gaps) or "0e0"
-        rows = [
-            f"({', '.join(map(self.literal, (w, *point)))})"
-            for w, point in zip(node.weights.tolist(), node.points.tolist(), strict=True)
-        ]
+        pairs = np.column_stack([node.weights, node.points]).tolist()
+        rows = [f"({', '.join(map(self.literal, pair))})" for pair in pairs]
         first = [f"CAST({self.literal(v)} AS FLOAT8)" for v in (node.weights[0], *node.points[0])]
         rows[0] = f"({', '.join(first)})"
         table = f"(VALUES\n    {f',{chr(10)}    '.join(rows)}) AS u (w, {', '.join(names)})"
@@ -183,10 +183,8 @@ class _SQL(Infix):
     def query(self, table):
         named = [node for node in self.order if id(node) in self.named]
         if self.dialect == "postgres" and len(named) > MAX_COLUMNS:
-            raise ArgumentError(
-                f"the query would have {len(named):,} columns, but PostgreSQL allows at most "
-                f"{MAX_COLUMNS:,}: fit a model with fewer features"
-            )
+            most = f"PostgreSQL allows at most {MAX_COLUMNS:,}: fit a model with fewer features"
+            raise ArgumentError(f"the query would have {len(named):,} columns, but {most}")
         depth = max((self.step[id(node)] for node in named), default=0)
         steps = [self._first([node for node in named if self.step[id(node)] == 1])]
         for k in range(2, depth + 1):

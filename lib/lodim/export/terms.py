@@ -95,10 +95,9 @@ class Inputs:
         values = values or ((self.fills[name],) if name in self.fills else ())
         kinds = {constant(value).kind for value in values}
         if len(kinds) > 1:
-            raise ArgumentError(
-                f"column {name!r} has levels of several kinds, such as {values[0]!r} and "
-                f"{values[-1]!r}: make all of them text to export the fit"
-            )
+            has = f"levels of several kinds, such as {values[0]!r} and {values[-1]!r}"
+            cure = "make all of them text to export the fit"
+            raise ArgumentError(f"column {name!r} has {has}: {cure}")
         return kinds.pop() if kinds else self._kind_by_use(name)
 
     def _kind_by_use(self, name):

@@ -99,16 +99,10 @@ def fitted_theta(y, mean, weight):
     total, log_theta = weight.sum(), np.log(learned_theta(y, weight / weight.sum(), mean))
     for _ in range(STEPS):
         t = np.exp(log_theta)
-        slope = weight @ (
-            psi(y + t) - psi(t) + np.log(t) + 1.0 - np.log(t + mean) - (y + t) / (mean + t)
-        )
-        curvature = weight @ (
-            polygamma(1, t)
-            - polygamma(1, y + t)
-            - 1.0 / t
-            + 2.0 / (mean + t)
-            - (y + t) / (mean + t) ** 2
-        )
+        slope = psi(y + t) - psi(t) + np.log(t) + 1.0 - np.log(t + mean) - (y + t) / (mean + t)
+        slope = weight @ slope
+        of_counts = polygamma(1, t) - polygamma(1, y + t) - 1.0 / t
+        curvature = weight @ (of_counts + 2.0 / (mean + t) - (y + t) / (mean + t) ** 2)
         bend = curvature * t**2 - slope * t  # by the logarithm of theta
         step = slope * t / bend if bend > 1e-10 * total else np.sign(slope)
         log_theta = np.clip(log_theta + np.clip(step, -1.0, 1.0), np.log(LEAST), np.log(MOST))

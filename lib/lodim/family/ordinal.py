@@ -241,13 +241,10 @@ def threshold_names(levels):
 def check_order(name, levels, in_order):
     """Raise DataError unless a response has at least three classes (`levels`) in a known order."""
     if not in_order:
-        raise DataError(
-            f"family 'ordinal' needs a response in order, but {name!r} has the classes "
-            f"{first_few(levels, 3)} in no order: make it an ordered category, such as "
-            "pd.Categorical(values, categories=[...], ordered=True), or numbers"
-        )
+        has = f"{name!r} has the classes {first_few(levels, 3)} in no order"
+        cure = "pd.Categorical(values, categories=[...], ordered=True), or numbers"
+        needs = f"family 'ordinal' needs a response in order, but {has}"
+        raise DataError(f"{needs}: make it an ordered category, such as {cure}")
     if len(levels or ()) < 3:
-        raise DataError(
-            f"family 'ordinal' needs at least three classes in order, but the response {name!r} "
-            f"has {first_few(levels or ())}; use family 'binomial'"
-        )
+        has = f"the response {name!r} has {first_few(levels or ())}; use family 'binomial'"
+        raise DataError(f"family 'ordinal' needs at least three classes in order, but {has}")

@@ -93,19 +93,11 @@ def prepare(model, formula, data, options, which=None, groups=None):
     seed = getattr(settings, "seed", 0)
     reading = Reading(of_design.get("sample"), seed, scratch, client)
     with progress.bar(1, "reading the data") as step:
-        design, batch = Design.learn(
-            formula,
-            data,
-            inputs,
-            **{
-                name: of_design[name]
-                for name in of_design.keys() - {*PARAMETERS, *INPUTS, "sample"}
-            },
-            parameters={name: of_design.get(name) for name in PARAMETERS},
-            **model.learning,
-            which=which,
-            reading=reading,
-        )
+        own_names = of_design.keys() - {*PARAMETERS, *INPUTS, "sample"}
+        how = {name: of_design[name] for name in own_names} | model.learning
+        how["parameters"] = {name: of_design.get(name) for name in PARAMETERS}
+        how |= {"which": which, "reading": reading}
+        design, batch = Design.learn(formula, data, inputs, **how)
         step.update(1)
     if "none" not in model.families:
         design.check_response(model.name)

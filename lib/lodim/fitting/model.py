@@ -177,11 +177,10 @@ class Model:
         """Return the problem with data-dependent settings filled in; raise if it cannot be fit."""
         response: Any = problem.design.response
         if isinstance(problem.family, families.Proportion):
-            raise DataError(
-                f"the response {response.name!r} holds proportions, which {self.name} does not "
-                "fit: use glm with weights= for the numbers of trials, or one row per trial with "
-                "a response of two classes"
-            )
+            what = f"the response {response.name!r} holds proportions"
+            cure = "use glm with weights= for the numbers of trials, or one row per trial with "
+            cure += "a response of two classes"
+            raise DataError(f"{what}, which {self.name} does not fit: {cure}")
         return problem
 
     def fit(self, problem: Problem) -> Any:

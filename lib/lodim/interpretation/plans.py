@@ -63,11 +63,9 @@ def interaction(rows, features):
     """Return the Plan of the interaction effect of a pair of numeric features (Feature)."""
     for feature in features:
         if feature.levels is not None:
-            raise ArgumentError(
-                f"the effect of a pair needs two numeric features, but {feature.name!r} has "
-                f"levels: give by={feature.name!r} for the effect of the other feature at each "
-                "level"
-            )
+            has = f"{feature.name!r} has levels"
+            cure = f"give by={feature.name!r} for the effect of the other feature at each level"
+            raise ArgumentError(f"a pair needs two numeric features, but {has}: {cure}")
     at = np.flatnonzero(np.isfinite(features[0].values) & np.isfinite(features[1].values))
     rows, xs = rows.take(at), [feature.values[at] for feature in features]
     edges = [ale.edges_of(x, rows.weight, ale.PAIR_BINS) for x in xs]

@@ -131,6 +131,11 @@ def _tooltip(alt, picture, names):
     return [_field(alt.Tooltip, picture, names, name, **formats[name]) for name in shown]
 
 
+def _shades(alt, picture, names):
+    """Return a dict with the encodings by altair of a picture's colours and tooltips."""
+    return {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
+
+
 def _color(alt, picture, names):
     if not picture.color:
         return alt.value(BLUE)
@@ -193,8 +198,8 @@ def _listed(alt, picture, names):
 
 
 def _bars(alt, base, picture, names):
-    style = {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
-    return base.mark_bar(height={"band": 0.7}).encode(**_listed(alt, picture, names), **style)
+    style = _listed(alt, picture, names) | _shades(alt, picture, names)
+    return base.mark_bar(height={"band": 0.7}).encode(**style)
 
 
 def _intervals(alt, base, picture, names):
@@ -208,12 +213,9 @@ def _intervals(alt, base, picture, names):
 
 def _points(alt, base, picture, names):
     size = 36 if _is_number(picture.frame, picture.x) else 100
-    points = base.mark_point(filled=True, size=size, opacity=0.7).encode(
-        **_position(alt, picture, names),
-        **_beside_colour(alt, alt.Shape, picture, names, SHAPES),
-        color=_color(alt, picture, names),
-        tooltip=_tooltip(alt, picture, names),
-    )
+    shapes = _beside_colour(alt, alt.Shape, picture, names, SHAPES)
+    style = _position(alt, picture, names) | shapes | _shades(alt, picture, names)
+    points = base.mark_point(filled=True, size=size, opacity=0.7).encode(**style)
     return _reference(alt, picture) + points if picture.reference is not None else points
 
 
@@ -230,12 +232,9 @@ def _reference(alt, picture):
 
 
 def _lines(alt, base, picture, names):
-    lines = base.mark_line(point={"size": 14}).encode(
-        **_position(alt, picture, names),
-        **_beside_colour(alt, alt.StrokeDash, picture, names, DASHES),
-        color=_color(alt, picture, names),
-        tooltip=_tooltip(alt, picture, names),
-    )
+    dashes = _beside_colour(alt, alt.StrokeDash, picture, names, DASHES)
+    style = _position(alt, picture, names) | dashes | _shades(alt, picture, names)
+    lines = base.mark_line(point={"size": 14}).encode(**style)
     return lines + _rug(alt, picture) if picture.rug else lines
 
 

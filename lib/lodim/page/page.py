@@ -26,10 +26,8 @@ def write(fit: Any, path: str | PathLike, data: Any = None) -> None:
     """Write the HTML page of a fit to a file: text, pictures, and predictions for chosen values."""
     design = fit.design
     if data is not None and design.offset_given and design.offset is None:
-        raise ArgumentError(
-            "a fit with an array as offset cannot show data: fit it with the name of a column as "
-            "offset=, or leave data out"
-        )
+        cure = "fit it with the name of a column as offset=, or leave data out"
+        raise ArgumentError(f"a fit with an array as offset cannot show data: {cure}")
     frame = _as_pandas(data)
     save(html(fit, frame), path)
 

@@ -215,11 +215,8 @@ def at_smallest(fit):
 
 def _at_end(fit):
     """Return a text that warns if the smallest penalty tried has the lowest loss, else ""."""
-    return "".join(
-        f" It is at the smallest {name} tried, {significant(value)}: try smaller values by ld.cv "
-        f"with a grid of {name}."
-        for name, value in at_smallest(fit)
-    )
+    text = " It is at the smallest {0} tried, {1}: try smaller values by ld.cv with a grid of {0}."
+    return "".join(text.format(name, significant(value)) for name, value in at_smallest(fit))
 
 
 def _by_draw(fit):

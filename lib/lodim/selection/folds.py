@@ -58,11 +58,10 @@ def assign_in_place(batch, folds, seed):
     Blocks of 4,096 rows are assigned at random, unless `folds` has a value per row."""
     if batch.units is not None:
         what = "clusters" if batch.groups is None else "groups"
-        raise ArgumentError(
-            f"{what} cannot be held out as a whole with data from files, as folds are blocks of "
-            f"{BLOCK_ROWS:,} rows. Give folds= as an array that keeps {what} together, or "
-            "sample=100_000"
-        )
+        why = f"folds are blocks of {BLOCK_ROWS:,} rows"
+        cure = f"Give folds= as an array that keeps {what} together, or sample=100_000"
+        all_of = f"{what} cannot be held out as a whole with data from files"
+        raise ArgumentError(f"{all_of}, as {why}. {cure}")
     if np.ndim(folds) == 1:
         return _user_folds(batch, folds)
     n_blocks = -(-batch.n // BLOCK_ROWS)
@@ -107,11 +106,11 @@ def _check_folds(batch, folds):
         why = f"folds must be at most {n_units}, the number of complete rows with a positive weight"
         raise ArgumentError(f"{why}, not {folds}")
     what = "clusters" if batch.groups is None else "groups"
-    raise ArgumentError(
-        f"folds must be at most {n_units}, the number of {what} with a positive weight, not {folds}"
-        if n_units > 1
-        else f"all rows with a positive weight are of one of the {what}, so none can be held out"
-    )
+    if n_units < 2:
+        all_rows = f"all rows with a positive weight are of one of the {what}"
+        raise ArgumentError(f"{all_rows}, so none can be held out")
+    most = f"{n_units}, the number of {what} with a positive weight"
+    raise ArgumentError(f"folds must be at most {most}, not {folds}")
 
 
 def check_units(batch, names):

@@ -38,11 +38,10 @@ def fold_splits(batch, levels, seed, standardize, draws=1):
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(FOLDS, count_units(batch))
-    return [
-        split(batch, fold == k, standardize)
-        for fold in assign_draws(batch, n_folds, levels, seed, draws)
-        for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])
-    ]
+    held_out = []
+    for fold in assign_draws(batch, n_folds, levels, seed, draws):
+        held_out += [fold == k for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])]
+    return [split(batch, rows, standardize) for rows in held_out]
 
 
 def _few_rows(batch, levels, seed):
@@ -168,10 +167,9 @@ def grid_ends(problem, frame, names, at):
             continue
         side, neighbour = ("smallest", 1) if value == values[0] else ("largest", -2)
         if _goes_on(problem, name, value, values[neighbour]):
-            notes.append(
-                f"{name} = {significant(float(value))} is the {side} that was tried: "
-                f"give the grid {'smaller' if side == 'smallest' else 'larger'} ones"
-            )
+            what = f"{name} = {significant(float(value))} is the {side} that was tried"
+            cure = f"give the grid {'smaller' if side == 'smallest' else 'larger'} ones"
+            notes.append(f"{what}: {cure}")
     return tuple(notes)
 
 

@@ -32,12 +32,9 @@ def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
                 without_order |= set() if known or not len(values) else {name}
     for name in sorted(without_order):
         if schema.field(name).type.ordered:
-            warn(
-                f"the categories of {name!r} are numbers, whose order Parquet does not keep: "
-                "they are used in the order of their values; use an Arrow file or categories of "
-                "text to keep another order",
-                DataWarning,
-            )
+            what = f"the categories of {name!r} are numbers, whose order Parquet does not keep"
+            cure = "use an Arrow file or categories of text to keep another order"
+            warn(f"{what}: they are used in the order of their values; {cure}", DataWarning)
     for name in without_order:
         levels[name] = dict.fromkeys(sorted(levels[name]))
     return {name: list(found) for name, found in levels.items()}

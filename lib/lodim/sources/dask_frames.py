@@ -88,11 +88,10 @@ def read_dask(frame: Any) -> Source:
         raise DataError("the columns of a Dask DataFrame must have distinct names that are strings")
     levels = _gather_levels(frame)
     dtypes = {name: frame.dtypes[name] for name in names}
-    pieces = tuple(
-        Partition(f"partition {k + 1}", None, one, dtypes, levels, Fingerprint())
-        for k, one in enumerate(_partitions(frame))
-    )
-    return DaskSource(names, pieces, "dask", frame=frame)
+    pieces = []
+    for k, one in enumerate(_partitions(frame)):
+        pieces.append(Partition(f"partition {k + 1}", None, one, dtypes, levels, Fingerprint()))
+    return DaskSource(names, tuple(pieces), "dask", frame=frame)
 
 
 def _partitions(frame: Any) -> list[Any]:

@@ -150,10 +150,9 @@ def _folder_files(folder: str) -> list[str]:
         _check_no_table(where, folders)
         folders[:] = [one for one in folders if not one.startswith(("_", "."))]
         if any("=" in one for one in folders):
-            raise DataError(
-                f"{folder!r} has columns in the names of its folders ({folders[0]!r}); give "
-                f"pyarrow.dataset.dataset({folder!r}, partitioning='hive')"
-            )
+            what = f"{folder!r} has columns in the names of its folders ({folders[0]!r})"
+            cure = f"give pyarrow.dataset.dataset({folder!r}, partitioning='hive')"
+            raise DataError(f"{what}; {cure}")
         found += [os.path.join(where, one) for one in names if not one.startswith(("_", "."))]
     found = sorted(one for one in found if kind_by_name(one))
     if not found:

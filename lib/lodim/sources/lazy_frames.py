@@ -28,10 +28,9 @@ class Fingerprint:
         """Raise DataError if another pass had other values or another order; add its columns."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
-                raise DataError(
-                    f"{place} gave other rows, or another order of rows, when it was computed "
-                    f"again (column {name!r}): write it to a Parquet file, or sort it"
-                )
+                again = f"when it was computed again (column {name!r})"
+                cure = "write it to a Parquet file, or sort it"
+                raise DataError(f"{place} gave other rows, or another order, {again}: {cure}")
 
 
 def _hashes(values: Any) -> np.ndarray:

@@ -65,10 +65,9 @@ def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
         schemas = [pa.schema([one]) for one in plain]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise DataError(
-            f"column {field.name!r} must have the same type in all files; it is {other.type} in "
-            f"{name} and {field.type} in {origin}"
-        ) from None
+        what = f"column {field.name!r} must have the same type in all files"
+        both = f"it is {other.type} in {name} and {field.type} in {origin}"
+        raise DataError(f"{what}; {both}") from None
 
 
 def _without_dictionary(field: Any, other: Any) -> Any:

@@ -182,10 +182,8 @@ def _statistic(function):
         except (TypeError, ValueError):
             series = pd.Series(dtype=float)
         if not len(series) or not series.index.is_unique:
-            raise ArgumentError(
-                "statistic must return a number, an array (k,), or a dict or Series of numbers "
-                f"by name, not {value!r:.80}"
-            )
+            words = "a number, an array (k,), or a dict or Series of numbers by name"
+            raise ArgumentError(f"statistic must return {words}, not {value!r:.80}")
         return series.rename_axis(series.index.names if series.index.nlevels > 1 else "term")
 
     return numbers

@@ -48,10 +48,8 @@ def draw_stability(stability, ax=None, top=30):
     ax.axvline(stability.cutoff, color="black", lw=0.8, ls="--")
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(-0.6, len(frame) - 0.4)
-    ax.set_xlabel(
-        f"share of {2 * stability.n} halves of the rows that select it"
-        + count_line(len(frame), len(stability.frame))
-    )
+    xlabel = f"share of {2 * stability.n} halves of the rows that select it"
+    ax.set_xlabel(xlabel + count_line(len(frame), len(stability.frame)))
     ax.set_title(f"dashed: cutoff {stability.cutoff:g}", fontsize=9)
     ax.legend(**LEGEND_OUTSIDE)
     return tidy(ax)

@@ -65,10 +65,8 @@ class Guarantee:
             share, rows = about or least, "new rows of each class together"
         else:
             share, rows = ", ".join(filter(None, (least, about))), f"all {new} together"
-        lines = [
-            f"Coverage at level {level:g}: {share}, over {rows} (not within subgroups), if they "
-            f"come from the same population as the {drawn} of the data"
-        ]
+        first = f"Coverage at level {level:g}: {share}, over {rows} (not within subgroups)"
+        lines = [f"{first}, if they come from the same population as the {drawn} of the data"]
         if self.chosen and self.method != "split":
             how = "by each fit" if self.within else "once, on all rows, and fixed in the folds"
             lines.append(f"Chosen {how}: {join_words(self.chosen)}")
@@ -464,12 +462,10 @@ class Conformal(Generic[FitT_co]):
             return
         moved = moved_means(self.fit, batch)
         if isinstance(moved, dict) and moved:
-            warn(
-                "the new rows differ from the calibration rows, so that coverage is not "
-                f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}; "
-                "measure coverage() on these rows, or calibrate with such rows",
-                DataWarning,
-            )
+            what = "the new rows differ from the calibration rows, so that coverage is not "
+            what += f"guaranteed: means changed, in standard deviations: {shifts_in_words(moved)}"
+            cure = "measure coverage() on these rows, or calibrate with such rows"
+            warn(f"{what}; {cure}", DataWarning)
 
     def _answers(self, data, offset, new_levels, response=False):
         """Return predictions (K, q, m) by K fits, and the batch of the m rows that all can read.

@@ -182,15 +182,9 @@ def stability(
         raise DataError(f"{what}, to be split into halves")
     full = of.fit(problem)
     halves = assign_draws(problem.batch, 2, problem.design.levels, seed, n)
-    selected = fit_parts(
-        settled(problem, full),
-        [half == k for half in halves for k in (0, 1)],
-        lambda fit, rows: (_terms(fit), _views(fit)),
-        choose=False,
-        light=True,
-        jobs=side_by_side(problem),
-        what="fits to halves",
-    )
+    held_out = [half == k for half in halves for k in (0, 1)]
+    how = {"choose": False, "light": True, "jobs": side_by_side(problem), "what": "fits to halves"}
+    selected = fit_parts(settled(problem, full), held_out, _selected, **how)
     frame = _frame(problem.design, selected, _terms(full), cutoff)
     q = sum(len(terms) for terms, _ in selected) / len(selected)
     return Stability(full, frame, cutoff, n, q, _views_frame(problem.design, selected, full))
@@ -201,6 +195,10 @@ def _checked_cutoff(cutoff):
     if not right or not 0.5 < cutoff <= 1.0:
         raise ArgumentError(f"cutoff must be above 0.5 and at most 1, not {cutoff!r}")
     return float(cutoff)
+
+
+def _selected(fit, rows):
+    return _terms(fit), _views(fit)
 
 
 def _terms(fit):
@@ -377,25 +375,21 @@ class Stability(Generic[FitT_co]):
         known = [k for k in ("unimodal", "r-concave") if np.isfinite(bounds[k])]
         more = [f"{significant(bounds[k])} if shares are {k}" for k in known]
         if q == 0.0:
-            return [
-                f"No fit to a half selects any of {counted(p, 'term')}, with the settings of the "
-                "fit to all rows: their penalty is too large (or budget too small) for half of the "
-                "rows, or no term is related to the response. Try a smaller penalty or a larger "
-                "budget"
-            ]
+            what = f"No fit to a half selects any of {counted(p, 'term')}, with the settings of "
+            what += "the fit to all rows: their penalty is too large (or budget too small) for "
+            what += "half of the rows, or no term is related to the response"
+            return [f"{what}. Try a smaller penalty or a larger budget"]
+        some, worst = counted(p, "term"), significant(bounds["worst case"])
         lines = [
-            f"A fit to a half selects {significant(q)} of {counted(p, 'term')} on average, with "
-            "the settings of the fit to all rows",
-            f"Among the terms selected less often than that average, at most "
-            f"{significant(bounds['worst case'])} are expected to be stable"
-            + "".join(f", {text}" for text in more),
+            f"A fit to a half selects {significant(q)} of {some} on average, with the settings of "
+            "the fit to all rows",
+            f"Among the terms selected less often than that average, at most {worst} are expected "
+            "to be stable" + "".join(f", {text}" for text in more),
         ]
         if not self.stable:
             largest = significant(self.frame["share"].max())
-            lines.append(
-                f"No term is stable: the largest share is {largest}. A smaller penalty or a larger "
-                "budget selects more terms, with a larger bound"
-            )
+            cure = "A smaller penalty or a larger budget selects more terms, with a larger bound"
+            lines.append(f"No term is stable: the largest share is {largest}. {cure}")
         return lines
 
     def _tables(self):
