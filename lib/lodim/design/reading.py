@@ -9,22 +9,6 @@ import pandas as pd
 
 from lodim.checks import MOST_ROWS, whole
 from lodim.design import chunks, columns, summaries
-from lodim.design.chunks import (
-    ChunkStore,
-    Cutter,
-    Labels,
-    SourceChunks,
-    TableChunks,
-    ahead,
-    check_names,
-    count_rows,
-    draw_positions,
-    frame_of,
-    merge_summaries,
-    read_chunk,
-    read_rows_at,
-    span_of,
-)
 from lodim.design.column_kernels import ALL_ROWS, read_only, weight_unit
 from lodim.design.columns import Table
 from lodim.design.rows import Flags, RowInputs, complete_rows, flag_missing, read_complete
@@ -103,7 +87,7 @@ def read_frame_rows(frame, request, answers, inputs, missing):
     inputs = inputs.complete(rows)
     table.positive_weight, table.weights = inputs.positive_weight, inputs.weights
     table.weight_unit = weight_unit(inputs.weights)
-    return Rows(inputs, table, TableChunks(table), rows, frame.index, *numbers)
+    return Rows(inputs, table, chunks.TableChunks(table), rows, frame.index, *numbers)
 
 
 MANY_PARTS = 64  # number of chunk summaries that are merged together
@@ -141,9 +125,9 @@ def _add(counts):
 
 def scan(chunk, request, answers, inputs, missing):
     """Read a chunk of rows; return its Scan (missing values, inputs) and a dict of its columns."""
-    read = read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
+    read = chunks.read_chunk(chunk, list(dict.fromkeys([*request.names, *answers, *inputs.names])))
     n, runs = len(chunk.frame), [(0, chunk.first, chunk.place)]
-    frame = frame_of(read, Labels(runs, range(n)))
+    frame = chunks.frame_of(read, chunks.Labels(runs, range(n)))
     beside_names = dict.fromkeys([*answers, *inputs.names])
     inputs = inputs.read(frame)
     used = {name: read[name] for name in dict.fromkeys([*request.names, *answers])}
@@ -156,11 +140,11 @@ def scan(chunk, request, answers, inputs, missing):
 def read_source_rows(source, request, answers, inputs, missing):
     """Read the complete rows of data not in memory, in one pass, as Rows; see `Reading.reader`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
-    check_names(source, needed)
+    chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
     source.check_unchanged()
     source = source.select(needed)
-    with closing(ahead(first.scan(source, needed))) as scans:
+    with closing(chunks.ahead(first.scan(source, needed))) as scans:
         for found, read_columns in scans:
             first.add(found, read_columns)
     source.check_unchanged()
@@ -172,7 +156,7 @@ class _FirstPass:
 
     def __init__(self, request, answers, inputs, missing):
         self.request, self.answers, self.inputs, self.missing = request, answers, inputs, missing
-        self.scans, self.summaries, self.cutter = [], [], Cutter()
+        self.scans, self.summaries, self.cutter = [], [], chunks.Cutter()
         self.n, self.n_levels, self.starts = 0, 0, [0]
         self.open = np.empty(0, np.int64)  # positions of complete rows that are not summarized yet
 
@@ -211,7 +195,7 @@ class _FirstPass:
     def _learn(self, size):
         """Summarize the columns of the next `size` complete rows."""
         rows, self.open = self.open[:size], self.open[size:]
-        span = span_of(rows, 0, 0)
+        span = chunks.span_of(rows, 0, 0)
         held = self.cutter.take(span, [*self.request.names, None])
         weights = columns.take(columns.as_float(held.pop(None).values), span.rows)
         positive = None if (weights > 0).all() else weights > 0
@@ -219,7 +203,7 @@ class _FirstPass:
         self.summaries.append(summaries.summarize(table, self.request))
         self.n_levels += sum(len(found.levels) for found in self.summaries[-1])
         if self.n_levels > summaries.MOST_LEVELS or len(self.summaries) > MANY_PARTS:
-            merged = merge_summaries(self.summaries, self.request)
+            merged = chunks.merge_summaries(self.summaries, self.request)
             self.summaries = [[merged[name] for name in self.request.names]]
             self.n_levels = 0
 
@@ -230,9 +214,9 @@ class _FirstPass:
         if len(self.open):
             self._learn(len(self.open))
         found = join_scans(self.scans)
-        labels = Labels(found.runs, range(found.n))
+        labels = chunks.Labels(found.runs, range(found.n))
         inputs = inputs.map(lambda value, _: _without_labels(value, found.n))
-        inputs = inputs.read(frame_of(found.beside, labels))
+        inputs = inputs.read(chunks.frame_of(found.beside, labels))
         flags = found.flags
         rows, *numbers = complete_rows(flags, inputs.weights, self.missing, learning=True)
         inputs = inputs.complete(rows)
@@ -247,9 +231,11 @@ class _FirstPass:
             complete_columns=frozenset(name for name, n in flags.columns.items() if not n),
             weight_unit=weight_unit(inputs.weights),
         )
-        known = merge_summaries(self.summaries, self.request) if table.weight_unit == 1.0 else None
-        store = ChunkStore(source, tuple(self.starts))
-        chunks_read = SourceChunks(store, replace(table, columns={}), found.n, known)
+        known = None
+        if table.weight_unit == 1.0:
+            known = chunks.merge_summaries(self.summaries, self.request)
+        store = chunks.ChunkStore(source, tuple(self.starts))
+        chunks_read = chunks.SourceChunks(store, replace(table, columns={}), found.n, known)
         return Rows(inputs, table, chunks_read, rows, pd.RangeIndex(found.n), *numbers, True)
 
 
@@ -262,13 +248,13 @@ def _without_labels(value, n):
 
 def draw_sample(data, source, names, inputs, size, seed):
     """Return `size` random rows in order, as a Frame, and their row inputs."""
-    n = len(data.index) if source is None else count_rows(source, names)
-    rows = draw_positions(n, size, seed) if size < n else np.arange(n)
+    n = len(data.index) if source is None else chunks.count_rows(source, names)
+    rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:
         fetch = data.fetch
         frame = replace(data, index=data.index[rows], fetch=lambda k: columns.take(fetch(k), rows))
     else:
-        frame = read_rows_at(source, names, rows, n)
+        frame = chunks.read_rows_at(source, names, rows, n)
     for what, value in vars(inputs).items():
         if np.ndim(value) and len(value) != n:
             found = f"it has {len(value)} values, and the data has {n} rows"

@@ -10,30 +10,7 @@ from lodim.design import factors, features
 from lodim.design import terms as design_terms
 from lodim.design.expressions import tree
 from lodim.errors import ArgumentError
-from lodim.export.expression import (
-    LARGEST,
-    NUMBER,
-    ONE,
-    TEXT,
-    TRUTH,
-    ZERO,
-    Case,
-    Column,
-    Constant,
-    Node,
-    call,
-    constant,
-    either,
-    indicator,
-    is_exact,
-    labelled,
-    lookup,
-    piecewise,
-    product,
-    scaled,
-    weighted,
-    within,
-)
+from lodim.export import expression as ex
 from lodim.formula import patsy_terms
 from lodim.formula.language import DATES, UNARY, column_name, count_data, function_name, spell
 
@@ -64,7 +41,7 @@ class Inputs:
         self.parts = list({id(p): p for p in itertools.chain(*design.terms)}.values())
         self.fills = {fill.name: fill.value for fill in design.fills}
         self.known = self._known_levels(design.known_levels(new_levels))
-        self.columns = {name: Column(name, self._kind(name)) for name in design.features}
+        self.columns = {name: ex.Column(name, self._kind(name)) for name in design.features}
         self.refusals, self.unknown, self._complete, self._made = [], [], {}, {}
         for name in self.columns:
             self._check(name)
@@ -81,7 +58,7 @@ class Inputs:
             name = factors.column_with_levels(part)
             if name is None:
                 continue
-            if not all(map(is_exact, part.levels)):
+            if not all(map(ex.is_exact, part.levels)):
                 raise ArgumentError(f"column {name!r} has a level that cannot be written exactly")
             levels = found.get(name, (part.levels, ()))[0]
             found[name] = tuple(v for v in levels if v in part.levels), ()
@@ -90,10 +67,10 @@ class Inputs:
     def _kind(self, name):
         """Return the type (number, truth value or text) of a column of the data."""
         if any(isinstance(p, factors.Numeric) and p.name == name for p in self.parts):
-            return NUMBER
+            return ex.NUMBER
         values = self.known[name][0] if name in self.known else ()
         values = values or ((self.fills[name],) if name in self.fills else ())
-        kinds = {constant(value).kind for value in values}
+        kinds = {ex.constant(value).kind for value in values}
         if len(kinds) > 1:
             has = f"levels of several kinds, such as {values[0]!r} and {values[-1]!r}"
             cure = "make all of them text to export the fit"
@@ -107,25 +84,25 @@ class Inputs:
                 continue
             for node in ast.walk(tree(part.name)):
                 if isinstance(node, ast.Compare) and _compares_with_text(node, name):
-                    return TEXT
+                    return ex.TEXT
                 if any(column_name(child) == name for child in _truths(node)):
-                    return TRUTH
-        return NUMBER
+                    return ex.TRUTH
+        return ex.NUMBER
 
     def _missing(self, name):
         """Return an expression for: a column is missing, or has a level that counts as missing."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
-            return call("not", call("among", column, *levels))
-        missing = call("is_missing", column)
-        return either([missing, call("among", column, *forgiven)]) if forgiven else missing
+            return ex.call("not", ex.call("among", column, *levels))
+        missing = ex.call("is_missing", column)
+        return ex.either([missing, ex.call("among", column, *forgiven)]) if forgiven else missing
 
     def _check(self, name):
         """Add conditions of a column: unknown levels to `refusals`, missing values to `unknown`."""
         column = self.columns[name]
         if name in self.known and self.known[name][1] is not None:
             levels, forgiven = self.known[name]
-            new = call("unlisted", column, *levels, *forgiven)
+            new = ex.call("unlisted", column, *levels, *forgiven)
             self._refuse(new, f"column {name!r} has a level that the model does not know:", column)
         if self.design.missing != "indicator":
             self.unknown.append(self._missing(name))
@@ -136,8 +113,8 @@ class Inputs:
             return self.columns[name]
         if name not in self._complete:
             missing, column = self._missing(name), self.columns[name]
-            value = constant(self.fills[name])
-            filled = Case((missing,), (value,), column, label=f"{name} filled")
+            value = ex.constant(self.fills[name])
+            filled = ex.Case((missing,), (value,), column, label=f"{name} filled")
             self._complete[name] = filled
         return self._complete[name]
 
@@ -151,15 +128,15 @@ class Inputs:
             for choice in design_terms.column_choices(term):
                 k = len(out)
                 if design.names[k] in constant_names:
-                    out.append(ZERO)
+                    out.append(ex.ZERO)
                     continue
-                raw = product([s[j] for s, j in zip(sources, choice, strict=True)])
+                raw = ex.product([s[j] for s, j in zip(sources, choice, strict=True)])
                 if k in limits:
-                    raw = within(raw, *limits[k], f"{design.names[k]} without wild values")
+                    raw = ex.within(raw, *limits[k], f"{design.names[k]} without wild values")
                 label = f"{design.names[k]} scaled"
-                out.append(scaled(raw, design.mean[k], design.scale[k], label))
+                out.append(ex.scaled(raw, design.mean[k], design.scale[k], label))
                 if self._may_be_far(term, k):
-                    far = call("gt", call("abs", out[k]), features.FAR[design.dtype])
+                    far = ex.call("gt", ex.call("abs", out[k]), features.FAR[design.dtype])
                     self._refuse(far, f"too far to be computed with is {design.names[k]}:", raw)
         return out
 
@@ -178,14 +155,14 @@ class Inputs:
         if isinstance(part, factors.Numeric):
             return [self.complete(part.name)]
         if isinstance(part, factors.Missing):
-            return [indicator(self._missing(part.name))]
+            return [ex.indicator(self._missing(part.name))]
         if isinstance(part, factors.Levels):
             return self._levels(part)
         nodes = _Translation(self, part.states).columns(tree(part.name))
-        nodes = [labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
+        nodes = [ex.labelled(*pair) for pair in zip(nodes, factors.labels(part), strict=True)]
         if not _is_plain(tree(part.name)):
             for node in nodes:
-                self._refuse(call("not", call("is_finite", node)), f"{part.name} is", node)
+                self._refuse(ex.call("not", ex.call("is_finite", node)), f"{part.name} is", node)
         return nodes
 
     def _refuse(self, condition, words, shown):
@@ -201,9 +178,9 @@ class Inputs:
         for j in range(len(part.labels)):
             coded = one_hot[:, factors.level_of(part, j)]
             coded = coded if part.matrix is None else part.matrix[:, j]
-            out.append(lookup(source, levels, coded[on], factors.of_missing(part, j)))
+            out.append(ex.lookup(source, levels, coded[on], factors.of_missing(part, j)))
         if part.missing is not None:
-            out.append(lookup(source, levels, np.zeros(len(on)), 1.0))
+            out.append(ex.lookup(source, levels, np.zeros(len(on)), 1.0))
         return out
 
     def _condition(self, part):
@@ -212,8 +189,8 @@ class Inputs:
         coded, out = np.eye(len(part.levels)) if part.matrix is None else part.matrix, []
         for j in range(len(part.labels)):
             at = factors.level_of(part, j) if part.matrix is None else j
-            yes, no = (constant(coded[part.levels.index(level), at]) for level in (True, False))
-            out.append(Case((true,), (yes,), no))
+            yes, no = (ex.constant(coded[part.levels.index(level), at]) for level in (True, False))
+            out.append(ex.Case((true,), (yes,), no))
         return out
 
     def _source(self, part):
@@ -221,10 +198,10 @@ class Inputs:
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
-        if not all(map(is_exact, part.levels)):
+        if not all(map(ex.is_exact, part.levels)):
             raise ArgumentError(f"{part.name} has a level that cannot be written exactly")
         (node,) = _Translation(self).columns(tree(part.name).args[0])
-        new = call("not", call("among", node, *part.levels))
+        new = ex.call("not", ex.call("among", node, *part.levels))
         self._refuse(new, f"{part.name} has a level that the model does not know:", node)
         return node
 
@@ -232,9 +209,9 @@ class Inputs:
 def _largest(part):
     """Return an upper bound of the absolute values of `part`, one factor of a term."""
     if isinstance(part, factors.Numeric):
-        return LARGEST
+        return ex.LARGEST
     if isinstance(part, factors.Expression):
-        return LARGEST**0.5 if function_name(tree(part.name).func) in SMALL else math.inf
+        return ex.LARGEST**0.5 if function_name(tree(part.name).func) in SMALL else math.inf
     return 1.0 if getattr(part, "matrix", None) is None else np.abs(part.matrix).max(initial=1.0)
 
 
@@ -281,25 +258,25 @@ class _Translation:
         if name is not None:
             return self.inputs.complete(name)
         if isinstance(node, ast.Constant):
-            return constant(node.value)
+            return ex.constant(node.value)
         if isinstance(node, ast.Call):
             return self.called(node)
         if isinstance(node, ast.Compare):
             return self.compared(node)
         if isinstance(node, ast.UnaryOp):
             if isinstance(node.op, ast.Invert):
-                return call("not", self.value(node.operand))
+                return ex.call("not", self.value(node.operand))
             value = self.single(node.operand)
-            return value if isinstance(node.op, ast.UAdd) else call("neg", value)
+            return value if isinstance(node.op, ast.UAdd) else ex.call("neg", value)
         if isinstance(node.op, ast.BitAnd | ast.BitOr):
-            return call(ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
+            return ex.call(ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
         left, right = self.single(node.left), self.single(node.right)
         if isinstance(node.op, ast.Mod):
             self._refuse_many_periods(left, right)
         return _joined(ARITHMETIC[type(node.op)], left, right)
 
     def _refuse_many_periods(self, x, period):
-        many = call("gt", call("abs", call("div", x, period)), PERIODS)
+        many = ex.call("gt", ex.call("abs", ex.call("div", x, period)), PERIODS)
         self.inputs.refusals.append((many, f"more than {PERIODS:g} periods from 0 is", x))
 
     def single(self, node):
@@ -312,13 +289,13 @@ class _Translation:
         sides = [self.value(side) for side in (node.left, *node.comparators)]
         found = None
         for op, left, right in zip(node.ops, sides, sides[1:], strict=False):
-            if {left.kind, right.kind} == {NUMBER, TRUTH}:
+            if {left.kind, right.kind} == {ex.NUMBER, ex.TRUTH}:
                 left, right = _number(left), _number(right)
             if isinstance(op, ast.NotEq):
-                true = call("not", call("is_true", call("eq", left, right)))
+                true = ex.call("not", ex.call("is_true", ex.call("eq", left, right)))
             else:
-                true = call("is_true", call(ARITHMETIC[type(op)], left, right))
-            found = true if found is None else call("and", found, true)
+                true = ex.call("is_true", ex.call(ARITHMETIC[type(op)], left, right))
+            found = true if found is None else ex.call("and", found, true)
         return found
 
     def called(self, node):
@@ -335,17 +312,17 @@ class _Translation:
             return self.transformed(name, node, settings, words)
         if name == "np.where":
             yes, no = (self.single(arg) for arg in node.args[1:])
-            return Case((self.value(node.args[0]),), (yes,), no)
+            return ex.Case((self.value(node.args[0]),), (yes,), no)
         values = [self.single(arg) for arg in node.args[: count_data(node)]]
         if name == "np.clip":
-            return call("minimum", call("maximum", *values[:2]), values[2])
+            return ex.call("minimum", ex.call("maximum", *values[:2]), values[2])
         if name == "np.round":
             power = 10.0 ** abs(decimals := (settings or [words.get("decimals", 0)])[0])
             first, then = ("mul", "over") if decimals >= 0 else ("over", "mul")
-            return call(then, call("rint", call(first, values[0], power)), power)
+            return ex.call(then, ex.call("rint", ex.call(first, values[0], power)), power)
         if name == "np.exp2":
-            return call("exp", weighted(0.0, [np.log(2.0)], values))
-        return call(FUNCTIONS[name], *values)
+            return ex.call("exp", ex.weighted(0.0, [np.log(2.0)], values))
+        return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
         """Return the columns of a call such as bs() or center(), as learned in training."""
@@ -354,11 +331,11 @@ class _Translation:
         if name in patsy_terms.MOMENTS:
             given = patsy_terms.SCALE | words if name == "scale" else words
             moments = _moments(name, state, **given)
-            return [scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
+            return [ex.scaled(x, m, s) for x, m, s in zip(data[0], *moments, strict=True)]
         if name == "te":
-            products = [product(choice) for choice in itertools.product(*data)]
+            products = [ex.product(choice) for choice in itertools.product(*data)]
             into = patsy_terms.apply(name, state, [np.eye(len(products))], settings, words)
-            return [weighted(0.0, column, products) for column in into.T]
+            return [ex.weighted(0.0, column, products) for column in into.T]
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
@@ -373,12 +350,13 @@ class _Translation:
         coefs = _between(knots, degree, values)
         low, high = float(knots[0]), float(knots[-1])
         if name == "bs":  # end polynomials continue beyond the knots unless bounds are set
-            ends = {"lower_bound": call("lt", x, low), "upper_bound": call("gt", x, high)}
-            outside = either([end for bound, end in ends.items() if words.get(bound) is not None])
+            ends = {"lower_bound": ex.call("lt", x, low), "upper_bound": ex.call("gt", x, high)}
+            given = [end for bound, end in ends.items() if words.get(bound) is not None]
+            outside = ex.either(given)
             if outside is not None:
                 self.inputs.refusals.append((outside, "outside of the bounds of bs() is", x))
         elif name == "cc":
-            self._refuse_many_periods(x, constant(high - low))
+            self._refuse_many_periods(x, ex.constant(high - low))
             x = _into_cycle(x, low, high)
         else:  # cr() continues as a straight line
             h = (high - low) * 0.5
@@ -387,7 +365,7 @@ class _Translation:
             wide = [np.pad(line, ((0, 0), (0, degree - 1), (0, 0))) for line in lines]
             coefs = np.vstack([wide[0], coefs, wide[1]])
             knots = np.hstack([low - h, knots, high + h])
-        return piecewise(x, knots, coefs)
+        return ex.piecewise(x, knots, coefs)
 
 
 def _between(breaks, degree, values):
@@ -403,10 +381,10 @@ def _between(breaks, degree, values):
 def _into_cycle(x, low, high):
     """Return the expression of x shifted by whole periods into [low, high]."""
     span = high - low
-    above = weighted(low, [1.0], [call("mod", weighted(-high, [1.0], [x]), span)])
-    below = weighted(high, [-1.0], [call("mod", weighted(low, [-1.0], [x]), span)])
-    beyond = call("gt", x, high), call("lt", x, low)
-    return Case(beyond, (above, below), x)
+    above = ex.weighted(low, [1.0], [ex.call("mod", ex.weighted(-high, [1.0], [x]), span)])
+    below = ex.weighted(high, [-1.0], [ex.call("mod", ex.weighted(low, [-1.0], [x]), span)])
+    beyond = ex.call("gt", x, high), ex.call("lt", x, low)
+    return ex.Case(beyond, (above, below), x)
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
@@ -421,17 +399,18 @@ def _moments(name, state, center=True, rescale=True, ddof=0):
 
 def _number(value):
     """Return a value as a numeric expression; truth values become 1 or 0."""
-    if isinstance(value, Node) and value.kind == TRUTH:
-        if isinstance(value, Constant):
-            return ONE if value.value else ZERO
-        return indicator(value)
+    if isinstance(value, ex.Node) and value.kind == ex.TRUTH:
+        if isinstance(value, ex.Constant):
+            return ex.ONE if value.value else ex.ZERO
+        return ex.indicator(value)
     return value
 
 
 def _joined(function, left, right):
     """Return the expression of the operation named `function`; small powers become products."""
-    if function == "power" and isinstance(right, Constant) and right.value in (1.0, 2.0, 3.0, 4.0):
-        return product([left] * int(right.value))
-    if function == "div" and isinstance(right, Constant) and right.value != 0.0:
+    known = isinstance(right, ex.Constant)
+    if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
+        return ex.product([left] * int(right.value))
+    if function == "div" and known and right.value != 0.0:
         function = "over"
-    return call(function, left, right)
+    return ex.call(function, left, right)
