@@ -95,8 +95,8 @@ def _candidates_of_models(models):
 
 def _one(label, model):
     if isinstance(model, Fit):
-        why = f"models must be functions, not a fit of {model.name}, which was fitted to all rows"
-        raise ArgumentError(f"{why}: give lodim.{model.name} or its name")
+        what = f"models must be functions, not a fit of {model.name}, which was fitted to all rows"
+        raise ArgumentError(f"{what}: give lodim.{model.name} or its name")
     function, arguments = model, {}
     if isinstance(model, tuple):
         if len(model) != 2 or not isinstance(model[1], Mapping):

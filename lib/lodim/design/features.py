@@ -362,8 +362,8 @@ def tiles_in(folder, n, p, dtype):
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise _too_small(folder, size, shutil.disk_usage(folder).free) from None
-        why = f"no scratch file can be written in {os.fspath(folder)!r} ({error.strerror})"
-        raise DataError(f"{why}; name another folder by control={{'scratch': folder}}") from None
+        what = f"no scratch file can be written in {os.fspath(folder)!r} ({error.strerror})"
+        raise DataError(f"{what}; name another folder by control={{'scratch': folder}}") from None
     return np.frombuffer(mapped, dtype).reshape(shape)
 
 

@@ -182,8 +182,8 @@ def _check_call(fit, kind, type, interval):
             why = "which is in units of the deviance"
             raise ArgumentError(f"type= cannot be given with kind='importance', {why}")
     if kind == "slope" and fit._predicts_steps:
-        why = f"the predictions of {fit.name} are piecewise constant"
-        raise ArgumentError(f"{why}, so they have no slope: use kind='ale'")
+        what = f"the predictions of {fit.name} are piecewise constant"
+        raise ArgumentError(f"{what}, so they have no slope: use kind='ale'")
     if interval is not None and getattr(interval, "fit", None) is not fit:
         words = "the result of lodim.bootstrap of this fit"
         raise ArgumentError(f"interval must be {words}, not {interval!r:.60}")

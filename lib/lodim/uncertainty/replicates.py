@@ -295,9 +295,9 @@ class Bootstrap(Generic[FitT_co]):
             what = f"{counted(some, 'term')} of {q} not selected in every replicate, and zero there"
             notes.append(f"{what}: after selection no coverage is guaranteed.")
         if never:
-            why = f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 show"
-            why += "; this does not mean that there is no effect"
-            notes.append(f"{why}. After selection no coverage is guaranteed.")
+            what = f"{counted(never, 'term')} of {q} never selected, which limits from 0 to 0 show"
+            what += "; this does not mean that there is no effect"
+            notes.append(f"{what}. After selection no coverage is guaranteed.")
         return notes
 
     def _on_unknown(self):

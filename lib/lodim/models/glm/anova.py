@@ -20,10 +20,8 @@ def compare(one, other):
     df = large.df - small.df
     fall = small.log["deviance"] - large.log["deviance"]
     if fall < -1e-7 * max(small.log["deviance"], 1e-300):
-        raise ArgumentError(
-            "the larger fit has the larger deviance, so it has not converged: fit it with "
-            "control={'max_iter': ...}"
-        )
+        what = "the larger fit has the larger deviance, so it has not converged"
+        raise ArgumentError(f"{what}: fit it with control={{'max_iter': ...}}")
     fall = max(fall, 0.0)
     dispersed = large.family.dispersed
     if dispersed:
@@ -49,20 +47,15 @@ def _check(small, large):
     """Raise ArgumentError unless fit `small` is nested in `large`, with equal rows and family."""
     of = [(fit.family.name, fit.design.response.name) for fit in (small, large)]
     if of[0] != of[1]:
-        raise ArgumentError(
-            f"the fits must have the same response and family, not {of[0]} and {of[1]}"
-        )
+        what = "the fits must have the same response and family"
+        raise ArgumentError(f"{what}, not {of[0]} and {of[1]}")
     if small.log["rows"] != large.log["rows"]:
-        raise ArgumentError(
-            "the fits must have the same rows, in the same order, and the same weights and "
-            f"offset ({small.n} and {large.n} rows): fit both to the rows that are complete in "
-            "all columns"
-        )
+        what = "the fits must have the same rows, in the same order"
+        what += f", and the same weights and offset ({small.n} and {large.n} rows)"
+        raise ArgumentError(f"{what}: fit both to the rows that are complete in all columns")
     if small.df == large.df or not set(small.design.term_names) <= set(large.design.term_names):
-        raise ArgumentError(
-            "one fit must have all terms of the other; they are not nested: "
-            f"{small.design.formula!r}, {large.design.formula!r}"
-        )
+        what = "one fit must have all terms of the other; they are not nested"
+        raise ArgumentError(f"{what}: {small.design.formula!r}, {large.design.formula!r}")
     for fit in (small, large):
         if fit.family.m_estimation:
             raise ArgumentError(
@@ -70,11 +63,9 @@ def _check(small, large):
                 "anova() or drop1() of the larger fit, which are Wald tests"
             )
         if fit.log["covariance"] != "nonrobust":
-            raise ArgumentError(
-                "anova needs the covariance of the model, not "
-                f"covariance={fit.log['covariance']!r}: fit without it, or use drop1(), whose "
-                "Wald tests use this covariance"
-            )
+            what = "anova needs the covariance of the model"
+            what += f", not covariance={fit.log['covariance']!r}: fit without it"
+            raise ArgumentError(f"{what}, or use drop1(), whose Wald tests use this covariance")
 
 
 # The terms of one fit ----------------------------------------------------------------------------
@@ -121,10 +112,8 @@ def single(fit, data, changes):
     terms = [k for k in _in_order(fit) if not _is_margin(fit.design.terms, k)]
     if _by_wald(fit):
         if data is not None or changes:
-            raise ArgumentError(
-                "drop1() by Wald tests (robust errors, quantile or huber) needs no data: leave "
-                "data out"
-            )
+            what = "drop1() by Wald tests (robust errors, quantile or huber) needs no data"
+            raise ArgumentError(f"{what}: leave data out")
         return _wald_frame(fit, terms, [_wald(fit, fit.estimates, k) for k in terms])
     every = _in_order(fit)
     sets = [[j for j in every if j != k] for k in terms]
@@ -181,9 +170,8 @@ def _submodels(fit, sets, data, changes, method):
 
     Least-squares models need no data; others are refitted to `data` with the arrays `changes`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
-        raise ArgumentError(
-            f"{method}() needs residual degrees of freedom, and this fit has none: use fewer terms"
-        )
+        what = f"{method}() needs residual degrees of freedom, and this fit has none"
+        raise ArgumentError(f"{what}: use fewer terms")
     if fit.family.name == "gaussian" and data is None:
         return [_projected(fit, some) for some in sets]
     refit = _refitter(fit, data, changes, method)
@@ -249,19 +237,15 @@ def _wald_frame(fit, terms, tests):
             p = stats.chi2.sf(value, df)
     none = df == 0
     found = {"term": [fit.design.term_names[k] for k in terms], "df": df.astype(int)}
-    return pd.DataFrame(
-        found
-        | {_statistic(fit): np.where(none, np.nan, value), "p_value": np.where(none, np.nan, p)}
-    )
+    tested = {_statistic(fit): value, "p_value": p}
+    return pd.DataFrame(found | {k: np.where(none, np.nan, v) for k, v in tested.items()})
 
 
 def _refitter(fit, data, changes, method):
     """Return a function from a list of terms to the Estimates and measures of their model."""
     if data is None:
-        raise ArgumentError(
-            f"{method}() refits the model with fewer terms and needs the training rows, which a "
-            f"fit does not store: give {method}(data=df)"
-        )
+        what = f"{method}() refits the model with fewer terms and needs the training rows"
+        raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")
     problem = prepare(model_of(fit.model), fit.design.formula, data, fit._call_arguments(changes))
     design, batch = problem.design, in_memory(f"{method}()", problem.batch)
     same = design.names == fit.design.names and fingerprint(batch, fit.family) == fit.log["rows"]

@@ -94,10 +94,8 @@ class Described:
         """Dict with the list of terms of which each aliased term is a linear combination."""
         out = np.setdiff1d(np.arange(len(self._terms)), self.estimates.kept)
         made = np.abs(self.estimates.combination.T) > 1e-6
-        return {
-            self._terms[j]: list(compress(self._kept_terms, on))
-            for j, on in zip(out, made, strict=True)
-        }
+        terms, kept = self._terms, self._kept_terms
+        return {terms[j]: list(compress(kept, on)) for j, on in zip(out, made, strict=True)}
 
     @property
     def separated(self) -> list[str]:

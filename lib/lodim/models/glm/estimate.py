@@ -241,7 +241,6 @@ def _irls(family, X, y, weight, offset, max_iter):
         "tweedie": lambda: families.Tweedie(log, var_power=family.power),
     }
     model = GLM(y, X, family=known[family.name](), offset=offset, var_weights=weight)
-    fit = model.fit(
-        maxiter=max_iter, tol_criterion="params", tol=TOLERANCE, rtol=TOLERANCE, wls_method="qr"
-    )
+    how = {"tol_criterion": "params", "tol": TOLERANCE, "rtol": TOLERANCE, "wls_method": "qr"}
+    fit = model.fit(maxiter=max_iter, **how)
     return fit.params[:, None], int(fit.fit_history["iteration"])

@@ -110,11 +110,10 @@ class GlmFit(Described, Fit):
             score[unknown] = np.nan
         elif unknown.any():
             names = first_few(list(self.aliased))
-            warn(
-                f"{unknown.sum()} of {len(X)} rows need a coefficient that could not be "
-                f"estimated ({names}): they are predicted with coefficient zero",
-                DataWarning,
+            what = (
+                f"{unknown.sum()} of {len(X)} rows need a coefficient that could not be estimated"
             )
+            warn(f"{what} ({names}): they are predicted with coefficient zero", DataWarning)
         return score + batch.offset_matrix(self.family.n_scores)
 
     def _expressions(self, features, offset):
@@ -271,10 +270,8 @@ class GlmFit(Described, Fit):
         level = share("level", level)
         flag("exponentiate", exponentiate)
         if exponentiate and self.family.link == "identity":
-            raise ArgumentError(
-                "exponentiate=True needs a log, logit or softmax link; family "
-                f"{self.family.name!r} has the identity link"
-            )
+            what = "exponentiate=True needs a log, logit or softmax link"
+            raise ArgumentError(f"{what}; family {self.family.name!r} has the identity link")
         coef, _, error = self.estimates.in_units_of_data(self.design.mean, self.design.scale)
         error[self._infinite] = np.nan
         if self.family.shared_slopes:

@@ -153,10 +153,8 @@ def kind_of(settings, clusters):
 def check_covariance(kind, family, n_clusters):
     """Raise ArgumentError unless a covariance suits the family and the number of clusters."""
     if family.several_classes and kind in ("HC2", "HC3"):
-        raise ArgumentError(
-            "covariance must be 'HC0', 'HC1' or clusters= with more than two classes, not "
-            f"{kind!r}, which needs leverages"
-        )
+        what = "covariance must be 'HC0', 'HC1' or clusters= with more than two classes"
+        raise ArgumentError(f"{what}, not {kind!r}, which needs leverages")
     if family.m_estimation and kind != "nonrobust":
         raise ArgumentError(
             f"covariance must be 'nonrobust' for family={family.name!r}, not {kind!r}: "
@@ -165,9 +163,8 @@ def check_covariance(kind, family, n_clusters):
     if kind == "cluster" and n_clusters is None:
         raise ArgumentError("covariance='cluster' needs clusters=, a column or an array")
     if kind != "cluster" and n_clusters is not None:
-        raise ArgumentError(
-            f"clusters= needs covariance='cluster', not {kind!r}: leave one of them out"
-        )
+        what = f"clusters= needs covariance='cluster', not {kind!r}"
+        raise ArgumentError(f"{what}: leave one of them out")
     if kind == "cluster" and n_clusters < 2:
         raise ArgumentError("clusters must have at least two values, not one")
 

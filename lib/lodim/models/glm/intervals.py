@@ -80,9 +80,8 @@ def _quantile(family, score, error, share, dispersion):
     # If an observation varies little relative to its mean, its logarithm is about normal.
     z = stats.norm.ppf(share)
     normal = np.exp(np.clip(score + z * np.sqrt(error**2 + spread**2), -LARGEST_LOG, LARGEST_LOG))
-    mixed = np.flatnonzero(
-        (error < NARROW * spread) & (spread > (MIN_LOG_SPREAD if counts else 0.0))
-    )
+    least = MIN_LOG_SPREAD if counts else 0.0
+    mixed = np.flatnonzero((error < NARROW * spread) & (spread > least))
     if len(mixed):
         score = np.clip(score[mixed], -LARGEST_LOG, LARGEST_LOG)
         if counts:

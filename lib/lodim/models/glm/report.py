@@ -37,13 +37,8 @@ def listing(fit):
 
 def summary(fit, full):
     """Return the Report that fit.summary() shows; `full` shows all rows of its tables."""
-    return Report(
-        title="Generalized Linear Model Results",
-        header=_header(fit),
-        tables=(_coefficients(fit, "Coefficients"),),
-        notes=_notes(fit),
-        full=full,
-    )
+    tables = (_coefficients(fit, "Coefficients"),)
+    return Report("Generalized Linear Model Results", _header(fit), tables, _notes(fit), full)
 
 
 def _header(fit):
@@ -124,9 +119,8 @@ def _notes(fit):
             f"probable; {fit._thresholds[0]} is the threshold between these classes."
         )
     elif len(fit.levels or ()) > 2:
-        notes.append(
-            f"Scores are relative to the class {fit.design.response.name} = {fit.levels[0]}."
-        )
+        reference = f"{fit.design.response.name} = {fit.levels[0]}"
+        notes.append(f"Scores are relative to the class {reference}.")
     notes += _doubts(fit)
     if fit.aliased:
         combinations = fit._combinations
@@ -134,9 +128,8 @@ def _notes(fit):
         names = "; ".join(f"{term} ({_made_of(parts)})" for term, parts in shown)
         more = len(combinations) - len(shown)
         rest = f" and {more} more (fit.aliased)" if more else ""
-        notes.append(
-            f"Not estimated, because they are linear combinations of earlier terms: {names}{rest}."
-        )
+        what = "Not estimated, because they are linear combinations of earlier terms"
+        notes.append(f"{what}: {names}{rest}.")
     return (*notes, *phrases.left_out(fit.design))
 
 
@@ -144,10 +137,8 @@ def _doubts(fit):
     """Return notes about the data that make standard errors or estimates doubtful, as a list."""
     log, kind, notes = fit.log, fit.log["covariance"], []
     if 0 < log["n_clusters"] < FEW_CLUSTERS:
-        notes.append(
-            f"Standard errors from {log['n_clusters']} clusters are too small: use at least "
-            f"{FEW_CLUSTERS}."
-        )
+        what = f"Standard errors from {log['n_clusters']} clusters are too small"
+        notes.append(f"{what}: use at least {FEW_CLUSTERS}.")
     if not log["whole"]:
         notes.append("The response has fractions, but standard errors assume counts.")
     if kind in ("HC2", "HC3") and np.isnan(fit.estimates.cov).all():
