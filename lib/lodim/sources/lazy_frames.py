@@ -28,9 +28,9 @@ class Fingerprint:
         """Raise DataError if another pass had other values or another order; add its columns."""
         for name, total in other.sums.items():
             if self.sums.setdefault(name, total) != total:
+                what = f"{place} gave other rows, or another order of rows"
                 again = f"when it was computed again (column {name!r})"
-                cure = "write it to a Parquet file, or sort it"
-                raise DataError(f"{place} gave other rows, or another order, {again}: {cure}")
+                raise DataError(f"{what}, {again}: write it to a Parquet file, or sort it")
 
 
 def _hashes(values: Any) -> np.ndarray:
