@@ -7,7 +7,7 @@ Data: sets of lodim and statsmodels, and CSV files of `--folder` (as of held_out
 `--rows` rows, drawn at random. Three folds; a row per set and model: mean held-out deviance, how
 much gbmap's is higher than the model's with the standard error over rows, and the time per fit.
 The deviance is that of the family; for a quantile it is twice the check loss. Boosting has no
-Tweedie loss, so its Poisson loss is used there; the linear model of a quantile is scikit-learn's.
+Tweedie loss, so its Poisson loss is used there.
 Classes in order have -2 log-likelihood; boosting takes them as classes without order.
 Explainable boosting machines have 4 outer bags instead of 14.
 """
@@ -22,7 +22,6 @@ import pandas as pd
 import statsmodels.api as sm
 from interpret.glassbox import ExplainableBoostingRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import QuantileRegressor
 from sklearn.model_selection import KFold
 
 import lodim as ld
@@ -102,12 +101,7 @@ def sklearn_model(estimator, dummies):
 
 def models_of(family, parameter):
     """Return the models to compare for a family, by name."""
-    models = {"gbmap": lodim_model("gbmap", family, parameter)}
-    if family == "quantile":
-        line = QuantileRegressor(quantile=parameter["quantile"], alpha=0.0)
-        models["glm"] = sklearn_model(line, True)
-    else:
-        models["glm"] = lodim_model("glm", family, parameter)
+    models = {name: lodim_model(name, family, parameter) for name in ("gbmap", "glm")}
     if family in model_of(ld.costnet).families:
         models["costnet"] = lodim_model("costnet", family, parameter)
     if family == "ordinal":

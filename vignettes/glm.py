@@ -159,6 +159,17 @@ held = concrete["strength"].between(new["new_lower"], new["new_upper"]).mean()
 print(f"{held:.0%} of the batches are within their 90% intervals")
 
 # %% [markdown]
+# A weak batch may matter more than the mean. `family="quantile"` models a quantile of the strength.
+# The table compares coefficients of a low, a middle and a high quantile. (For a mean that outliers
+# influence less, use `family="huber"`.)
+
+# %%
+formula = "strength ~ . - age + np.log(age)"
+shares = (0.1, 0.5, 0.9)
+fits = [ld.glm(formula, concrete, family="quantile", quantile=share) for share in shares]
+pd.concat([fit.coef() for fit in fits], axis=1, keys=shares).round(3)
+
+# %% [markdown]
 # How much accuracy does the linear form cost? Compare `glm` with `gbmap`, whose predictions need
 # not be linear in a feature. The next cell computes the share of the variance of `mpg` that each
 # model explains on held-out rows, by ten folds:
