@@ -122,7 +122,7 @@ def plain_network(p):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", ["boosts", "offset", "ordinal", "glm"])
+@pytest.mark.parametrize("model", ["boosts", "offset", "ordinal", "glm", "huber"])
 def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path, model):
     def fit(data, **more):
         if model == "glm":
@@ -130,6 +130,8 @@ def test_a_fit_on_workers_has_the_bytes_of_one_in_memory(client, files, tmp_path
         if model == "ordinal":
             given = {"m": 2, "lambda_": 0.01, "offset": "known", "refit": "joint"}
             return ld.gbmap("weight ~ a + c", data, family="ordinal", **given, **more)
+        if model == "huber":
+            return ld.glm("z ~ a + b + level", data, family="huber", **more)
         rest = {"offset": "known", "dtype": "float32"} if model == "offset" else {}
         return boosts(data, **rest, **more)
 

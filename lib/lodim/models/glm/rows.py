@@ -29,8 +29,7 @@ class Rows:
     @cached_property
     def weights(self):
         """Weights (n,) of the rows, as given; ones by default."""
-        given = self.batch.weights
-        return np.broadcast_to(1.0, self.batch.n) if given is None else given
+        return self.batch.row_weights
 
     @cached_property
     def positive(self):
