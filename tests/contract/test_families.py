@@ -212,7 +212,7 @@ def test_javascript_predicts_the_same(case, df):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name, family", [("glm", "ordinal"), ("gbmap", "poisson"), ("costnet", "tweedie")]
+    "name, family", [("glm", "quantile"), ("gbmap", "poisson"), ("costnet", "tweedie")]
 )
 def test_pages(name, family, df, tmp_path):
     pytest.importorskip("vl_convert")

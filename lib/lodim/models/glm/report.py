@@ -105,6 +105,8 @@ def _warnings(fit):
 def _notes(fit):
     log, kind = fit.log, fit.log["covariance"]
     of = COVARIANCES.get(kind, f"are robust ({kind})")
+    if fit.family.m_estimation:
+        of = "assume errors of the same distribution in all rows"
     if kind == "cluster":
         of += f" ({log['n_clusters']} of them)"
     law = "the normal distribution"
