@@ -5,7 +5,9 @@ import numpy as np
 from lodim.engine import tiles
 from lodim.engine.blocks import count_blocks, for_blocks, on_host, over_rows, sum_blocks
 from lodim.engine.compiled import njit
+from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
+from lodim.family.binomial import LOGISTIC
 from lodim.family.gaussian import SQUARED
 from lodim.family.huber import HUBER
 from lodim.family.losses import tile_curvature, tile_loss_slope
@@ -117,11 +119,27 @@ def _losses(lo, hi, partials, f, y, weight, loss, r, h):
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, f.shape[0])):
             if loss[0] == SOFTMAX[0]:
                 value, curve = _softmax(f[t], y[t], weight[t], r[t], h[t])
+            elif loss[0] == LOGISTIC[0]:  # one exponential for the loss and both derivatives
+                value, curve = _logistic(f[t, 0], y[t], weight[t], r[t, 0], h[t, 0])
             else:
                 value, curve = _one_score(loss, f[t, 0], y[t], weight[t], values, r[t, 0], h[t, 0])
             total += value
             bend += curve
         partials[block, 0], partials[block, 1] = total, bend
+
+
+@njit(**INNER, forceinline=True)
+def _logistic(f, y, weight, r, h):
+    total, bend = 0.0, 0.0
+    for i in range(TILE):
+        e = exp_negative(-abs(f[i]))
+        far = e / (1.0 + e)
+        p = far if f[i] < 0.0 else 1.0 - far
+        r[i] = weight[i] * (y[i] - p)
+        h[i] = weight[i] * far * (1.0 - far)
+        total += weight[i] * (max(f[i], 0.0) + log1p_unit(e) - y[i] * f[i])
+        bend += weight[i] * (e if (f[i] > 0.0) == (y[i] > 0.5) else 1.0 / max(e, LEAST))
+    return total, bend
 
 
 @njit(**EXACT, forceinline=True)
