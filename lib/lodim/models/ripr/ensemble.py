@@ -12,7 +12,6 @@ from lodim.models.ripr.settings import MOST_DIM
 from lodim.models.ripr.views import by_content, places
 
 CLASSES, NUMBERS, CLUSTERS = "class", "number", "cluster"  # tasks, as `recover` names them
-MOST_SHARE = 1 + 1e-6  # largest share, allowing for rounding
 
 TASKS = {"gaussian": NUMBERS, "none": CLUSTERS}  # task by family; other families have classes
 LOG = {  # fields of the log of a search
@@ -58,7 +57,7 @@ class Ensemble:
     y: np.ndarray = forms.responses("n", nan=True)
     weight: np.ndarray = forms.real("n", least=0)
     # (n, views) shares of the views in the prediction of each row
-    assignment: np.ndarray = forms.real("n", "r", least=0, most=MOST_SHARE)
+    assignment: np.ndarray = forms.real("n", "r", least=0, most=1 + 1e-6)
     # view that predicts each row when the row itself is left out; -1 if none
     assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
     n_classes: int = forms.size("C")
@@ -152,9 +151,6 @@ class Ensemble:
 class Record:
     """Results on training rows per view (feature set), each row left out except for clusters."""
 
-    # share, mass: share of the rows that each view predicts, and the mean of its `assignment`
-    share: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
-    mass: np.ndarray = forms.real("r", least=0, most=MOST_SHARE)
     # share wrong, mean squared error, or mean squared distance to the cluster centre
     error: np.ndarray = forms.squares("r", nan=True)
     n: int = forms.whole(least=1, most="n")
@@ -180,8 +176,6 @@ def record(e, family):
     deviance, null_deviance = _deviances(e, family, answers, error)
     by_view = [_mean(error, e.weight, judged & (answers.view == j)) for j in range(len(e))]
     return Record(
-        share=e.share,
-        mass=e.mass,
         error=np.array(by_view),
         n=int(counted.sum()),
         unlabelled=int(np.isnan(e.y[counted]).sum()) if e.task != CLUSTERS else 0,

@@ -302,8 +302,8 @@ class RiprFit(Fit):
                                 term  estimate  error  weight
         0  petal_length, petal_width       1.0   0.04     1.0
         """
-        r, dim = self.record, (self.estimates.views >= 0).sum(axis=1)
-        columns = {"estimate": r.share, "error": r.error, "weight": r.mass, "dim": dim}
+        e, dim = self.estimates, (self.estimates.views >= 0).sum(axis=1)
+        columns = {"estimate": e.share, "error": self.record.error, "weight": e.mass, "dim": dim}
         return pd.DataFrame({"term": self.view_names} | columns)
 
     def glance(self) -> pd.DataFrame:

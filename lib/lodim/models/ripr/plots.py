@@ -96,7 +96,7 @@ def _drawn(fit, j, X):
 
 
 def _title(fit, j):
-    share, error = fit.record.share[j], fit.record.error[j]
+    share, error = fit.estimates.share[j], fit.record.error[j]
     text = f"view {j + 1}: {100 * share:.0f}% of the rows"
     return text + (f"\n{_error(fit, error)}" if np.isfinite(error) else "")
 
