@@ -39,7 +39,8 @@ def make_network(design, settings):
     _add_terms(graph, design, _squeezed(_all_names(settings)))
     formula = tuple(graph.columns)
     names = _NameFinder(graph, settings)
-    _add_sources(graph, names, settings.alternatives)
+    for series, sources in settings.alternatives:
+        graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
     for child, parents in settings.depends_on:
         if child in graph.sources:
             raise ArgumentError(
@@ -145,12 +146,6 @@ class _NameFinder:
             f"{where}: {name!r}{for_what} is neither in the formula nor in costs; {hint} (an "
             "item that is not a column needs a price in costs)"
         )
-
-
-def _add_sources(graph, names, alternatives):
-    """Add `alternatives`, pairs (name of a set, its interchangeable members), to the graph."""
-    for series, sources in alternatives:
-        graph.sources[series] = tuple(names.find(s, "alternatives") for s in sources)
 
 
 def _all_names(settings):

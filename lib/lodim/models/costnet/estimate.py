@@ -51,9 +51,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
     with single_blas():
         draws = count_draws(batch) if eval_batch is None else 1
         frontier = _raised(_frontier(batch, family, settings, path, draws), level)
-    estimates = Estimates(_raised(path, level), frontier)
+    estimates, priced = Estimates(_raised(path, level), frontier), settings.costs is not None
     for budget in _budgets(settings):
-        k = _index(frontier, settings, budget)
+        k = frontier.index_within(budget) if budget is not None else frontier.best(priced)
         scores = None if eval_batch is None else _scores(eval_batch, family, frontier, k)
         yield estimates, log, scores
 
@@ -67,13 +67,6 @@ def _budgets(settings):
     """Return the requested budgets as a tuple; None means that held-out rows choose."""
     several = isinstance(settings.budget, tuple)
     return settings.budget if several else (settings.budget,)
-
-
-def _index(frontier, settings, budget):
-    """Return the index of the best model within a budget (None: chosen by held-out losses)."""
-    if budget is None:
-        return frontier.best(priced=settings.costs is not None)
-    return frontier.index_within(budget)
 
 
 def _path_solver(settings):
@@ -170,13 +163,9 @@ def _rule_results(batch, family, settings, path=None, lambdas=None):
     if "greedy" in settings.rules:
         candidate_models += forward_selection(search)
     by_deviance = settings.criterion != "cv" or count_units(batch) < 2
-    listed = select_frontier(search, candidate_models, _share(settings), by_deviance)
+    relax = 1.0 if settings.relax is None else settings.relax
+    listed = select_frontier(search, candidate_models, relax, by_deviance)
     return RuleResults(search, asked, listed)
-
-
-def _share(settings):
-    """Return the share of the unpenalized refit in the coefficients (`relax`), by default 1."""
-    return 1.0 if settings.relax is None else settings.relax
 
 
 def make_search(batch, family, network, budget, criterion, path=None, threads=None, monotone=None):

@@ -115,23 +115,14 @@ def _rows(batch, n_scores):
 
 def _known_rows(batch, n_scores):
     """Return the response, weight and offset of a batch whose features are on cluster workers."""
-    y, weight, offset = _rows(batch, n_scores)
-    batch.X.know(weight, _weight_tiles(batch))
-    batch.X.know(offset, _offset_tiles(batch, n_scores))
-    return y, weight, offset
-
-
-def _weight_tiles(batch):
-    """Return the batch's row weights in blocks of 64 rows on the workers, (n_tiles, 64)."""
-    X = batch.X
+    X, (y, weight, offset) = batch.X, _rows(batch, n_scores)
     if batch.weights is None:
-        return X.constant(float(batch.weight[0]))
-    return X.column(batch.weights).map(np.divide, max(batch.weight_sum, 1e-300))
-
-
-def _offset_tiles(batch, n_scores):
-    """Return the batch's offsets in blocks of 64 rows on the workers, (n_tiles, K, 64)."""
-    return batch.X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE))
+        X.know(weight, X.constant(float(weight[0])))
+    else:
+        total = max(batch.weight_sum, 1e-300)
+        X.know(weight, X.column(batch.weights).map(np.divide, total))
+    X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))
+    return y, weight, offset
 
 
 def _of_scores(offset, n_scores):

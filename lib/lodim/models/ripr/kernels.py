@@ -35,7 +35,7 @@ def squared_distances(rows, lo, hi, x, out):
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += level_gap[view[f]]
-    if levels > 0 or dim > 3:
+    if levels > 0:
         mixed_distances(rows, lo, hi, x, out)
         return
     if dim == 1:
@@ -195,9 +195,9 @@ def kth_squared(rows, start, stop, x, k, member, guess, d):
 @njit(cache=True, forceinline=True)
 def load_row(X, i, rows, x):
     """Copy the view's features from row i of X (p, n) into x; return False if one is missing."""
-    complete = True
+    complete, view = True, rows.features
     for f in range(rows.dim):
-        x[f] = X[rows.features[f], i]
+        x[f] = X[view[f], i]
         complete = complete and x[f] != MISSING
     return complete
 
@@ -339,9 +339,10 @@ def find_nearest(i, X, rows, own, k, reach, x, d):
     nu, start, m = kth_squared(rows, zero, n, x, k, member, reach, d)
     if nu == FAR:
         return FAR, (FAR, FAR), zero, zero
+    view, level_gap = rows.features, rows.level_gap
     numbers = np.zeros(rows.dim, np.float32)  # levels have no rounding errors
     for f in range(rows.dim):
-        numbers[f] = x[f] if rows.level_gap[rows.features[f]] == 0 else np.float32(0)
+        numbers[f] = x[f] if level_gap[view[f]] == 0 else np.float32(0)
     bounds = tie_bounds(nu, numbers, rows.dim)
     start, m = widened_window(rows, x, bounds, start, m, d)
     return nu, bounds, start, m

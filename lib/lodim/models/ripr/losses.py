@@ -281,7 +281,9 @@ def number_answers(near, y, B, *, weight=None):
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)
     for j, (distance, at) in enumerate(near):
-        w = weight[at] / np.maximum(distance, _distance_floor(distance))
+        farthest = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0)
+        floor = np.where(farthest > 0.0, kernels.FLOOR * farthest, 1.0)  # 1 / distance is finite
+        w = weight[at] / np.maximum(distance, floor[:, None])
         total, w_served = w.sum(axis=1), w * B[at, j]
         beside = y[at] - y[at[:, :1]]  # exact if all neighbours have equal y
         served, plain = w_served.sum(axis=1), (w * beside).sum(axis=1)
@@ -293,9 +295,3 @@ def number_answers(near, y, B, *, weight=None):
     view = np.where(known, ties.argmin(-np.where(np.isnan(share), -1.0, share)), -1)
     picked = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]
     return NumberAnswers(view, np.where(known, picked, np.nan), share)
-
-
-def _distance_floor(distance):
-    """Return the lower limit of each row's distances, (q, 1), which keeps 1 / distance finite."""
-    reach = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, initial=0.0, keepdims=True)
-    return np.where(reach > 0.0, kernels.FLOOR * reach, 1.0)

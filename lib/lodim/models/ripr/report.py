@@ -81,6 +81,7 @@ def sampled(fit):
 
 def _header(fit):
     s, d, r = fit.settings, fit.design, fit.record
+    judged = "training rows" if fit.estimates.task == CLUSTERS else "leave-one-out"
     rows = [
         ("Response", "none" if d.response is None else phrases.modelled(fit)),
         ("No. observations", str(fit.n)),
@@ -98,7 +99,7 @@ def _header(fit):
         ("Views", str(len(fit.estimates))),
         ("Order alpha", significant(s.alpha)),
         ("Views compared", compared(fit)),
-        (f"{ERROR[fit.estimates.task][0]} ({_judged_rows(fit)})", significant(r.overall)),
+        (f"{ERROR[fit.estimates.task][0]} ({judged})", significant(r.overall)),
         ("Dev. ratio", significant(fit.dev_ratio)),
         ("Converged", "yes" if fit.converged else "NO"),
     ]
@@ -167,10 +168,6 @@ def _column_note(fit):
         f"out; {name}: {words} of these rows; %Weight: share of the view in the assignment of "
         f"training rows{blind}."
     )
-
-
-def _judged_rows(fit):
-    return "training rows" if fit.estimates.task == CLUSTERS else "leave-one-out"
 
 
 def _error_note(fit):

@@ -180,7 +180,13 @@ class Axes:
     def from_design(cls, design, scaled):
         """Return the Axes of a design's features; `scaled` if the features have unit variance."""
         same = np.diff(design.term_of, prepend=-1) == 0
-        alone = np.array([_is_factor(term) for term in design.terms], bool)
+        alone = np.array(
+            [
+                len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
+                for term in design.terms
+            ],
+            bool,
+        )
         return cls(np.cumsum(~(same & alone[design.term_of])) - 1, scaled)
 
     def category_distance(self, A, weight):
@@ -195,10 +201,6 @@ class Axes:
             apart = 1.0 - ((mass / max(mass.sum(), 1e-300)) ** 2).sum()
             out[axis] = 2.0 / max(apart, 1e-6) if self.scaled else 1.0
         return out
-
-
-def _is_factor(term):
-    return len(term) == 1 and isinstance(term[0], Levels) and term[0].matrix is None
 
 
 def factors(axis_of):

@@ -121,7 +121,9 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
     on = on[by_content(own.A[:, on])]
     most_dim = min(max_dim, len(on))
     bounds = min(min_dim, most_dim), most_dim
-    ks = [k] if k else _tried(len(own.A))
+    # The square root of the number of rows, and half and twice that
+    tried = [max(1, round(factor * default_k(len(own.A)))) for factor in (1.0, 0.5, 2.0)]
+    ks = [k] if k else list(dict.fromkeys(min(each, max(1, len(own.A) - 1)) for each in tried))
     views, n_compared = compare(few, on, bounds, k or default_k(len(few.A)), max_views, threads)
     found = [forward_selection(own, views, each, n_views or 8, threads) for each in ks]
     last = np.array([losses[-1] for _, losses in found])
@@ -129,7 +131,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
     chosen, losses = found[at]
     grown = np.sqrt(len(voters.A) / len(own.A))
     return Choice(
-        views=np.array([_increasing(view) for view in views[chosen]]),
+        views=np.array([[*sorted(view[view >= 0]), *view[view < 0]] for view in views[chosen]]),
         k=k or max(1, round(ks[at] * grown)),
         losses=losses,
         compared=n_compared,
@@ -156,16 +158,6 @@ def sample(voters, most, seed):
     X = np.nan_to_num(voters.A)
     key = row_keys.keys(X, voters.weight, code.astype(np.float64), n_classes)
     return row_keys.drawn(key, most, seed)
-
-
-def _tried(n):
-    """Return the numbers of neighbours to try among n rows, the square root of n first."""
-    tried = (max(1, round(factor * default_k(n))) for factor in (1.0, 0.5, 2.0))
-    return list(dict.fromkeys(min(k, max(1, n - 1)) for k in tried))
-
-
-def _increasing(view):
-    return np.array([*sorted(view[view >= 0]), *view[view < 0]], np.int64)
 
 
 # Views by themselves -----------------------------------------------------------------------------

@@ -21,7 +21,8 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
 
     The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||
     over the nonzero groups [g0, g1). position : place of each coefficient in `at`, or -1"""
-    K, s, start, member = w.shape[0], at.size, groups.start, groups.member
+    start, member, cost = groups.start, groups.member, groups.cost
+    K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
     for k in range(K):
         for a in range(s):
@@ -31,10 +32,10 @@ def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
                 for b in range(s):
                     M[k * s + a, m * s + b] = row[at[b]]
     for g in range(g0, g1):
-        norm = penalty(w, 1.0, groups, g, g + 1) / groups.cost[g]
+        norm = penalty(w, 1.0, groups, g, g + 1) / cost[g]
         if norm == 0.0:
             continue
-        curvature = lam * groups.cost[g] / norm
+        curvature = lam * cost[g] / norm
         alone = K == 1 and start[g + 1] - start[g] == 1
         for i in range(start[g], start[g + 1]):
             a = position[member[i]]

@@ -102,11 +102,6 @@ class Groups:
         out[self.member] = False
         return out
 
-    @property
-    def group_of_member(self):
-        """Number of the group of each entry of `member`, which lists the coefficients by group."""
-        return np.repeat(np.arange(len(self)), np.diff(self.start))
-
     def members(self, g):
         return self.member[self.start[g] : self.start[g + 1]]
 
@@ -141,7 +136,7 @@ class Layout:
     def from_groups(cls, groups):
         """Return the Layout (order by groups) of all coefficients that are in groups."""
         G, q = len(groups), groups.q
-        group = groups.group_of_member
+        group = np.repeat(np.arange(G), np.diff(groups.start))
         link = coo_array((np.ones(len(group)), (group, G + groups.member)), shape=(G + q, G + q))
         _, label = connected_components(link, directed=False)
         at = np.flatnonzero(~groups.free)
@@ -192,7 +187,7 @@ class Layout:
         out[self.member[order]] = group[order]
         return out
 
-    @property
+    @cached_property
     def arrays(self):
         """Fields that compiled functions take."""
         blocks = self.block, self.first, self.nested

@@ -38,13 +38,13 @@ def prox_tree(u, scale, groups, g0, g1):
     """Apply the proximal map of scale * sum_g cost_g ||u_g|| to coefficients u (K, A), in place.
 
     The groups [g0, g1) are nested, inner ones first (Jenatton et al. 2011, Algorithm 1)."""
-    start, member = groups.start, groups.member
+    start, member, cost = groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
         for i in range(start[g], start[g + 1]):
             for k in range(u.shape[0]):
                 square += u[k, member[i]] ** 2
-        limit = scale * groups.cost[g]
+        limit = scale * cost[g]
         rest = 1.0 - limit / np.sqrt(square) if square > limit * limit else 0.0
         for i in range(start[g], start[g + 1]):
             for k in range(u.shape[0]):
@@ -57,14 +57,14 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
     The groups [g0, g1) may overlap. `dual` has starting values of their dual vectors and gets
     the solution, to a precision of `tol`."""
-    K, start, member = u.shape[0], groups.start, groups.member
+    K, start, member, cost = u.shape[0], groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         for i in range(start[g], start[g + 1]):
             for k in range(K):
                 u[k, member[i]] -= t * dual[k, i]
     _dual_ascent(u, dual, t, lam, np.ones(g1 - g0, np.bool_), groups, g0, g1, tol)
     for g in range(g0, g1):  # a group whose dual vector is inside its ball is exactly zero
-        if _inside_ball(dual, lam * groups.cost[g], start[g], start[g + 1]):
+        if _inside_ball(dual, lam * cost[g], start[g], start[g + 1]):
             for i in range(start[g], start[g + 1]):
                 for k in range(K):
                     u[k, member[i]] = 0.0
@@ -136,13 +136,13 @@ def _update_dual(u, dual, t, limit, i0, i1, member):
 @njit(**FAST)
 def penalty(w, lam, groups, g0, g1):
     """Return lam sum_g cost_g ||w_g|| over groups [g0, g1) of coefficients w."""
-    total = 0.0
+    total, start, member, cost = 0.0, groups.start, groups.member, groups.cost
     for g in range(g0, g1):
         square = 0.0
-        for i in range(groups.start[g], groups.start[g + 1]):
+        for i in range(start[g], start[g + 1]):
             for k in range(w.shape[0]):
-                square += w[k, groups.member[i]] ** 2
-        total += groups.cost[g] * np.sqrt(square)
+                square += w[k, member[i]] ** 2
+        total += cost[g] * np.sqrt(square)
     return lam * total
 
 
@@ -152,17 +152,17 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
     Omega is the group penalty, c the negative gradient of the loss at w. u gets c
     minus a close sum of dual vectors; d bounds its dual norm, to a precision of `tol`."""
-    K, A = w.shape
-    G = groups.cost.size
+    (K, A), G = w.shape, groups.cost.size
+    first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
     for k in range(K):
         for j in range(A):
             u[k, j] = c[k, j]
             slack -= c[k, j] * w[k, j]
     keep_signs(u, groups.sign, FIRST, A)
-    for b in range(groups.first.size - 1):
-        g0, g1 = groups.first[b], groups.first[b + 1]
-        if groups.nested[b]:
+    for b in range(first.size - 1):
+        g0, g1 = first[b], first[b + 1]
+        if nested[b]:
             prox_tree(u, lam, groups, g0, g1)
         else:
             _dual_residual(w, dual, lam, groups, g0, g1, u, tol)
@@ -170,10 +170,10 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
     square = np.zeros(G)
     for k in range(K):
         for j in range(A):
-            square[groups.owner[j]] += u[k, j] ** 2
+            square[owner[j]] += u[k, j] ** 2
     over = 0.0
     for g in range(G):
-        over = max(over, np.sqrt(square[g]) / groups.cost[g])
+        over = max(over, np.sqrt(square[g]) / cost[g])
     return slack, over
 
 

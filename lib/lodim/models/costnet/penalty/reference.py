@@ -53,15 +53,12 @@ class ConicSolver(NewtonSolver):
         with warnings.catch_warnings():  # inaccurate solutions show in the gap
             warnings.simplefilter("ignore", UserWarning)
             self._program.solve(solver=cp.CLARABEL, enforce_dpp=True, max_iter=max_iter, **tight)
-        w, b = _sparse(self._w.value.T), self._b.value.T.copy()
+        w, b = self._w.value.T, self._b.value.T.copy()
+        # Interior-point methods only approach zeros.
+        w = np.where(np.abs(w) > 1e-6 * np.abs(w).max(initial=1.0), w, 0.0)
         keep_signs(w, self.problem.layout.sign, 0, w.shape[1])
         gap = self.evaluate(w, b, lam, ridge, target)
         return gap, int(self._program.solver_stats.num_iters)
-
-
-def _sparse(w):
-    """Return coefficients w with exact zeros, which interior-point methods only approach."""
-    return np.where(np.abs(w) > 1e-6 * np.abs(w).max(initial=1.0), w, 0.0)
 
 
 def _loss(problem, n, w, b):

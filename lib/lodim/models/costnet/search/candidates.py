@@ -92,16 +92,9 @@ class SearchSpace:
         It cannot if it needs one source of a series and the selection needs another one."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
-        mine, other = self.source[None], self._sources_of(used)[:, None]
+        mine = self.source[None]
+        other = np.array([self.source[on].max(axis=0, initial=-1) for on in used])[:, None]
         return ((mine == other) | (mine < 0) | (other < 0)).all(axis=2)
-
-    def _sources_of(self, used):
-        """Return (r, S): the source that each of r selections uses in each of S sets, or -1."""
-        out = np.full((len(used), self.source.shape[1]), -1)
-        for row, chosen in enumerate(used):
-            if chosen.any():
-                out[row] = self.source[chosen].max(axis=0)
-        return out
 
 
 def affordable(price, budget):

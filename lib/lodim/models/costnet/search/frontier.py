@@ -169,7 +169,9 @@ def _simplest(search, state):
         least, rivals = simplicity(space, best.used), []
         for used in _equivalents(search, best):
             order = simplicity(space, used)
-            if order < least and _same_price(space.price(used), best.price):
+            price = space.price(used)
+            same = affordable(price, best.price) and affordable(best.price, price)
+            if order < least and same:
                 rivals.append((order, used))
         # The refit checks the criterion that the quadratic predicted.
         states = (search.state(used) for _, used in sorted(rivals, key=lambda pair: pair[0]))
@@ -177,10 +179,6 @@ def _simplest(search, state):
         if new is None:
             return best
         best = new
-
-
-def _same_price(price, other):
-    return affordable(price, other) and affordable(other, price)
 
 
 def _equivalents(search, state):

@@ -73,12 +73,6 @@ def rank(gram, on):
     return int(enter(swept, nothing, variance, np.arange(len(on))).sum())
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def _against(sign, j, v, k):
-    """Return whether column j would get a coefficient of the wrong sign (that of v[k, 0])."""
-    return sign[j] != 0 and sign[j] * v[k, 0] < 0.0
-
-
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
     """Return the decrease of deviance and change of rank, (n_out, n_in), by exchanges of columns.
@@ -86,13 +80,14 @@ def gains(model, drops, adds, allowed, sign):
     Exchange (i, j) drops set i of `drops` from a SweptModel and adds set j of `adds`, except
     columns of a wrong `sign`. allowed : (n_out, n_in) bool, other exchanges gain -inf"""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
+    gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
     most = np.diff(drops.start).max() + np.diff(adds.start).max()
     at, M, v = np.empty(most, np.int64), np.empty((most, most)), np.empty((most, K))
     for a in range(n_out):
         going = ZERO
         for k in drops.at[drops.start[a] : drops.start[a + 1]]:
-            if model.within[k]:
+            if within[k]:
                 at[going] = k
                 going += 1
         for b in range(n_in):
@@ -104,10 +99,10 @@ def gains(model, drops, adds, allowed, sign):
                 size += 1
             for i in range(size):
                 for j in range(i + 1):
-                    M[i, j] = model.gram[at[i], at[j]]
+                    M[i, j] = gram[at[i], at[j]]
                 for c in range(K):
-                    v[i, c] = model.target[at[i], c]
-            gain[a, b], rank[a, b] = _eliminate(M, v, model.variance, at, going, size, sign)
+                    v[i, c] = target[at[i], c]
+            gain[a, b], rank[a, b] = _eliminate(M, v, variance, at, going, size, sign)
     return gain, rank
 
 
@@ -120,7 +115,8 @@ def _eliminate(M, v, variance, at, going, size, sign):
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
-        if k >= going and (pivot <= ALIASED * variance[at[k]] or _against(sign, at[k], v, k)):
+        wrong_sign = sign[at[k]] * v[k, 0] < 0.0
+        if k >= going and (wrong_sign or pivot <= ALIASED * variance[at[k]]):
             continue
         rank += -1 if k < going else 1
         for c in range(v.shape[1]):
