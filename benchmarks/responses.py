@@ -2,6 +2,7 @@
 
     python benchmarks/responses.py [--folder FOLDER] [--sets abalone,...] [--rows 1000]
         [--out FILE]
+    python benchmarks/responses.py --times [--rows 5000]
 
 Data: sets of lodim and statsmodels, and CSV files of `--folder` (as of held_out.py); at most
 `--rows` rows, drawn at random. Three folds; a row per set and model: mean held-out deviance, how
@@ -10,6 +11,11 @@ The deviance is that of the family; for a quantile it is twice the check loss. B
 Tweedie loss, so its Poisson loss is used there.
 Classes in order have -2 log-likelihood; boosting takes them as classes without order.
 Explainable boosting machines have 4 outer bags instead of 14.
+
+With `--times`, the processor time of fits of each family to simulated rows with ten features, by
+one thread, without compilation, and as a multiple of the logistic fit's time. The classes are
+four. A row per call (ten boosts of gbmap with a given penalty; default calls of gbmap and costnet)
+and family, in results/family_times.csv. m is the number of boosts, which default calls choose.
 """
 
 import argparse
@@ -49,6 +55,12 @@ SETS = {  # family, parameter, response; from lodim, statsmodels or a folder
 OTHER_NAMES = {"marriage": "fair"}  # of sets in statsmodels
 PROBABILITIES = {"ordinal": "prob"}  # type of prediction; "response" otherwise
 LOSSES = {"poisson": "poisson", "tweedie": "poisson", "gamma": "gamma", "quantile": "quantile"}
+TIMES = RESULTS.with_name("family_times.csv")
+TIMED = {  # calls, and how often they are repeated: the least time counts
+    "gbmap, m=10": ("gbmap", {"m": 10, "lambda_": 1e-3}, 5),
+    "gbmap": ("gbmap", {}, 2),
+    "costnet": ("costnet", {}, 2),
+}
 OBJECTIVES = {
     "poisson": "poisson_deviance",
     "gamma": "gamma_deviance",
@@ -141,16 +153,69 @@ def losses_of(name, df):
     return losses, seconds
 
 
+def simulated(n):
+    """Return n rows of ten features, and a dict of responses by family."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 10))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.maximum(X[:, 3], 0) + 0.5 * X[:, 4]
+    noisy, mean = f + 0.5 * rng.logistic(size=n), np.exp(0.3 * f)
+    quarters = np.searchsorted(np.quantile(noisy, [0.25, 0.5, 0.75]), noisy)
+    return pd.DataFrame(X, columns=[f"x{k}" for k in range(10)]), {
+        "binomial": quarters // 2,
+        "multinomial": quarters,
+        "ordinal": quarters,
+        "gaussian": noisy,
+        "huber": noisy,
+        "quantile": noisy,
+        "poisson": rng.poisson(mean),
+        "gamma": rng.gamma(2.0, mean),
+        "tweedie": rng.gamma(rng.poisson(mean) + 1e-9, 1.0),
+    }
+
+
+def family_times(n):
+    """Print and return processor times of each call and family, for n rows."""
+    X, responses = simulated(n)
+    table = []
+    for call, (name, settings, repeats) in TIMED.items():
+        logistic = None
+        for family, y in responses.items():
+            model, df = getattr(ld, name), X.assign(y=y)
+            if family not in model_of(model).families:
+                continue
+            how = {"family": family, "threads": 1, "progress": False, **settings}
+            how |= {"quantile": {"quantile": 0.9}, "tweedie": {"power": 1.5}}.get(family, {})
+            seconds = []
+            for _ in range(1 + repeats):  # the first call compiles
+                start = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fit = model("y ~ .", df, **how)
+                seconds.append(time.process_time() - start)
+            least = min(seconds[1:])
+            logistic = logistic or least
+            row = {"call": call, "family": family, "seconds": least, "ratio": least / logistic}
+            table.append(row | {"m": getattr(fit.settings, "m", None)})
+            print(
+                pd.DataFrame(table[-1:]).to_string(index=False, header=len(table) < 2), flush=True
+            )
+    return pd.DataFrame(table)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--times", action="store_true")
     args = parser.parse_args()
+    if args.times:
+        family_times(args.rows or 5000).to_csv(TIMES, index=False, float_format="%.4g")
+        return
     table = []
     for name in args.sets.split(","):
-        df = rows_of(name, args.folder, args.rows)
+        df = rows_of(name, args.folder, args.rows or 1000)
         if df is None:
             print(f"{name}: not in --folder")
             continue

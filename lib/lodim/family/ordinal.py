@@ -106,7 +106,7 @@ class Ordinal(Family):
 
         y is 0 for the first class, 1 for the last, otherwise -exp(-h), and f is shifted by the mean
         of the class's two boundaries, which differ by 2 h, or by its only boundary."""
-        above, below = np.pad(boundaries, (1, 0), "edge"), np.pad(boundaries, (0, 1), "edge")
+        above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0
         return np.stack([response, 0.5 * (above + below)])
