@@ -55,11 +55,16 @@ def frame_kind(data):
     if isinstance(data, pd.DataFrame) or not hasattr(type(data), "columns"):
         return PANDAS
     try:
-        import narwhals as nw
-
-        return nw.from_native(data, eager_only=True).implementation.value
+        return _narwhals(data).implementation.value
     except (ImportError, TypeError):
         return PANDAS
+
+
+def _narwhals(data):
+    """Return a data frame as a DataFrame of narwhals, which is imported only here if needed."""
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True)
 
 
 def with_column(data, name, values):
@@ -95,10 +100,8 @@ def with_columns(data, new, kind):
     if isinstance(data, pd.DataFrame):
         data = data.set_axis(new.index)  # the rows are the same, but chunks number them from zero
         return pd.concat([data.drop(columns=new.columns, errors="ignore"), new], axis=1)
-    import narwhals as nw
-
-    columns = nw.from_native(convert(new, kind), eager_only=True)
-    return nw.from_native(data, eager_only=True).with_columns(*columns.iter_columns()).to_native()
+    columns = _narwhals(convert(new, kind)).iter_columns()
+    return _narwhals(data).with_columns(*columns).to_native()
 
 
 def take_rows(data, rows):
@@ -109,9 +112,7 @@ def take_rows(data, rows):
         series = {k: v for k, v in data.items() if isinstance(v, pd.Series)}
         arrays = {k: _as_series(k, v).array[rows] for k, v in data.items() if k not in series}
         return dict(data) | arrays | {k: v.iloc[rows] for k, v in series.items()}
-    import narwhals as nw
-
-    return nw.from_native(data, eager_only=True)[rows].to_native()
+    return _narwhals(data)[rows].to_native()
 
 
 def rows_of(data):
@@ -146,9 +147,7 @@ def one_row(data, row):
 
 def to_arrow(data):
     """Return a pyarrow Table from a frame that narwhals can read."""
-    import narwhals as nw
-
-    return nw.from_native(data, eager_only=True).to_arrow()
+    return _narwhals(data).to_arrow()
 
 
 def join_frames(parts, kind):
@@ -157,7 +156,7 @@ def join_frames(parts, kind):
         return pd.concat(parts, ignore_index=True)
     import narwhals as nw
 
-    whole = nw.concat([nw.from_native(part, eager_only=True) for part in parts])
+    whole = nw.concat(list(map(_narwhals, parts)))
     return whole.to_pandas() if kind == PANDAS else whole.to_native()
 
 
