@@ -135,7 +135,8 @@ def objective(X, y, loss, penalty, lambdas, coef, intercept):
     f = X @ coef.T + intercept
     y = y[:, None]
     half = 0.5 * (y - f) ** 2 if loss == "gaussian" else np.logaddexp(0.0, f) - y * f
-    norms = [penalty.cost @ penalty.norms(w[penalty.feature][:, None]) for w in coef]
+    squares = coef[:, penalty.feature[penalty.member]] ** 2
+    norms = np.sqrt(np.add.reduceat(squares, penalty.start[:-1], axis=1)) @ penalty.cost
     return half.mean(axis=0) + lambdas * norms
 
 

@@ -55,9 +55,8 @@ def checked(problem):
 
 
 # Arguments of method="assignment", and their values if omitted
-ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False}
-ASSIGNMENT_DEFAULTS |= {"constraints": None, "share": Settings.share}
-ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance}
+ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False, "constraints": None}
+ASSIGNMENT_DEFAULTS |= {"share": Settings.share, "tolerance": Settings.tolerance}
 
 
 def _with_method(problem):
