@@ -43,11 +43,13 @@ ax = fit.plot("cost")
 #
 # > ½ mean deviance + `lambda_` (l1_ratio Σ_v cost_v ‖β_Gv‖₂ + (1 − l1_ratio) ½ ‖β‖²).
 #
-# Free columns that need nothing with a price are not penalized. If all columns are free, all are
-# penalized as if each cost 1. For two classes, `l1_ratio` equals glmnet's alpha. For a numeric
-# response of standard deviation s, alpha is r / (r + (1 − r) s) for `l1_ratio=r`. In the penalty of
-# the rule "lasso", a free column costs as much as the cheapest other one. With
-# `dependents="direct"`, the penalty, but not the cost, counts some needs more than once.
+# - A column is not penalized if the column and all that it needs are free. If all columns are free,
+#   all are penalized as if each cost 1. In the penalty of the rule "lasso", a free column costs as
+#   much as the cheapest other one.
+# - For two classes, `l1_ratio` equals glmnet's alpha. For a numeric response of standard deviation
+#   s, alpha is r / (r + (1 − r) s) for `l1_ratio=r`, because glmnet divides the response by s.
+# - With `dependents="direct"`, an item that several columns need enters the penalty several times.
+#   It is still paid once.
 #
 # If all coefficients of a group are zero, its item need not be bought. `costnet` refits the selected features without the penalty. The argument `relax` mixes penalized coefficients (0) and refitted coefficients (1).
 #

@@ -53,7 +53,7 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    The column `response`, and a column whose first frame has all levels, are unchanged."""
+    Unchanged are the column `response` and columns that have all levels in the first frame."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):

@@ -335,9 +335,11 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Return the response (n,) with classes coded, its Response, and the (inferred) family's name.
+    """Evaluate the left side of a formula, `response`, on the rows of a table.
 
-    Without a response, return (None, None, "none"). A row kept without a response gets NaN."""
+    Return y (n,), with classes as codes; the Response that does the same for new data; and the
+    name of the family, inferred if `family` is None. Without a response: (None, None, "none"). A
+    row kept without a response gets NaN."""
     if response is None:
         return None, None, "none"
     n = table.n

@@ -123,7 +123,9 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return a dict with a column's levels that have rows or are declared, counts and weights."""
+    """Return a dict of a column's levels, their numbers of rows and their weights.
+
+    Levels without rows are left out, unless the column declares them."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]

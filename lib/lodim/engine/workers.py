@@ -15,8 +15,9 @@ from lodim.engine.tiles import TILE
 class WorkerTiles:
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows. beside
-    maps "y", "weights" and "offset" to (array in this process, its copy on the workers)."""
+    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows. The
+    attribute `beside` is a dict from "y", "weights" and "offset" to (array in this process, its
+    copy on the workers)."""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n

@@ -54,7 +54,7 @@ class Huber(IdentityLink):
 
     @property
     def parameter(self):
-        """Return the limit, which is learned."""
+        """Return the residual at which the loss becomes linear. It is learned from data."""
         return self.limit
 
     def per(self, scale):

@@ -633,7 +633,7 @@ forms.take_forms(Fit)
 
 
 def check_fit(fit):
-    """Raise ArgumentError unless an argument is a Fit, thus of one response."""
+    """Raise ArgumentError unless `fit` is a Fit. The fits of several responses are not a Fit."""
     if not isinstance(fit, Fit):
         words = "a fit of one response, such as gbmap() returns"
         raise ArgumentError(f"fit must be {words}, not {fit!r:.60}")

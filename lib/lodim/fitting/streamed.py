@@ -261,7 +261,8 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return a source's rows with response (Batch without X), linear predictors, and losses."""
+    """Return a Batch (without X) of the rows of a source that have a response, the linear
+    predictors of these rows, and their losses."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}

@@ -163,7 +163,7 @@ def position_of_budget(fit, budget):
 
 
 def position_of_lambda(fit, lambda_):
-    """Return (False, index on the path) of the penalized model of the nearest lambda."""
+    """Return (False, i): model i of the path, not of the frontier, has the nearest lambda."""
     if not is_number(lambda_) or not 0 <= lambda_ < np.inf:
         raise ArgumentError(f"lambda_ must be a number of at least 0, not {lambda_!r}")
     path = fit.estimates.path

@@ -115,7 +115,9 @@ def deviance(family, y, score, weight, shift):
 
 
 def _margin_tiles(score, y, family, k, shift, i, dtype):
-    """Return the response (i = 0) or linear predictor (i = 1) of `margin`, in tiles."""
+    """Return item i of what `margin` returns for class k, in tiles of 64 rows.
+
+    It is the response for i = 0 and the linear predictor for i = 1."""
     rows = tiles.unpack(score, len(score) * tiles.TILE)
     return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
 

@@ -25,7 +25,9 @@ TOLERANCE = 1e-10  # change of the estimates, per standard deviation of the feat
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
-    """Fit the model to `batch`; yield (Estimates, measures, linear predictors of `eval_batch`)."""
+    """Fit the model to `batch`; yield Estimates, a log of the fit, and linear predictors.
+
+    A fit has one stage. The linear predictors are those of `eval_batch` (None without it)."""
     with single_blas():
         estimates, log = _fit(Rows(batch, family), settings)
         scores = None

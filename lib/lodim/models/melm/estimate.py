@@ -147,7 +147,8 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Return the printed axes of a projection V (p, k), the rows' coordinates, and the Rule."""
+    """Return a projection V (p, k) with signs and order for print, the rows' coordinates on it,
+    and the Rule that classifies by these coordinates."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)

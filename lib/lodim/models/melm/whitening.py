@@ -86,8 +86,9 @@ def center_by_class(X, code, weight):
 def _shrinkage(rows, values, share, n, shrinkage_factor):
     """Return the share of a covariance that shrinking keeps, and the variance that it adds.
 
-    `values` are the nonzero eigenvalues of the covariance of `rows`. The share is 1 - t, with t /
-    (1 - t) = shrinkage_factor s / (1 - s), s being the intensity of Ledoit and Wolf."""
+    The shrunk covariance is (1 - t) S + added variance x I; return 1 - t and the added variance.
+    The odds t / (1 - t) are shrinkage_factor times those of the intensity of Ledoit and Wolf.
+    `values` are the nonzero eigenvalues of S, the covariance of `rows` with weights `share`."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)

@@ -80,8 +80,9 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
     If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
-    position -1. Tied rows are sorted by `like`. category_distance is the squared distance of two
-    levels per factor; for `own` see `Neighbours.among`."""
+    position -1. `like` has a value per row of X: of rows at equal distance, the lowest comes first.
+    category_distance is, per feature, the squared distance between two levels of a factor; for
+    `own` see `Neighbours.among`."""
     among = Neighbours.among(Q, X, category_distance, own)
     at = among.positions(view, k, like=like, threads=threads)
     total = np.zeros(at.shape)

@@ -109,8 +109,8 @@ class HeldOut:
     def from_folds(cls, recipes, fold_results, tests, family, n_draws):
         """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
-        fold_results, tests : per fold, the models found without its rows, and its rows; the folds
-            of the n_draws divisions follow each other"""
+        fold_results, tests : per fold, the models found without its rows, and its rows. The rows
+            were divided into folds n_draws times: first all folds of the first division"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)

@@ -202,7 +202,9 @@ def single_errors(L, weight=None):
 
 
 def candidates(L, weight=None, most=60):
-    """Return the views, at most `most` columns of the losses L, with the lowest `single_errors`."""
+    """Return the positions of the `most` views with the lowest error if each were the only view.
+
+    L (n, views) are the losses of the rows."""
     return np.sort(ties.descending(-single_errors(L, weight))[:most])
 
 
