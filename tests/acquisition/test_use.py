@@ -117,15 +117,37 @@ def test_rows_of_a_group_are_held_out_together():
     assert by_array.settings == grouped.settings
 
 
-def test_weights_count_as_copies_in_the_predictor():
-    rows = blocks(150, 3)
-    times = np.random.default_rng(0).integers(1, 3, 150)
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_weights_count_as_copies_in_the_predictor(n_classes):
+    rng = np.random.default_rng(0)
+    times, X, y = rng.integers(1, 3, 150), rng.normal(size=(150, 4)), rng.integers(0, 2, 150) * 1.0
     how = {"per_class": 1, "pooling": 1e6, "independence": 0.2}
-    X, y = np.random.default_rng(1).normal(size=(150, 4)), (rows["y"] == "up").to_numpy(float)
-    weighted = mixture.learn(X, y, times.astype(float), 2, 0, **how)
-    copied = mixture.learn(X.repeat(times, 0), y.repeat(times), np.ones(times.sum()), 2, 0, **how)
-    np.testing.assert_allclose(weighted.mean, copied.mean)
-    np.testing.assert_allclose(weighted.log_share, copied.log_share)
+    weighted = mixture.learn(X, y, times.astype(float), n_classes, 0, **how)
+    copies = X.repeat(times, 0), y.repeat(times), np.ones(times.sum())
+    copied = mixture.learn(*copies, n_classes, 0, **how)
+    # The number of rows determines how far the means of classes are shrunken.
+    names = ["log_share"] if n_classes else ["mean", "cov", "cross", "y_mean", "y_var"]
+    for name in names:
+        np.testing.assert_allclose(getattr(weighted, name), getattr(copied, name), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_context_without_information_on_the_class_changes_no_prediction(seed):
+    rng, n = np.random.default_rng(seed), 900
+    y, block = rng.integers(0, 6, n), rng.integers(0, 4, n)
+    context = rng.normal(0.0, 0.1, (n, 4)) + (block[:, None] == np.arange(4))
+    shift = rng.normal(0.0, 2.0, (4, 6, 3))[block, y]  # of the features, if the context is known
+    X = np.column_stack([context, shift + rng.normal(size=(n, 3))])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    fit = mixture.learn(X, y * 1.0, np.ones(n), 6, 0, per_class=4, pooling=1e6, independence=1.0)
+    prior = fit.predict(X.T[:0], np.arange(0), 6)
+    from_context = fit.predict(np.ascontiguousarray(X.T[:4]), np.arange(4), 6)
+    assert (prior * np.log(prior / from_context)).sum(axis=0).mean() < 0.02
+    losses = [
+        fit.losses(np.ascontiguousarray(X.T[at]), y, at)[0].mean()
+        for at in (np.array([4, 5, 6]), np.arange(7))
+    ]
+    assert losses[1] < losses[0] - 0.2  # with the features, the context says much
 
 
 @pytest.mark.long

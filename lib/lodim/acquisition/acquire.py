@@ -94,9 +94,10 @@ def acquire(
     Notes
     -----
     The predictor is a Gaussian mixture of the features for each class, or of features and numeric
-    response. Cross-validation with random subsets of known features chooses the number of
-    components and the shrinkage of covariances. The policy is an acquisition-conditioned oracle
-    (Valancius et al. 2024). It contains the training rows, also in a saved file.
+    response. Differences between classes are shrunken (James-Stein). Cross-validation with random
+    subsets of known features chooses the number of components and the shrinkage of covariances. The
+    policy is an acquisition-conditioned oracle (Valancius et al. 2024). It contains the training
+    rows, also in a saved file.
 
     References
     ----------

@@ -124,27 +124,63 @@ class Parts:
     """Clusters of rows, from which a Mixture is made; a numeric response is the last column."""
 
     label: np.ndarray  # (Z,) class of each cluster, -1 for a numeric response
-    weight: np.ndarray  # (Z,) sum of row weights
+    share: np.ndarray  # (Z,) of the row weights
     rows: np.ndarray  # (Z,) number of rows
     mean: np.ndarray  # (Z, q)
     cov: np.ndarray  # (Z, q, q)
 
 
 def group(X, y, weight, n_classes, seed, per_class):
-    """Cluster the rows of each class (all rows if n_classes is 0); return the clusters as Parts."""
-    code = y.astype(np.int64) if n_classes else np.full(len(y), -1)
-    Q = X if n_classes else np.column_stack([X, y])
-    rng, label, members = np.random.default_rng(seed), [], []
-    for k in range(n_classes) if n_classes else (-1,):
-        rows = np.flatnonzero((code == k) & (weight > 0.0))
-        cluster = _clusters(np.nan_to_num(Q[rows]), per_class, rng)
-        for g in range(cluster.max(initial=-1) + 1):
-            label.append(k)
-            members.append(rows[cluster == g])
-    mean, cov = zip(*(_moments(Q[rows], weight[rows]) for rows in members), strict=True)
-    size = np.array([weight[rows].sum() for rows in members])
-    counts = np.array([float(len(rows)) for rows in members])
-    return Parts(np.array(label, np.int64), size, counts, np.array(mean), np.array(cov))
+    """Cluster the rows of each class (all rows if n_classes is 0); return the clusters as Parts.
+
+    K-means of a class starts from common clusters: those of all rows minus their class mean."""
+    used = np.flatnonzero(weight > 0.0)
+    Q, weight = (X if n_classes else np.column_stack([X, y]))[used], weight[used]
+    labels = y[used].astype(np.int64) if n_classes else np.full(len(used), -1)
+    labels, code = np.unique(labels, return_inverse=True)
+    filled, rng = np.nan_to_num(Q), np.random.default_rng(seed)
+    class_mean = np.array([filled[code == k].mean(axis=0) for k in range(len(labels))])
+    centred = filled - class_mean[code]
+    count = min(per_class, len(Q) // (LEAST_ROWS * len(labels)), len(np.unique(centred, axis=0)))
+    cluster = _k_means(centred, max(count, 1), rng)
+    centres = np.array([centred[cluster == g].mean(axis=0) for g in np.unique(cluster)])
+    parts = []
+    for k, label in enumerate(labels):
+        members = np.flatnonzero(code == k)
+        cluster = _k_means(filled[members], class_mean[k] + centres, rng)
+        for g in np.unique(cluster):
+            at = members[cluster == g]
+            parts.append((label, g, weight[at].sum(), len(at), *_moments(Q[at], weight[at])))
+    label, common, weight, rows, mean, cov = map(np.array, zip(*parts, strict=True))
+    share, mean = _shrink_differences(label, common, weight / weight.sum(), rows, mean, cov)
+    return Parts(label, share, rows, mean, cov)
+
+
+def _shrink_differences(label, common, share, rows, mean, cov):
+    """Return shares and means of clusters with smaller differences between classes (James-Stein).
+
+    Clusters that started from the same common cluster are compared. Their differences, of size d
+    (sum of squares), are multiplied by 1 - e / d, or 0 if this is negative; e is their expected
+    size if the classes are equal."""
+    same_class, same_cluster = label[:, None] == label, common[:, None] == common
+    equal = (same_class @ share) * (same_cluster @ share)
+    found = rows.sum() * ((share - equal) ** 2 / equal).sum()
+    noise = len(share) - len(np.unique(label)) - common.max()
+    shares = equal + (share - equal) * _signal(found, noise)
+    shares *= (same_class @ share) / (same_class @ shares)
+
+    def averages(values):
+        return (same_cluster * rows) @ values / (same_cluster @ rows)[:, None]
+
+    equal, within = averages(mean), averages(np.diagonal(cov, axis1=1, axis2=2))
+    count, n = same_cluster.sum(axis=1), same_cluster @ rows
+    noise = ((count - 1) / np.maximum(n - count, 1))[:, None] * within
+    signal = _signal(averages((mean - equal) ** 2), noise)
+    return shares, equal + (mean - equal) * signal
+
+
+def _signal(found, noise):
+    return np.maximum(0.0, 1.0 - noise / np.maximum(found, 1e-300))
 
 
 def shrink(parts, p, pooling, independence):
@@ -152,8 +188,7 @@ def shrink(parts, p, pooling, independence):
 
     pooling : weight of the mean covariance of all clusters, as a number of rows
     independence : covariances between different columns are multiplied by 1 - independence"""
-    share = parts.weight / parts.weight.sum()
-    count = parts.rows[:, None, None]
+    share, count = parts.share, parts.rows[:, None, None]
     cov = (count * parts.cov + pooling * np.tensordot(share, parts.cov, 1)) / (count + pooling)
     diagonal = np.eye(cov.shape[1]) * cov
     cov = _positive(cov * (1 - independence) + diagonal * independence)
@@ -278,15 +313,12 @@ def _masks(column_of, rng):
     return out
 
 
-def _clusters(X, k, rng):
-    """Return the cluster (n,) of each row by k-means; fewer than k clusters if rows are few."""
-    k = min(k, len(X) // LEAST_ROWS, len(np.unique(X, axis=0)))
-    if k <= 1:
-        return np.zeros(len(X), np.int64)
+def _k_means(X, start, rng):
+    """Return the cluster (n,) of each row; `start` is the number of clusters, or their centres."""
+    minit = "++" if np.ndim(start) == 0 else "matrix"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a cluster without rows is dropped below
-        label = kmeans2(X, k, iter=ITERATIONS, minit="++", rng=rng)[1]
-    return np.unique(label, return_inverse=True)[1]
+        warnings.simplefilter("ignore", UserWarning)  # a cluster may lose all its rows
+        return kmeans2(X, start, iter=ITERATIONS, minit=minit, rng=rng)[1]
 
 
 def _moments(X, weight):
