@@ -9,6 +9,7 @@ import pytest
 
 import lodim as ld
 from contract.cases import some_long
+from lodim import family as families
 from lodim import progress
 from lodim.design.batch import split
 from lodim.fitting.fit_model import model_of, prepare
@@ -724,3 +725,15 @@ def test_the_held_out_share_of_a_model_of_nothing_is_about_zero(y):
     null = ((df[y] - df[y].mean()) ** 2).mean()
     assert 0.9 * null < cv.frame["mean"][0] < 1.2 * null
     assert -0.2 < float(str(cv.best.summary()).split("Dev. ratio (held out):")[1].split()[0]) < 0.1
+
+
+@pytest.mark.parametrize("family", [families.make("poisson", 0), families.make("tweedie", 0, 1.5)])
+def test_a_large_amount_among_zeros_counts_in_full(family):
+    """The penalty leaves only the constant, and all folds have the same mean."""
+    df = pd.DataFrame({"x": np.sin(np.arange(200.0)), "y": np.tile([50.0, 1.0] + [0.0] * 38, 5)})
+    how = {"family": family.name} | ({"power": 1.5} if family.name == "tweedie" else {})
+    folds, grid = np.arange(200) // 40, {"lambda_": [1e9]}
+    cv = ld.cv(ld.gbmap, "y ~ x", df, folds=folds, grid=grid, **how, **SHARED)
+    y = df["y"].to_numpy()
+    null = family.deviance(y, np.full((200, 1), np.log(y.mean()))).mean()
+    assert cv.frame["mean"][0] == pytest.approx(null, rel=1e-3)

@@ -146,10 +146,12 @@ class LogLink(Family):
         return np.sqrt(self.variance(mean))
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance: the largest y predicted for the smallest."""
-        least = y[y > 0.0].min(initial=np.inf) if self.dispersed else y.min()
-        most = y.max()
-        return float(self.deviance(np.array([min(least, most)]), np.log([[most]]))[0]) or np.inf
+        """Return the cap of a held-out row's deviance, which exceeds those of the null model.
+
+        It is the larger deviance of the smallest y with the largest y as its predicted mean, and of
+        the largest y with the mean of y as its predicted mean."""
+        extremes, means = np.array([y.min(), y.max()]), np.array([y.max(), y.mean()])
+        return float(self.deviance(extremes, np.log(means)[:, None]).max()) or np.inf
 
 
 def beyond_null(y, offset, null):
