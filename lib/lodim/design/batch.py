@@ -61,7 +61,7 @@ class Batch:
 
     @property
     def units(self):
-        """Codes (n,) of the groups (or else clusters) that are held out together, or None."""
+        """Codes (n,) of the groups (else clusters) whose rows are held out together, or None."""
         return self.clusters if self.groups is None else self.groups
 
     @property
@@ -81,7 +81,9 @@ class Batch:
 
     @cached_property
     def runs(self):
-        """Ranges (lo, hi) of 4,096-row blocks, lo to hi - 1, with positive weight; None for all."""
+        """Stretches of 4,096-row blocks that have rows of positive weight, as a list of pairs.
+
+        A pair (lo, hi) means the blocks lo to hi - 1. None means all blocks."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -104,12 +106,15 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return training and held-out rows as two batches, both centred by the training rows."""
+    """Return training and held-out rows as two batches; `held_out` (n,) is True for the latter.
+
+    The training means are subtracted from both. If `standardize`, both are divided by the
+    training standard deviations."""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split` (see there), and the means and scales (p,) of columns."""
+    """Return the pair of batches of `split`, and the means (p,) and scales (p,) used for both."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -139,10 +144,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Pairs of batches (training rows, held-out rows) that share X, one pair per fold.
+    """Pairs of batches (training rows, held-out rows), one pair per fold, which share X.
 
-    Rows that do not belong to a batch have weight zero there. `fold` (n,) is -1 for rows that are
-    never held out."""
+    Both batches have all rows; rows that belong to the other one have weight zero. `fold` (n,)
+    has the number of the fold in which a row is held out, or -1 for never."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1

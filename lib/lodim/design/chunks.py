@@ -25,10 +25,11 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Number and place of one chunk (up to 65,536 complete rows) in the data.
+    """One chunk of complete rows (up to 65,536): its number `k` and its place in the data.
 
-    The data's rows start to stop - 1 contain the chunk; `rows` are its positions within this
-    range, empty if all. `first` is the position of its first row among all complete rows."""
+    The data's rows start to stop - 1 contain the chunk. `rows` are its positions within this
+    range, empty if it has the whole range. `n` is its number of rows, and `first` the number of
+    complete rows in earlier chunks."""
 
     k: int
     first: int
@@ -49,7 +50,9 @@ def spans_of(rows, n):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k, given its rows' positions; `first` rows are in earlier chunks."""
+    """Return the Span of chunk k, whose complete rows are at positions `rows` of the data.
+
+    `first` is the number of complete rows in earlier chunks."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
     whole = stop - start == len(rows)
     return Span(k, first, start, stop, ALL_ROWS if whole else rows - start, len(rows))
@@ -71,7 +74,9 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk; `columns` have only the data's rows from start to stop - 1."""
+    """Return the part of a Table that belongs to one chunk (Span), with other columns.
+
+    columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
     here = slice(span.first, span.first + span.n)
     index, rows = table.index[span.start : span.stop], read_only(span.rows)
     given = table.weights_of(here)
@@ -116,7 +121,7 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk; return the list of results in order."""
+        """Return a list of work(span, table) for each chunk; `work` needs the columns `names`."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -199,7 +204,9 @@ class ChunkStore:
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, dict of columns) per range of rows, from row `start`'s piece on."""
+        """Yield (start, stop, columns) per range of rows start to stop - 1; columns : dict by name.
+
+        The first range is at the beginning of the piece (file) that contains row `start`."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -244,7 +251,7 @@ def ahead(items):
 
 
 def count_rows(source, names):
-    """Return the number of rows of a Source (data not in memory), reading it if necessary."""
+    """Return the number of rows of a Source (data not in memory); may read column names[0]."""
     if source.n is not None:
         return source.n
     with closing(ahead(source.chunks(names[:1]))) as chunks:
@@ -252,7 +259,9 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return a Frame with some of the n rows of a Source (data not in memory)."""
+    """Return a Frame with the columns `names` of the rows at positions `rows` of a Source.
+
+    n : number of rows that the Source must have"""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -295,7 +304,7 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk of rows; return the results as a list, in order."""
+        """Return a list of work(span, table) for each chunk; `table` has the columns `names`."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
@@ -351,7 +360,9 @@ class ChunkReader:
 
     @classmethod
     def from_parts(cls, design, chunks, inputs):
-        """Return a ChunkReader of training rows from their SourceChunks and all rows' RowInputs."""
+        """Return a ChunkReader of the training rows in `chunks` (SourceChunks).
+
+        `inputs` are the RowInputs of all rows of the data, also of incomplete ones."""
         spans = spans_of(chunks.table.rows, chunks.n)
         ranges = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -373,7 +384,9 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return a dict of columns with those of the complete rows `rows` that are in this chunk."""
+    """Return the part of `rows` that lies in one chunk (Span and Table), as a dict name -> Column.
+
+    `rows` are ascending positions among all complete rows; None means all of them."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -398,13 +411,17 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return SourceChunks for a Dask client's workers; unchanged for no client or one chunk."""
+        """Return the SourceChunks `read` as WorkerChunks, processed by a Dask client's workers.
+
+        Without a client, or if there is only one chunk, return `read` itself."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk on the workers; return a list of the results."""
+        """Return a list of work(span, table) for each chunk, computed by the Dask workers.
+
+        `table` has the columns `names`."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -412,7 +429,10 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return the features X on the workers (WorkerTiles), the response, and the RowInputs."""
+        """Return the features X, which stay on the workers, the response y (n,), and RowInputs.
+
+        `given` are the row inputs as the user gave them. The returned ones are `inputs`, with the
+        weights and the offset that the workers read."""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

@@ -112,7 +112,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return factors 1 / scale (p,) for `pack`; 0 means divide, as in double precision."""
+    """Return the argument `inverse` of `pack` for each scale (p,): 1 / scale, or 0 for float64."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -122,10 +122,10 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x - mean) / scale of the given rows to column k of X, `tiles` (n_tiles, p, 64).
+    """Write (x[rows] - mean) / scale to column k of X, given as `tiles` (n_tiles, p, 64).
 
-    `inverse` is 1 / scale, or 0 to divide; size (64,) gets max |x - mean| per position in a tile.
-    """
+    `inverse` is 1 / scale, or 0 to divide by `scale`. size (64,) is overwritten: size[j] becomes
+    the largest |x - mean| of the rows at position j of a tile."""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

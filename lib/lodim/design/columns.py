@@ -52,7 +52,9 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return "year", "month", "weekday", or "days" since origin, of days (n,) since 1970-01-01."""
+    """Return a part (n,) of dates: "year", "month", "weekday", or "days" since `origin`.
+
+    name : the part; days : (n,) days since 1970-01-01"""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -223,7 +225,9 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return the column with levels outside `known`, or only the `removable` ones, as missing."""
+    """Return the column with values that are not in `known` as missing.
+
+    If `removable` is given, only the levels in it become missing."""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -299,7 +303,7 @@ def _check_alike(one, other):
 
 
 def _sort(column):
-    """Return the kind of a numeric column or the type of a factor's levels, equal in all chunks."""
+    """Return what all chunks of a column must share: its kind, or for levels their Python type."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -307,7 +311,9 @@ def _sort(column):
 
 
 def take(values, rows):
-    """Return rows of an array, Column, Series or frame (empty: all); other values unchanged."""
+    """Return the given rows of an array, Column, Series or frame; empty `rows` means all rows.
+
+    Single values and None are returned unchanged."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -378,7 +384,9 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return the rows that have all named columns: a Table, and their positions (empty: all)."""
+    """Return a Table of the rows in which no column of `names` is missing, and their positions.
+
+    Empty positions mean all rows."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -391,7 +399,7 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the rows that have all named columns; raise DataError if none has positive weight."""
+    """Return the result of `known_rows`; raise DataError if it has no row of positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where
@@ -400,7 +408,10 @@ def rows_to_learn(table, names):
 
 
 def raise_unknown(names, everywhere):
-    """Raise DataError: a column has no value (`everywhere`), or no weighted row has all values."""
+    """Raise DataError about missing values of the columns `names`.
+
+    If `everywhere`, names[0] is missing in every row. Otherwise no row of positive weight has
+    values of all the columns."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     named = " and ".join(map(repr, names))

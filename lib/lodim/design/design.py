@@ -47,9 +47,10 @@ MISSING = ("drop", "indicator", "keep")  # allowed treatments of missing feature
 
 @forms.record
 class Design:
-    """Formula with all that it learned from the training rows and needs to convert new rows.
+    """Formula with all that it learned from the training rows, to convert new rows to numbers.
 
-    n_dropped, n_incomplete : rows of positive weight that were dropped, or miss only features"""
+    n_dropped : number of training rows that were dropped; rows of weight zero do not count
+    n_incomplete : number of training rows of positive weight that miss only features"""
 
     formula: str = forms.text()
     family: str = forms.choice(*FAMILIES)
@@ -151,7 +152,7 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Return new data's complete rows as a Batch; `response` also reads it and the weights."""
+        """Return complete rows of new data as a Batch; `response` adds the response and weights."""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -173,7 +174,10 @@ class Design:
                 warn(f"{what}. The fit uses {one.middle:g} instead", ExtrapolationWarning)
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return a Frame's complete rows as a Batch; a `part` is of checked training rows."""
+        """Return the complete rows of a Frame as a Batch, with the response if `response`.
+
+        inputs : RowInputs; known : result of `known_levels`
+        part : whether the rows are a part of the training rows, which were checked before"""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
@@ -205,7 +209,9 @@ class Design:
         return found
 
     def restrict(self, features):
-        """Return a design with only the terms of some features, and their features' positions."""
+        """Return a design with only the terms that make the features at positions `features`.
+
+        Also return the positions of all features that these terms make."""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -403,7 +409,9 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return which of the data's columns a formula, and arguments with the values `beside`, use."""
+    """Return those columns `names` of the data that a call of a model function uses.
+
+    beside : columns that the call names outside of the formula, such as weights"""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

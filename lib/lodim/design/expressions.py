@@ -105,7 +105,10 @@ def _settings(node):
 
 
 def evaluate(code, node, table, states=()):
-    """Return the values of an expression in all rows of a table, (n, width) float64, all finite."""
+    """Return the values (n, width) of an expression in all rows of a table, as finite float64.
+
+    code, node : text and syntax tree of the expression
+    states : what its splines, means and scales learned, if any"""
     return _matrix(node, _Scope(table, code, list(states)))
 
 
@@ -278,7 +281,10 @@ def _data(node, scope):
 
 
 def _transform(name, data, settings, words, scope):
-    """Return a spline or standardization, such as bs(x) or scale(x); learn it if scope.learning."""
+    """Return the values of a spline or standardization, such as bs(x) or scale(x), in a _Scope.
+
+    name : name of the function; data : list of arrays; settings, words : other arguments, by
+    position and by name. If scope.learning, the function first learns from the data."""
     values = None
     try:
         if scope.learning:

@@ -40,10 +40,10 @@ class Numeric:
 
 @forms.record
 class Levels:
-    """Factor that codes levels, of a column, C() or a condition in I(), as columns of numbers.
+    """Factor that codes the levels of a column, of C() or of a condition in I() as numbers.
 
-    Two levels make one 0/1 column. More make one column each, so that a penalty treats them alike;
-    with reference levels, the first has none."""
+    Two levels make one 0/1 column. Three or more make one column each, so that a penalty treats
+    them alike; with `reference_levels=True` the first level has no column."""
 
     # name, called: name of the column; or, if `called` is true, text of a call such as C(x, Sum)
     name: str = forms.text()
@@ -156,7 +156,9 @@ def _of_column(summary, n, polynomials):
 
 
 def names_rows(summary):
-    """Return whether most rows have their own level; never for up to 20 or declared categories."""
+    """Return whether a column seems to name rows: over half of the rows have a level of their own.
+
+    Always False for numbers, declared categories, and columns of up to 20 levels."""
     column = summary.column
     if column.kind != "level" or column.declared or len(summary.levels) <= FEW_LEVELS:
         return False
@@ -247,7 +249,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the smallest number of columns that the factor of a key can have before it learns."""
+    """Return the least number of columns that a factor can make; `key` is what is known of it."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -371,9 +373,10 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that also knows declared categories without rows.
+    """Return a Levels factor that treats declared categories without rows as missing.
 
-    With "indicator", missing values get a column or, if training has none, the levels' shares."""
+    With missing="indicator", missing values get a column of their own. If training has none, they
+    get the shares of the levels instead."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

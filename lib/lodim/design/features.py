@@ -171,9 +171,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Return mean, scale and size (p,), and which features are constant, from moments (p, 5).
+    """Return mean, scale and size (p,), and whether each feature is constant, (p,) bool.
 
-    The scale is the standard deviation or 1; size is their ratio, or 1 for a constant feature."""
+    found : moments (p, 5). The standard deviation (1 for a constant feature) is the scale if
+    `standardize`, else the size; the other one is 1."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -254,7 +255,9 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Call work(terms, table, cache of factors' values or None) per chunk; return the list."""
+        """Return a list of work(terms, table) for each chunk, with the columns that `terms` need.
+
+        Missing values are replaced. With only one chunk, `work` also gets a Prepared (cache)."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -289,7 +292,9 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return a list of column Summaries, with moments computed after outliers are replaced."""
+    """Return the `summaries` of columns as a list, with moments after outliers are replaced.
+
+    summaries : dict name -> Summary; parts : Chunks of the rows"""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)
@@ -301,7 +306,9 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a plain column of numbers whose Summary has the term's moments."""
+    """Return whether a term is a plain column of numbers whose moments are already in its Summary.
+
+    They are not if missing="indicator" will replace missing values."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -327,9 +334,10 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 
 
 def tiles_for(is_source, n, p, dtype, folder):
-    """Return zeros for X, (n_tiles, p, 64), in memory or in a scratch file in `folder`.
+    """Return zeros for X, (n_tiles, p, 64), in memory, or in a file in `folder` if it is given.
 
-    Data from disk (`is_source`) use a file too if X needs over half of the free memory."""
+    If `is_source` (data not in memory) and X needs over half of the free memory, a temporary file
+    is used."""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):

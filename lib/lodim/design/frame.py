@@ -366,7 +366,9 @@ SOME_LEVELS = 10  # columns of up to this many levels are always categories
 
 
 def check_numeric_text(column, levels, n, answer=False):
-    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories."""
+    """Raise DataError or warn if a text column seems to hold numbers or dates, not categories.
+
+    levels : levels that occur in its n values; answer : whether the column is the response"""
     if column.declared or not all(isinstance(level, str) for level in levels):
         return
     what = f"the response {column.name!r}" if answer else f"column {column.name!r}"
@@ -386,7 +388,9 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether `others` are all but one of the levels, or more than 10% and more than 2."""
+    """Return whether too many levels are `others` (no numbers, or no dates) to be exceptions.
+
+    Too many are all levels, all but one, or more than 10% and more than 2."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

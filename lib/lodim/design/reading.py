@@ -28,7 +28,10 @@ class Reading:
     client: Any = None
 
     def client_for(self, source):
-        """Return the Dask client to read a source (None for a frame); None without a client."""
+        """Return the Dask client that reads a Source; None if this process reads the data.
+
+        `source` is None for data in memory. A given client that cannot be used is an ArgumentError.
+        """
         if self.client is False:
             return None
         if self.client is None:
@@ -48,10 +51,10 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that turns RowInputs into Rows, and the RowInputs to call it with.
+        """Return a function that reads the data as Rows, and the RowInputs to call it with.
 
-        It is called twice if weights depend on the response; `source` is None for data in memory.
-        """
+        The function is called again if weights depend on the response. `source` is None for data in
+        memory."""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
@@ -173,7 +176,9 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows; summarize the columns once there are 65,536 new complete rows."""
+        """Add a chunk of rows: its Scan `found`, and its columns `read`.
+
+        Columns are summarized whenever there are 65,536 new complete rows."""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})
@@ -208,7 +213,9 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows of a source and its RowInputs: complete rows, read again in each pass."""
+        """Return the Rows of a source after all its chunks were added.
+
+        inputs : RowInputs of all rows of the source"""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

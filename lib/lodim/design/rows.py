@@ -48,7 +48,9 @@ class Response:
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
-        """Return a class as an event: "species = cat", or "quality >= 7" for a condition."""
+        """Return text for the event that the response is `level`.
+
+        For example "species = cat", or "quality >= 7" for a condition."""
         node = tree(self.name) if self.called else None
         if node is None or not is_condition(node):
             return f"{self.name} = {level}"
@@ -178,7 +180,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return the rank (n,) of each row's value among the distinct values; NaN if it is missing."""
+    """Return a code (n,) per row, equal for equal values; NaN if the value is missing."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -250,10 +252,11 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Return a Frame's complete rows: Table, positions, counts of dropped and of incomplete rows.
+    """Read the complete rows of a Frame: response, weight and offset are known.
 
-    A complete row has response, weight and offset, and all features if `missing` is "drop".
-    `known` maps a column to (training levels, new levels that count as missing)."""
+    With missing="drop" they also have all features. Return a Table, the positions of these rows,
+    and the numbers of dropped rows and of rows that miss only features. `known` maps a column to
+    (training levels, new levels that count as missing)."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -296,9 +299,10 @@ def flag_missing(read, answers, inputs, missing, index):
 
 
 def complete_rows(flags, weights, missing, learning):
-    """Return positions of complete rows, and numbers of dropped and of incomplete rows.
+    """Return positions of complete rows, number of dropped rows, and number of incomplete rows.
 
-    Rows of weight zero are not counted. If `learning`, raise DataError if no row is complete."""
+    Incomplete rows miss only features. Rows of weight zero are not counted. If `learning`, raise
+    DataError if no row is complete."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad

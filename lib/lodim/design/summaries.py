@@ -33,7 +33,11 @@ MOST_LEVELS = 1_000_000  # with more levels a formula would have too many featur
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """Names of the columns to summarize, and sets of those for which more is needed."""
+    """Columns to summarize (`names`), and for which of them more statistics are needed.
+
+    coded : columns whose distinct numbers are counted as levels
+    summed : columns whose moments are computed
+    ranged : columns for which the rows of the smallest and largest number are found"""
 
     names: tuple[str, ...]
     coded: frozenset = frozenset()  # columns whose distinct numbers are counted as levels
@@ -329,9 +333,10 @@ def limits_by_position(limits, names):
 
 
 def apply_limits(x, rows, limits):
-    """Return x[rows] with outliers replaced by the middle, and an empty array (use all its rows).
+    """Replace outliers in x[rows] by the middle; `limits` is (lower, upper, middle) or None.
 
-    `limits` is (lower, upper, middle). If it is None, return (x, rows) unchanged."""
+    Return the new values, and an empty array of positions, which means to use all of them. If
+    `limits` is None, return x and rows unchanged."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -53,7 +53,9 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn of columns, except `written` ones, that seem to name rows; return their Summaries."""
+    """Warn about columns that seem to name rows, and return their Summaries.
+
+    `written` columns, which the formula names itself, are not checked."""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -65,10 +67,11 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms; return them, a dict (names, term_names, term_of), and the size of the sample.
+    """Learn terms; return them, a dict of names, and the number of sampled rows.
 
-    The size is the number of rows from which splines and means were learned, 0 for all rows.
-    `reference_levels` codes factors as R does."""
+    The dict has the fields `names`, `term_names` and `term_of` of a Design. Splines and means
+    were learned from the sampled rows; 0 means from all rows. `reference_levels` codes factors as
+    R does."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)
@@ -117,9 +120,10 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return rows of positive weight (None: all), and whether they are a sample of `size` rows.
+    """Return positions of rows (None: all rows), and whether they are a sample.
 
-    A sample includes the rows `ends`, which have the smallest or largest value of a column."""
+    Up to `size` rows of positive weight are all used. Otherwise the sample has `size` random ones
+    and the rows `ends`, which have the smallest or largest value of a column."""
     if parts.n <= size:
         return None, False
     rows = np.arange(parts.n)
@@ -143,10 +147,10 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return a dict term -> set of its factors that get no column for their first level in R.
+    """Return a dict term -> set of its factors that get no column for their first level, as in R.
 
-    These are the factors for which the product of the term's other factors (without others: the
-    intercept) is already in the model (Chambers & Hastie 1992, page 38)."""
+    A factor is in the set if the product of the other factors of its term is in the model. If
+    there are none, this product is the intercept (Chambers & Hastie 1992, page 38)."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
