@@ -317,11 +317,6 @@ class Steps:
         self.S[:, at], self.Y[:, at] = part.S, part.Y
         self.pairs, self.newest = part.pairs, part.newest
 
-    def rescale(self, scale):
-        """Convert the steps to parameters multiplied by `scale` (d,); zero deletes steps."""
-        self.S *= scale
-        self.Y *= np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0)
-
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):

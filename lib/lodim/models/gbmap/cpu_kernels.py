@@ -137,19 +137,10 @@ def activate(z, beta, activation, g, slope):
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def evaluate_learner(tile, f, v, b, form, rows):
-    """Fill rows.score with f + a + b g(z) at 64 rows, and rows.slope with g'(z).
-
-    z = intercept + w'x, for features `tile` (p, 64) and parameters v = (a, intercept, w); f (64,)
-    is the sum of the earlier learners; `form` defines g."""
-    rows.z[:] = v[1]
-    project(tile, v[2:], rows.z)
-    add_learner(f, v, b, form, rows)
-
-
-@njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Evaluate one learner as `evaluate_learner`, with z = intercept + w'x already in rows.z."""
+    """Fill rows.score with f + a + b g(z) at 64 rows, and rows.slope with g'(z), for z in rows.z.
+
+    v begins with a; f (64,) is the sum of the earlier learners; `form` defines g."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -271,7 +262,9 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
         partials[block] = 0.0
         for t in range(block * TILES_PER_BLOCK, min((block + 1) * TILES_PER_BLOCK, X.shape[0])):
             for q in range(theta.shape[0]):
-                evaluate_learner(X[t], f[t], v[q], b[q], form, rows)
+                rows.z[:] = v[q, 1]
+                project(X[t], v[q, 2:], rows.z)
+                add_learner(f[t], v[q], b[q], form, rows)
                 tile_loss_slope(form.loss, y[t], rows.score, weight[t], rows.value, r)
                 for i in range(TILE):
                     r[i] *= b[q] * rows.slope[i]

@@ -95,13 +95,6 @@ def ordered_margin(code, score, class_table, y, base):
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
 
-def take(score, positions):
-    """Return the linear predictors (r, K) of the rows at `positions`, from `score` on a GPU."""
-    out = cuda.device_array((positions.size, score.shape[1]), np.float64)
-    launch(_take, -(-positions.size // THREADS), THREADS, score, positions, out)
-    return out.copy_to_host()
-
-
 @cuda.jit(device=True)
 def _softplus(x):
     e = math.exp(-abs(x))
@@ -338,13 +331,3 @@ def _ordered_margin(code, score, class_table, y, base):
         k = int(code[t, i])
         y[t, i] = class_table[0, k]
         base[t, i] = score[t, 0, i] + class_table[1, k]
-
-
-@cuda.jit(cache=True)
-def _take(score, positions, out):
-    """Copy the linear predictors `score` of the rows at `positions` to out (r, K)."""
-    e = cuda.grid(1)
-    if e < positions.size:
-        at = positions[e]
-        for k in range(score.shape[1]):
-            out[e, k] = score[at // TILE, k, at % TILE]

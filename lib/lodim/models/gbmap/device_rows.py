@@ -21,15 +21,13 @@ class DeviceRows:
     score: Any
     # work arrays for `margin` if there are several classes, or None
     problem: tuple | None
-    sample: Any
 
     @classmethod
-    def from_host(cls, X, y, weight, score, sample, several_classes):
-        """Copy y, weight (n,), linear predictors `score` and sampled positions to the GPU."""
+    def from_host(cls, X, y, weight, score, several_classes):
+        """Copy y, weight (n,) and linear predictors `score` to the GPU."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
-        sample = None if sample is None else upload(sample)
-        return cls(X, y, weight, upload(score), problem, sample)
+        return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
         """Return class k's response and linear predictor (0/1 and logit of several classes).
@@ -53,6 +51,6 @@ class DeviceRows:
         theta, sign, into = learners.theta, learners.sign, learners.target
         cuda_kernels.add_learners(self.X, theta, sign, *shape, into, self.score)
 
-    def sample_score(self):
-        """Return the linear predictors (r, K) of the r sampled rows, copied to memory."""
-        return cuda_kernels.take(self.score, self.sample)
+    def score_at(self, rows):
+        """Return the linear predictors (r, K) of the rows at positions `rows`, (r,), in memory."""
+        return tiles.rows(self.score.copy_to_host(), rows)

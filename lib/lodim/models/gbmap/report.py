@@ -75,13 +75,9 @@ def _learners(fit):
     note = (
         "f_j(x) = a + b g(w'x); |w| per standard deviation of the features, in units of the "
         f"{units}; Active: share of rows with w'x > 0; Loss: {loss_name(fit)}, after the "
-        f"boost{_before(fit)}."
+        f"boost{'' if fit.refit_log is None else ', before the joint fit'}."
     )
     return Table("Weak learners", table, formats, (note,))
-
-
-def _before(fit):
-    return ", before the joint fit" if fit.refit_log is not None else ""
 
 
 def _refitted(fit):
@@ -132,7 +128,7 @@ def loss_name(fit):
 def _notes(fit):
     log, learners = fit.log, fit.learners()
     failed = _boosts(fit, ~learners["converged"])
-    ended = "all boosts converged"
+    method, ended = "Newton's method" if log["newton"].all() else "L-BFGS", "all boosts converged"
     if "resolution" in log:
         ended += (
             ", as ten further steps would lower the objective by at most "
@@ -144,7 +140,7 @@ def _notes(fit):
     elif failed:
         ended = f"NOT converged in boosts {failed}: raise control={{'max_iter': ...}} or lambda_"
     notes = [
-        f"Optimizer: {_optimizer(fit)}{ended}; "
+        f"Optimizer: {method}, {ended}; "
         f"{int(log['n_eval'].sum())} passes over the data, "
         f"at most {int(log['n_iter'].max())} iterations in a boost, largest gradient "
         f"{significant(log['grad_norm'].max(), 2)}."
@@ -170,10 +166,6 @@ def _notes(fit):
             f"Active in all rows or none (linear or constant on the data): boosts {linear}."
         )
     return tuple(notes)
-
-
-def _optimizer(fit):
-    return "Newton's method, " if fit.log["newton"].all() else "L-BFGS, "
 
 
 def _boosts(fit, some):

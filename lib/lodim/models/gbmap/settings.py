@@ -111,6 +111,11 @@ class Settings:
         return self.softplus and self.l1_ratio == 0.0
 
     @property
+    def smooth(self):
+        """Whether the loss has curvature everywhere, and parameters have no bounds."""
+        return self.refittable and self.monotone is None
+
+    @property
     def joint(self):
         """Whether all learners are optimized together after the last boost."""
         return self.refit == "joint"
@@ -139,7 +144,7 @@ class Settings:
     def stop_at_noise(self, exact):
         """Return whether boosts stop at gains below sampling noise: never if rows are few."""
         given = self.tol is not None or self.ftol is not None
-        return not (exact or given or self.monotone) and self.softplus and self.l1_ratio == 0.0
+        return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
         """Return the optimizer's tol and ftol as a dict; defaults are strict if rows are few."""

@@ -116,7 +116,7 @@ class BoostState:
         starts = StartRows.from_batch(batch, X, sample, sample_X, family, settings.seed)
         host, X, score, device = X, place(X, settings.engine), None, None
         if not on_host(host):
-            device = WorkerRows.from_batch(batch, family, loss, null, scale, sample)
+            device = WorkerRows.from_batch(batch, family, loss, null, scale)
         else:
             score = _null_scores(base[:, : family.n_functions], null, family)
         if on_host(host) and not on_host(X):
@@ -124,7 +124,7 @@ class BoostState:
                 sample, sample_X = np.arange(batch.n), host
             from lodim.models.gbmap.device_rows import DeviceRows  # loads CUDA
 
-            device = DeviceRows.from_host(X, y, weight, score, sample, family.several_classes)
+            device = DeviceRows.from_host(X, y, weight, score, family.several_classes)
         rows = X, y, weight, score, null / scale, shift, scale, p, sample, sample_X, starts
         is_known = rotation is None and batch.size is not None
         unit = _unit(batch.size if is_known else np.ones(X.shape[1]))
@@ -142,17 +142,13 @@ class BoostState:
     @property
     def small_data(self):
         """Whether the compiled Newton's method fits the learners, as rows and columns are few."""
-        s, p = self.settings, self.X.shape[1]
-        smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
-        one_block = len(self.X) <= tiles.TILES_PER_BLOCK
-        return smooth and p < WIDE and one_block and self.sample is None and on_host(self.X)
+        few = self.X.shape[1] < WIDE and len(self.X) <= tiles.TILES_PER_BLOCK
+        return self.settings.smooth and few and self.sample is None and on_host(self.X)
 
     @property
     def spanned(self):
         """Whether `start_in_span` finds the starting learners, as rows and features are many."""
-        s, p = self.settings, self.X.shape[1]
-        smooth = s.softplus and s.l1_ratio == 0.0 and s.monotone is None
-        return not self.exact and smooth and p >= WIDE
+        return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
     def rows(self, k):
         """Return X, class k's response and predictor (see `margin`), and weight, in tiles."""
@@ -237,7 +233,7 @@ class BoostState:
         i = self.sample
         if i is None:
             return *self.margin(k, slice(0, len(self.y))), self.weight
-        score = tiles.rows(self.score, i) if self.device is None else self.device.sample_score()
+        score = tiles.rows(self.score, i) if self.device is None else self.device.score_at(i)
         columns = margin(self.family, self.y[i], score, k, self.shift)
         return *columns, self.weight[i] / self.weight[i].sum()
 

@@ -26,10 +26,9 @@ class WorkerRows:
     y: Any
     weight: Any
     score: Any
-    sample: np.ndarray
 
     @classmethod
-    def from_batch(cls, batch, family, loss, null, scale, sample):
+    def from_batch(cls, batch, family, loss, null, scale):
         """Return a batch's rows on workers, before any learner is fitted.
 
         null (K,) are the null model's linear predictors; `scale` divides numeric responses."""
@@ -40,7 +39,7 @@ class WorkerRows:
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
         else:
             score = offset.map(_null_score, null, shape=axes)
-        return cls(family, loss, X, y, _row_weights(batch), score, sample)
+        return cls(family, loss, X, y, _row_weights(batch), score)
 
     def problem(self, k, shift):
         """Return response, linear predictor (see `margin`) and weight of class k, as X's dtype."""
@@ -63,9 +62,9 @@ class WorkerRows:
         theta, sign, shape = learners.theta, learners.sign, (learners.beta, learners.activation)
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
-    def sample_score(self):
-        """Return the linear predictors (r, K) of the sampled rows."""
-        return self.score.take(self.sample)
+    def score_at(self, rows):
+        """Return the linear predictors (r, K) of the rows at positions `rows`, (r,)."""
+        return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
         """Return function(X, y, linear predictor, weight, *args) per range of rows, for class k."""

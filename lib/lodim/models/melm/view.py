@@ -6,6 +6,7 @@ from lodim import forms
 from lodim.engine.blocks import single_blas
 from lodim.models.melm.density import N_CLASSES
 from lodim.models.melm.rule import Rule
+from lodim.models.melm.whitening import center_by_class
 
 TIE = 1e-6  # relative difference of loadings or class means that count as equal
 
@@ -86,10 +87,9 @@ def orient(V, X, code, weight):
     Coordinates of rows X have unit covariance within classes. Class means differ most along the
     first axes, spreads of classes along the others."""
     Z, C = X @ V, int(code.max()) + 1
-    size = np.bincount(code, weight, C)
-    share = size / size.sum()
-    means = np.stack([weight[code == c] @ Z[code == c] for c in range(C)]) / size[:, None]
-    residual = (Z - means[code]) * np.sqrt(weight / weight.sum())[:, None]
+    share = np.bincount(code, weight, C) / weight.sum()
+    residual, means = center_by_class(Z, code, weight)
+    residual = residual * np.sqrt(weight / weight.sum())[:, None]
     values, vectors = np.linalg.eigh(residual.T @ residual)
     whiten = vectors / np.sqrt(np.maximum(values, 1e-300))
     means, residual = (means - share @ means) @ whiten, residual @ whiten

@@ -102,13 +102,10 @@ def check_rows(problem):
             who = f"class {levels[k]!r} has" if levels else "there are"
             raise DataError(
                 f"{who} {n} rows with a positive weight, but proset needs at least {least:.0f}, "
-                f"as candidates and to fit the weights{_share(problem.settings.max_fraction)}"
+                "as candidates and to fit the weights"
+                + (f" (max_fraction={eta})" if problem.settings.max_fraction else "")
             )
     return problem
-
-
-def _share(max_fraction):
-    return "" if max_fraction is None else f" (max_fraction={max_fraction})"
 
 
 def _check_loss(problem, levels):

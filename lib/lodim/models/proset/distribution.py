@@ -86,21 +86,20 @@ def _inverse_cdf(prototypes, W, total, p):
 
 def cdf(prototypes, X, n, y, threads):
     """Return each row's distribution function by prototypes at its standardized y, (n,)."""
-    out = np.empty(n)
-    for rows, W, total in _mixtures(prototypes, X, n, threads):
-        z = (y[rows, None] - prototypes.y) / _widths(prototypes)
-        out[rows] = (ndtr(y[rows]) + np.einsum("ij,ij->i", W, ndtr(z))) / total
-    return out
+    return _mixed(prototypes, X, n, y, threads, lambda z, width: ndtr(z))
 
 
 def density(prototypes, X, n, y, threads):
     """Return each row's density by the prototypes at its standardized response y, (n,)."""
+    return _mixed(prototypes, X, n, y, threads, lambda z, width: _normal(z) * (1.0 / width))
+
+
+def _mixed(prototypes, X, n, y, threads, normal):
+    """Return the mean of normal(z, SD) over each row's mixture, (n,), with z = (y - mean) / SD."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
-        z = (y[rows, None] - prototypes.y) / width
-        out[rows] = (
-            _normal(y[rows]) + np.einsum("ij,ij->i", W, _normal(z) * (1.0 / width))
-        ) / total
+        values = normal((y[rows, None] - prototypes.y) / width, width)
+        out[rows] = (normal(y[rows], 1.0) + np.einsum("ij,ij->i", W, values)) / total
     return out
 
 

@@ -178,27 +178,24 @@ def minimize(objective, loss, features, J, settings):
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
     rough = {"tol": 10.0 * settings.tol, "ftol": 100.0 * settings.ftol}
-    steps = Steps(len(start))
-    first = _descend(of_square, start, lower, D, settings.max_iter, stop | rough, steps)
+    first = _descend(of_square, start, lower, D, settings.max_iter, stop | rough)
     t = first.theta[0]
     t[:D] = np.where(t[:D] > lower[:D], np.sqrt(t[:D]), 0.0)
-    by_square = np.divide(0.5, t[:D], out=np.zeros(D), where=t[:D] > 0.0)
-    steps.rescale(np.concatenate([by_square, np.ones(J + 1)]))
     left = max(1, settings.max_iter - first.n_eval)
     lower[:D] = 0.0
-    end = _descend(of_v, t, lower, D, left, stop, steps)
+    end = _descend(of_v, t, lower, D, left, stop)
     theta = np.zeros(p + J + 1)
     theta[enters] = end.theta[0] * unit
     return theta, replace(end, n_eval=first.n_eval + end.n_eval, n_iter=first.n_iter + end.n_iter)
 
 
-def _descend(function, t, lower, D, max_iter, stop, steps):
+def _descend(function, t, lower, D, max_iter, stop):
     """Minimize from t within the bounds `lower`, in rounds without idle parameters.
 
     Return a Minimum. `function` returns value and gradient, given t and the parameters in use
     (None: all). Parameters at a bound that would not lower the loss are idle, and checked again at
-    the end. The first D are feature weights; `steps` stores the optimizer's last steps."""
-    (value, gradient), n_eval, n_iter = function(t, None), 1, 0
+    the end. The first D are feature weights."""
+    (value, gradient), n_eval, n_iter, steps = function(t, None), 1, 0, Steps(len(t))
     keep = (t > lower) | (gradient < 0.0)
     for k in count():
         keep[-1] = True

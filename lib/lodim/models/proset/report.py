@@ -18,9 +18,9 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)  # of familiarity, in percent
 
 def listing(fit):
     """Return the lines and the Table that print(fit) shows, in the style of glmnet."""
-    s = fit.settings
+    s, loss = fit.settings, f" (loss {LOSS_NAMES[fit.estimates.loss]})" * (fit.levels is None)
     lines = [
-        f"Family: {fit.family.name}{phrases.levels(fit, _loss(fit))}",
+        f"Family: {fit.family.name}{phrases.levels(fit, loss)}",
         f"{phrases.rows(fit)}, active: {fit.df}",
         f"Prototypes: {len(fit.estimates)}, lambda_v: {significant(s.lambda_v)}, "
         f"lambda_w: {significant(s.lambda_w)}{_chosen(fit)}",
@@ -152,10 +152,6 @@ def _carried(fit):
 
 def _chosen(fit):
     return f" ({join_words(fit.chosen)} chosen by cross-validation)" if fit.chosen else ""
-
-
-def _loss(fit):
-    return "" if fit.levels is not None else f" (loss {LOSS_NAMES[fit.estimates.loss]})"
 
 
 def words(fit):
