@@ -14,7 +14,8 @@ SMALLEST_STEP = 1e-12
 MEMORY = 40  # number of steps that `bounded` stores
 # Largest scale of a parameter in the quasi-Newton matrix, relative to the common scale.
 MAX_UNIT_RATIO = 10.0
-OUTLOOK = 10  # number of next steps, which are assumed to gain as much as the last ones
+OUTLOOK = 10  # number of next steps whose gain is predicted from as many last steps
+RECENT_STEPS = 3  # number of steps per group, if gains decrease quickly from group to group
 MATURE = 5  # the quadratic model is used after memory / MATURE steps
 HOPE = 10.0  # assumed largest gain of a problem, relative to the predicted gain
 
@@ -204,6 +205,20 @@ def _shorter(step, gain, rise):
     return step * min(0.5, max(0.1, shrink))
 
 
+@njit(**INNER)
+def _outlook(falls, n_iter):
+    """Predict the gain of the next ten steps from falls (10,), gains of the last ones."""
+    last, before, every = 0.0, 0.0, 0.0
+    for back in range(min(n_iter, OUTLOOK)):
+        fall = falls[(n_iter - 1 - back) % OUTLOOK]
+        every += fall
+        last += fall if back < RECENT_STEPS else 0.0
+        before += fall if RECENT_STEPS <= back < 2 * RECENT_STEPS else 0.0
+    if n_iter >= 2 * RECENT_STEPS and last <= 0.25 * before:
+        return max(0.0, last) ** 2 / max(before - last, 1e-300)
+    return every if n_iter >= OUTLOOK else np.inf
+
+
 @njit(cache=True)
 def advance(active, value, at, stops, search):
     """Update the minimizations with indices `active`, each by one evaluation of its function.
@@ -238,9 +253,7 @@ def advance(active, value, at, stops, search):
         search.largest[c], promise[c] = _leave(c, at, l1, search)
         search.falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
-        outlook[c] = 0.0 if n_iter[c] >= OUTLOOK else np.inf
-        for fall in search.falls[c]:
-            outlook[c] += fall
+        outlook[c] = _outlook(search.falls[c], n_iter[c])
         # A step that gained so little, and a model of some steps that promises no more, need none.
         young = n_iter[c] < search.S.shape[1] // MATURE
         steep = not stops.scaled or young or max(drop, HOPE * promise[c]) > resolution
