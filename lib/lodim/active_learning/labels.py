@@ -12,7 +12,8 @@ from lodim.text import join_words
 def check_frames(response, labelled, pool, test):
     """Raise DataError unless the data frames given to `active` can be used together.
 
-    Row labels of the pool must differ, no pool row may be labelled, test rows need a response."""
+    Row labels of the pool must be unique, and no row of the pool may be labelled already. Every
+    test row needs a value of the column `response`."""
     for name, frame in (("labelled", labelled), ("pool", pool), ("test", test)):
         if not isinstance(frame, pd.DataFrame) and not (frame is None and name != "pool"):
             kind = f"{type(frame).__module__}.{type(frame).__name__}".removeprefix("builtins.")
@@ -53,7 +54,8 @@ def _check_apart(response, labelled, pool):
 def declare_levels(response, *frames):
     """Return data frames whose text columns are categories with the levels of all the frames.
 
-    Unchanged are the column `response` and columns that have all levels in the first frame."""
+    The column `response` stays as it is. Any other column stays as well, unless a later frame has
+    new levels, or lacks the categories that the first frame declares."""
     known = [frame for frame in frames if frame is not None]
     new = {}
     for name in known[0].columns.drop(response, errors="ignore"):
@@ -85,7 +87,9 @@ def _levels(x):
 
 
 def _in_order(levels, columns):
-    """Return levels in the order of declared categories (new levels last), or else sorted."""
+    """Return the union `levels` in the order of the column with most levels, new levels last.
+
+    If no column is categorical, they are sorted."""
     if any(isinstance(x.dtype, pd.CategoricalDtype) for x in columns):
         longest = max((_levels(x) for x in columns), key=len)
         return [*longest, *[level for level in levels if level not in set(longest)]]
@@ -117,7 +121,8 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    `new` accepts classes that no labelled row has; before the first fit, all are accepted."""
+    `new` tells whether to accept classes that no labelled row has. Before the first fit, every
+    class is accepted."""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

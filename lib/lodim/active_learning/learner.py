@@ -490,7 +490,7 @@ class Learner(Generic[FitT]):
             raise
 
     def _entropy(self, fit):
-        """Return a dict with the mean entropy of the pool's predictions; {} if no row has one."""
+        """Return {"entropy": mean entropy of the pool's predictions}; {} if no row has one."""
         if self.pool.empty:
             return {}
         entropies = scores.entropies(fit, self.pool)
@@ -498,9 +498,10 @@ class Learner(Generic[FitT]):
         return {"entropy": float(np.nanmean(entropies))} if known else {}
 
     def _on_test(self, fit):
-        """Return the log-loss of the test rows, and which are predicted correctly.
+        """Return the log-loss on the test rows, and whether each is predicted correctly (n_test,).
 
-        Rows of classes unknown to the fit have no log-loss. Without a fit: NaN and all False."""
+        The log-loss is over rows of classes that the fit knows. Without a fit it is NaN, and no row
+        is predicted correctly."""
         if fit is None:
             return np.nan, np.zeros(len(self.test), bool)
         known = self.test[self.test[self.response].isin(fit.levels)]
@@ -549,7 +550,7 @@ def _response(formula):
 
 
 def cohen_kappa(a, b):
-    """Return Cohen's kappa of two sets of predicted classes (n,), without rows that lack one."""
+    """Return Cohen's kappa of predicted classes a and b (n,), over rows that have both."""
     known = ~(pd.isna(a) | pd.isna(b))
     a, b = a[known], b[known]
     if not len(a):

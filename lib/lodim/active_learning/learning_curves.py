@@ -32,8 +32,8 @@ def learning_curves(
     Parameters
     ----------
     runs : mapping of str to Learner, or to a list of them
-        Runs by name, for example by score. The k-th runs of all names, a repetition, share their
-        `test` rows. All runs have the same numbers of labelled rows.
+        Runs by name, for example by score; a list has one run per repetition. All runs of a
+        repetition share their `test` rows. All runs have the same numbers of labelled rows.
     measure : {"accuracy", "log_loss"}
         Measure on the test rows, default="accuracy".
 
@@ -156,8 +156,9 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            One row per run: area (under the curve, divided by its length), se; difference from
-            `against`, difference_se; p of the paired t test over repetitions (NaN for one).
+            One row per run: area (under the curve, divided by the range of n_labelled), se;
+            difference from `against`, difference_se; p of the paired t test over repetitions
+            (NaN with one repetition).
 
         Raises
         ------
@@ -188,7 +189,7 @@ class LearningCurves:
         return pd.DataFrame(rows, columns=columns, index=pd.Index(areas, name="run"))
 
     def wins(self, of: str) -> pd.DataFrame:
-        """Return the significance of one run's wins over the others after each round (Fig. 7.6).
+        """Return the significance of one run's wins over the others after each round.
 
         Parameters
         ----------
@@ -198,9 +199,10 @@ class LearningCurves:
         Returns
         -------
         DataFrame
-            One row per round and one column per other run: -log10 of the p-value, negative if `of`
-            is worse, of a t test over repetitions. With one repetition it is a sign test over test
-            rows that only one of the two runs gets right. Above 1.3, p < 0.05.
+            One row per round and one column per other run: -log10 of a p-value, negative if
+            `of` is worse; p < 0.05 above 1.3. The test is a t test over repetitions. With one
+            repetition, it is a sign test over the test rows that only one of the two runs
+            predicts correctly.
 
         Raises
         ------
@@ -309,9 +311,10 @@ def _standard_error(values):
 
 
 def _paired(gain):
-    """Return p-values of paired t tests that the mean of each column of differences is zero.
+    """Return the p-value of a paired t test per column of `gain` (repetitions, rounds).
 
-    They are 1 if all differences are 0, and NaN with one repetition (row)."""
+    The test is whether the mean difference is zero. p is 1 if all differences are 0, and NaN
+    with one repetition."""
     if len(gain) < 2:
         return np.full(gain.shape[1], np.nan)
     mean, error = gain.mean(axis=0), _standard_error(gain)
@@ -321,9 +324,10 @@ def _paired(gain):
 
 
 def _sign_test(mine, others):
-    """Return exact p-values and signs of sign tests between two runs after each round (row).
+    """Return p-values and signs (T,) of exact sign tests between two runs, one per round.
 
-    The arrays say which test rows are predicted right. The sign is 1 if the first run is better."""
+    `mine` and `others` (T, n_test) tell which test rows each run predicts correctly. The sign is
+    1 if the run `mine` is better, -1 if it is worse."""
     a, b = (mine & ~others).sum(axis=1), (others & ~mine).sum(axis=1)
     p = np.minimum(1.0, 2.0 * bdtr(np.minimum(a, b).astype(float), a + b, 0.5))
     return np.where(a + b == 0, 1.0, p), np.sign(a - b)
@@ -331,7 +335,7 @@ def _sign_test(mine, others):
 
 @literal
 def learning(frame, ax=None, *, measure):
-    """Draw each run's mean measure in LearningCurves.tidy() by labelled rows, with SE bands."""
+    """Draw mean measure against labelled rows, with SE bands, for a frame from tidy()."""
     ax = ensure_axes(ax)
     ends = {}
     for k, (name, part) in enumerate(frame.groupby("run", sort=False)):
@@ -349,7 +353,9 @@ def learning(frame, ax=None, *, measure):
 
 @literal
 def winloss(frame, ax=None, *, of, runs):
-    """Draw -log10 p of run `of` against each other run, from wins(of); negative if it is worse."""
+    """Draw the frame from wins(of): signed -log10 p of run `of` against each other run, by round.
+
+    `runs` lists the names of all runs, in the order of their colours."""
     ax = ensure_axes(ax)
     ends, x = {}, frame.index.to_numpy()
     for name in frame:

@@ -130,10 +130,11 @@ def top(score, n, rng):
 
 
 def far_apart(score, X, known, n, rng):
-    """Return positions of n random rows X of the pool that have high scores and are far apart.
+    """Return positions of n rows of X, drawn at random so that scores are high and rows far apart.
 
-    The chance of a row is proportional to (score + 0.02) times its squared distance, capped at the
-    median, to the nearest chosen or `known` (labelled) row. Rows without a score come last."""
+    The chance of a row is proportional to (score + 0.02) times a squared distance: that to the
+    nearest row drawn before or labelled (`known`), at most the median. Rows without a score come
+    last."""
     scored = np.flatnonzero(~np.isnan(score))
     distance = nearest(X, known)
     cap = np.median(distance[scored]) if len(scored) else np.inf
@@ -157,9 +158,10 @@ def nearest(X, known):
 
 
 def squared(X, Z):
-    """Return mean squared differences between rows of X and of Z over the features that both have.
+    """Return mean squared differences (N, M) between rows of X (N, p) and Z (M, p).
 
-    Without any common feature it is 2, the typical value for two standardized rows."""
+    Each mean is over the features that neither row lacks. Without such a feature it is 2, the
+    typical value for two standardized rows."""
     in_X, in_Z = (np.isfinite(A).astype(float) for A in (X, Z))
     x, z = np.nan_to_num(X), np.nan_to_num(Z)
     total = x**2 @ in_Z.T + in_X @ (z**2).T - 2.0 * x @ z.T

@@ -60,7 +60,7 @@ class Family:
         return 1.0
 
     def bounded(self, residual):
-        """Return residuals (n,) as they count in the slope of the loss, up to a factor."""
+        """Return residuals (n,), limited as the family's loss limits the influence of outliers."""
         return residual
 
     def ranking(self, score):
@@ -72,7 +72,7 @@ class Family:
         return list(levels)
 
     def learned(self, y, weight):
-        """Return the family with its parameter learned from these rows, if it has a learned one."""
+        """Return the family with its parameter, if it is a learned one, learned from rows."""
         return self if self.learn is None else type(self)(self.learn(y, weight))
 
     def per(self, scale):
@@ -84,7 +84,7 @@ class Family:
         raise NotImplementedError
 
     def saturated(self, y):
-        """Return the loss (n,) of each response at a mean equal to it, which is the smallest."""
+        """Return the smallest possible loss of each response, (n,), at a mean equal to it."""
         return np.zeros(len(y))
 
     def null_score(self, y, weight, offset):
@@ -96,7 +96,7 @@ class Family:
         return np.zeros(self.n_scores, bool)
 
     def most_deviance(self, y):
-        """Return the cap of a held-out row's deviance in model selection, against outliers."""
+        """Return the largest deviance that a held-out row can contribute in model selection."""
         return np.inf
 
     def null_deviance(self, y, weight, offset):
@@ -174,7 +174,9 @@ def hits(y, score):
 
 
 def beside_offset(family, y, weight, offset, start):
-    """Return the intercepts (K,) of lowest mean deviance, given an offset; search from `start`."""
+    """Return the intercepts (K,) that minimize the mean deviance, given an offset (n, K).
+
+    `start` (K,) are the intercepts without the offset, from which the search starts."""
     if not offset.any():
         return start
     from scipy.optimize import minimize  # slow to import (0.2 s) and rarely used

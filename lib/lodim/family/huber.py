@@ -42,7 +42,9 @@ def learned_limit(y, weight):
 
 @dataclass(frozen=True)
 class Huber(IdentityLink):
-    """Family of numbers with outliers; deviance d^2 of an error d, 2 c |d| - c^2 beyond limit c."""
+    """Family of numbers with outliers.
+
+    The deviance of an error d is d^2 up to the limit, |d| <= c, and 2 c |d| - c^2 beyond."""
 
     limit: float
     name: str = "huber"

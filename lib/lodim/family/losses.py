@@ -1,4 +1,6 @@
-"""Losses of one linear predictor f per row, as tuples: family, least curvature, parameters."""
+"""Losses of rows with one linear predictor f each, for compiled functions.
+
+A tuple describes a loss: family, least curvature, parameters."""
 
 import numpy as np
 

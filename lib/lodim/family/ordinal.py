@@ -26,8 +26,9 @@ WIDEST = 69.0  # largest h of `loss_slope`, whose exp(-h) must not underflow in 
 def loss_slope(y, f, weight):
     """Return a row's weighted loss -log P(class) and its derivative in f.
 
-    P is 1 / (1 + exp(f)) if y = 0 (first class), 1 / (1 + exp(-f)) if y = 1 (last class), and
-    1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f)) if y = -exp(-h) < 0; see `class_table`."""
+    The class is coded by y (see `class_table`): 0 is the first class, with P = 1 / (1 + exp(f)),
+    and 1 the last, with P = 1 / (1 + exp(-f)). A class between two boundaries 2 h apart has
+    y = -exp(-h) and P = 1 / (1 + exp(-f - h)) - 1 / (1 + exp(h - f))."""
     one, zero = like(1.0, f), like(0.0, f)
     if y >= zero:
         return logistic(y, f, weight)
@@ -66,10 +67,10 @@ def _deviance(y, score):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _boundary_sums(y, f, weight, boundaries):
-    """Return sums (K - 1, 3) over the rows of the two classes next to each boundary.
+    """Return a loss and its first two derivatives by the boundary, (K - 1, 3), for each boundary.
 
-    They are the loss of being above or below it, with the linear predictor f + boundary, and the
-    first two derivatives by the boundary."""
+    The loss is that of being above or below the boundary, with the logit f + boundary. It is
+    summed over the rows of the two classes next to the boundary."""
     out = np.zeros((boundaries.size, 3))
     for i in range(y.size):
         for side in range(2):
@@ -102,17 +103,17 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return what each class adds to the rows' f and has as their y, (2, K), for `loss_slope`.
+        """Return each class's y in `loss_slope` (first row) and shift of f (second row), (2, K).
 
-        y is 0 for the first class, 1 for the last, otherwise -exp(-h), and f is shifted by the mean
-        of the class's two boundaries, which differ by 2 h, or by its only boundary."""
+        y is 0 for the first class, 1 for the last, and -exp(-h) for a class whose two boundaries
+        differ by 2 h. f is shifted by the mean of these boundaries, or by the only boundary."""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0
         return np.stack([response, 0.5 * (above + below)])
 
     def margin(self, y, f, boundaries):
-        """Return the y and f of `loss_slope`, (n,) each, from f without the boundaries."""
+        """Return y and f (n,) for `loss_slope`, from class codes y and f without boundaries."""
         response, middle = self.class_table(boundaries)[:, y.astype(int)]
         return response, f + middle
 
@@ -120,9 +121,9 @@ class Ordinal(Family):
         return _deviance(np.asarray(y, np.float64), np.ascontiguousarray(score, np.float64))
 
     def _bounds(self, y, score):
-        """Return linear predictors of the lower and upper boundary of rows' classes, (n,).
+        """Return each row's log-odds of its class or higher, and of a higher class, (n,) each.
 
-        They are inf below the first class, and -inf above the last."""
+        The former is inf for the first class, the latter -inf for the last."""
         code, rows = y.astype(int), np.arange(len(y))
         above = np.where(code > 0, score[rows, np.maximum(code - 1, 0)], np.inf)
         last = np.minimum(code, self.n_scores - 1)
@@ -151,7 +152,9 @@ class Ordinal(Family):
         return expit(-above) - expit(below)
 
     def slopes(self, y, mean):
-        """Return derivatives of log-likelihoods and P(class above boundary), (n, K - 1) each."""
+        """Return derivatives of rows' log-likelihoods by the linear predictors, (n, K - 1).
+
+        Also return the probabilities of the classes above each boundary, (n, K - 1)."""
         least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
@@ -177,12 +180,12 @@ class Ordinal(Family):
     def tied(self, present):
         """Return a group number per boundary (K - 1,); boundaries of one group must move together.
 
-        No row has a class between them. A boundary without rows on one side joins the nearest with
-        rows on both. present (K,) is whether a class has rows."""
+        present (K,) tells whether a class has rows. Boundaries without rows between them form a
+        group. A boundary without rows on one side joins the nearest with rows on both."""
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def boundary_sums(self, y, f, weight, boundaries):
-        """Return `_boundary_sums` of any number of rows."""
+        """Return a loss and its derivatives per boundary, (K - 1, 3), as `_boundary_sums` does."""
         y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
         return sum_rows(lambda i: _boundary_sums(y[i], f[i], weight[i], boundaries), len(y))
 
@@ -214,8 +217,8 @@ class Ordinal(Family):
 def _loss_of_boundaries(sums, class_weights, boundaries):
     """Return the mean loss of all rows at these boundaries, its gradient and its Hessian.
 
-    It is the loss of being above or below each boundary (`sums`, see `_boundary_sums`), minus
-    log(1 - exp(-gap)) for the gap between the boundaries of an inner class."""
+    The loss adds the losses of the boundaries (`sums`, from `boundary_sums`). For each row of an
+    inner class it adds -log(1 - exp(-gap)), where gap is the distance of the class's boundaries."""
     (loss, slope, bend), inner = sums.T, class_weights[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], boundaries[inside] - boundaries[inside + 1]

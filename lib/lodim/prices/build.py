@@ -16,9 +16,9 @@ from lodim.text import first_few, near_matches
 
 @dataclass
 class Graph:
-    """Named nodes (columns, terms, purchases) with their columns of X, and the nodes they need.
+    """Nodes by name (columns, terms, purchases), with their columns of X and the nodes they need.
 
-    A node may also need series: sets of interchangeable nodes, of which one is enough."""
+    A node may also need a series, a set of interchangeable nodes of which one is enough."""
 
     columns: dict = field(default_factory=dict)  # from node to its columns of X
     needs: dict = field(default_factory=dict)  # from node to the nodes and series that it needs
@@ -26,7 +26,7 @@ class Graph:
     sources: dict = field(default_factory=dict)  # from series to its interchangeable nodes
 
     def add(self, name, *, columns=(), needs=(), bought=False):
-        """Add or extend a node: columns of X, needed names, whether it is bought (has a price)."""
+        """Add or extend a node: its columns of X, names that it needs, whether it has a price."""
         self.columns[name] = (*self.columns.get(name, ()), *columns)
         self.needs[name] = tuple(dict.fromkeys((*self.needs.get(name, ()), *needs)))
         if bought:
@@ -124,9 +124,10 @@ class _NameFinder:
                 )
 
     def find(self, name, where, child=None):
-        """Return the node that a name means, or a new one if `costs` has a price or is a function.
+        """Return the node that a name means; raise ArgumentError if there is none.
 
-        where, child : for error messages: the argument, and the name that depends on this one"""
+        A name with a price in `costs` becomes a new node. If `costs` is a function, any name does.
+        where, child : for error messages: the argument, and the item that depends on this name"""
         if name in self.graph.columns or name in self.series:
             return name
         if _squeeze(name) in self.squeezed:
@@ -200,7 +201,9 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the Graph of nodes that a formula needs; alternatives it does not need are empty."""
+    """Return the part of a Graph that the names `formula` need, as a Graph.
+
+    Series (sets of alternatives) that they do not need stay, but without nodes."""
     used, rest = set(), list(formula)
     while rest:
         name = rest.pop()
@@ -216,8 +219,9 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if nodes have too many copies, one per combination of alternatives.
+    """Raise ArgumentError if there are too many copies of nodes.
 
+    A node that needs alternatives has one copy per combination of them.
     order : names in the graph, each after the names it needs"""
     series, copies = {}, 0
     for name in order:
@@ -236,9 +240,10 @@ def _check_copies(graph, order):
 
 
 def _prices(graph, names, costs):
-    """Return the list of the nodes' prices, and the user's cost function of a set, or None.
+    """Return the price of each node as a list, and the user's cost function of sets, or None.
 
-    costs : that function, prices by name, or None if all are 1; names : _NameFinder"""
+    costs : that function, pairs (name, price), or None if each purchase costs 1
+    names : the _NameFinder of the graph"""
     if callable(costs):
         set_cost = _checked(costs, frozenset(graph.bought))
         single = {name: set_cost(frozenset([name])) for name in graph.bought}
@@ -259,7 +264,9 @@ def _prices(graph, names, costs):
 
 
 def _checked(costs, bought):
-    """Return the cost function with checks of its values; it gets only names in `bought`."""
+    """Return a function that calls the user's cost function `costs` and checks its price.
+
+    Names that are not in `bought` are removed from the set before the call."""
 
     @lru_cache(maxsize=200_000)
     def price(names):
@@ -283,7 +290,9 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if `set_cost` falls for larger sets of names, in six chains of sets."""
+    """Raise ArgumentError if the price of a set of names falls when a name is added.
+
+    The names are added one by one, at most 50, in their own and in five random orders."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(5))]
     for chain in chains:

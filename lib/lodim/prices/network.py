@@ -15,7 +15,8 @@ class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
     A node is a column, a term or another purchase; parents come before children. A series is a
-    set of alternative nodes. A node that needs a series has one copy per member, of one name."""
+    set of alternative nodes. A node that needs a series is copied, once per alternative; its
+    copies have the same name."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -70,9 +71,10 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network in which nodes that need a series have one copy for each of its sources.
+    """Return the Network in which nodes that need a series are copied, once per source.
 
-    sources : positions of the interchangeable nodes in each series, of which any one is enough
+    A series is a set of interchangeable nodes, its sources, of which any one is enough.
+    sources : positions of the sources of each series
     uses : per node the series that it needs; a node must not need two sources of one series
     Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
@@ -118,10 +120,10 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return the source that a copy of node v uses of each series, a dict; None if there are two.
+    """Return a dict from series to the source that a copy of node v uses; None if it needs two.
 
     A series is a set of interchangeable nodes, its sources. `parents` are positions of the copies
-    that v needs, `serving` has the dict of each earlier copy."""
+    that v needs. `serving` has the dict of each earlier copy, `source_of` the series of sources."""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -133,8 +135,9 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (choice, parents) for each possible copy of node v.
 
-    A choice is a dict from series (set of alternatives) to the source used; parents are positions
-    of the copies needed. copies : per earlier node a list of (choice, position)"""
+    A choice is a dict from series (set of alternatives) to the source used; `parents` are the
+    positions of the copies that the copy needs.
+    copies : per earlier node a list of (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])
