@@ -38,7 +38,9 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return linear predictors, and conditions for NaN, as expressions of scaled features."""
+        """Return linear predictors, and conditions for NaN, as expressions for an export.
+
+        features, offset : expressions of the scaled features and of the offset"""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")
 
     def _in_words(self) -> list[str]:
@@ -50,7 +52,7 @@ class Delegates(ABC):
         return []
 
     def _plots(self) -> dict[str, Any]:
-        """Return a dict: kind of plot -> function (fit, ax, ...), without "calibration"."""
+        """Return the model's own kinds of plots, as a dict kind -> function (fit, ax, ...)."""
         return {}
 
     def _linear(self):

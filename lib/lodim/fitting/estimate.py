@@ -264,7 +264,9 @@ class _Looked:
 
 
 def _first_rows(source, names, only_first):
-    """Return frames with the first rows of one, or up to eight, pieces (files) of a source."""
+    """Return a list of frames: the first rows of up to eight pieces (files) of a source.
+
+    If `only_first`, read only the first piece."""
     pieces = [piece for piece in source.pieces if piece.n != 0]
     k = 1 if only_first else min(N_SAMPLED_PIECES, len(pieces))
     found = []
@@ -281,7 +283,8 @@ def _first_rows(source, names, only_first):
 def _memory(batch: Batch, rows: int, n: int, needs: Needs | None, source: Any, n_names: int) -> int:
     """Return the peak memory (bytes) of reading the data and fitting, without the feature matrix.
 
-    `rows` and `n` count complete and all rows; `batch` is a sample; frames have no `source`."""
+    batch : sample of the rows; rows, n : numbers of complete and of all rows
+    source : None for a frame; n_names : number of columns read"""
     given = [x for x in (getattr(batch, name) for name in INPUTS) if x is not None]
     held = 16 * rows + sum(8 * rows * (x.size // max(1, batch.n)) for x in given)
     fit = needs.row * rows + needs.fixed if needs else 0

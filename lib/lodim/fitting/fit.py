@@ -36,10 +36,10 @@ ROUNDING = 1e-12  # explained shares below this are rounding errors
 
 
 class Fit(Delegates):
-    """Result of a model function: a fitted model.
+    """Fitted model: the result of a model function.
 
-    predict(), augment() and evaluate() return frames of their data's package, tidy() and glance()
-    of the training data's. Other methods return pandas frames."""
+    predict(), augment() and evaluate() return frames of the same package as their `data`. tidy()
+    and glance() use the package of the training data. Other methods return pandas frames."""
 
     name: str
     _estimate_name: str  # axis label of tidy()'s estimates
@@ -106,7 +106,7 @@ class Fit(Delegates):
         return lines, report.Table("", table, {"estimate": report.significant})
 
     def _glance(self, sizes, ends):
-        """Return glance()'s row of common columns, with more before and after the deviances."""
+        """Return glance()'s row, with dict `sizes` before the deviances and `ends` at the end."""
         row = {"family": self.family.name, "n": self.n, "n_dropped": self.design.n_dropped}
         row |= {"p": len(self.design.names)} | sizes | {"deviance": self._deviance}
         row |= {name: getattr(self, name) for name in ("null_deviance", "dev_ratio", "converged")}
@@ -133,7 +133,7 @@ class Fit(Delegates):
         return ("normalized", "absolute") if self.family.link == "log" else ("absolute",)
 
     def _spread_of_rows(self, batch):
-        """Return standard deviations (n,) of responses up to a factor, for `lodim.conformal`."""
+        """Return standard deviations (n,) of the rows' responses, up to a constant factor."""
         return self.family.spread(self.family.mean(self._score(batch)))
 
     def _quantiles_of_rows(self, batch, shares):

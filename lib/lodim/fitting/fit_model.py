@@ -67,13 +67,15 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return a call's options, with those entries of `others` that are settings of the model."""
+    """Return `options` updated by those of `others` that are settings of the model."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
 
 def prepare(model, formula, data, options, which=None, groups=None):
-    """Return the Problem of a model call; `which` is the response, equal `groups` share a fold."""
+    """Return the Problem of a model call with the keyword arguments `options`.
+
+    which : response to use, if there are several; groups : rows of a group share a fold"""
     if groups is not None and "groups" in inspect.signature(model.function).parameters:
         options, groups = options | {"groups": groups}, None
     else:

@@ -35,7 +35,7 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Option:
-    """Option of the command line for the argument `name`, or for a CSV `file` with its value."""
+    """Command-line option that sets the argument `name`; if `file`, to the data in a CSV file."""
 
     flag: str
     name: str
@@ -98,7 +98,7 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings; the fit's call will show the `given` ones."""
+        """Return the problem with other settings; the fit's call shows those named in `given`."""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]
@@ -124,7 +124,7 @@ def _same(value, default):
 
 
 def lambda_grid(problem, penalty, n, ratio=None):
-    """Return n penalties, evenly spaced in log, from the largest down to `ratio` times it."""
+    """Return n values of a penalty, evenly spaced in log: the largest down to `ratio` times it."""
     n = whole("n_lambda", n, least=2)
     kind = problem.model.penalties[penalty]
     largest = kind.largest(problem.batch, problem.family, problem.settings)
@@ -192,10 +192,10 @@ class Model:
         raise NotImplementedError
 
     def run(self, problem, selection=None, *, warm_start=None, for_path=False, found=None):
-        """Return the fit of a problem with all settings fixed; `for_path` is as in `assemble`.
+        """Return the fit of a problem whose settings are all fixed.
 
-        `selection` is a table of tried settings; `found` has (estimates, log) if already computed.
-        """
+        selection : table of tried settings, if any; warm_start : estimates to start from
+        for_path : as in `assemble`; found : (estimates, log) if already computed"""
         if found is None:
             counted = self.counts_stages(problem.settings)
             n_stages = getattr(problem.settings, self.stage_setting) if counted else 1
@@ -234,9 +234,10 @@ class Model:
         return None
 
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
-        """Return cv()'s default grid, and (estimates, log) of the fit that it needed, or None.
+        """Return cv()'s default grid, and (estimates, log) of a fit that it needed, or None.
 
-        The grid maps the first penalty to n values, or the only value if the call gives one."""
+        The grid is a dict: first penalty -> n values, or the only one if the call gives one. It is
+        empty for models without penalties."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

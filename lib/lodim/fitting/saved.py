@@ -88,11 +88,12 @@ def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, in
 
 
 def _read_design(value, where, sizes):
-    """Return the Design of a fit from a file, and add lengths that it determines to `sizes`.
+    """Return the Design of a fit from a file, and add array lengths that it determines to `sizes`.
 
-    These are K and S, the number of linear predictors per row and of those with coefficients; C,
-    the number of classes (0 for numbers); `functions`, which is K, but 1 if linear predictors
-    differ only by intercepts; `boundaries` between ordered classes (else 0)."""
+    K : number of linear predictors per row; S : number of those with coefficients
+    C : number of classes, 0 for a numeric response
+    functions : K, or 1 if linear predictors differ only by intercepts
+    boundaries : number of boundaries between ordered classes, else 0"""
     design = forms.part(Design).read(value, where, sizes)
     family = families.family_of(design)
     sizes |= {"K": family.n_scores, "S": family.n_linear, "C": len(design.levels or ())}

@@ -88,13 +88,17 @@ class MethodCall:
         return self.method(self.fit, frame, *self.arguments, **self.keywords | offset)
 
     def of_frame(self, data):
-        """Yield one pair (rows, result) for a frame; rows is None unless they must be joined."""
+        """Yield one pair (rows, result of the method) for a frame.
+
+        rows : `data` if its columns must be joined to the result, else None"""
         answers = self(data)
         joins = self.includes_data and not isinstance(data, pd.DataFrame)
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield (rows to join with the result or None, result) for each chunk of a source."""
+        """Yield a pair (rows, result of the method) for each chunk of a source.
+
+        rows : frame of the chunk if its columns must be joined to the result, else None"""
         names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -175,7 +179,7 @@ def _frame(chunk, source, stop=None):
 
 
 def _placed(answer, chunk, source, offset):
-    """Return a method's result for a chunk of a source; errors name the chunk and the row."""
+    """Return answer(rows, **offset) for a chunk of a source; errors name the chunk and the row."""
     frame = _frame(chunk, source)
     try:
         return answer(frame, **offset)
@@ -186,7 +190,9 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return a chunk's first row for which `answer` raises DataError; None if it always does."""
+    """Return the position of the first row in a chunk for which `answer` raises DataError.
+
+    Return None if it raises DataError even without rows."""
     # low, high: number of leading rows that are accepted, and that raise an error
     low, high = -1, len(_frame(chunk, source).index)
     while high - low > 1:
@@ -203,7 +209,7 @@ def _first_refused(answer, chunk, source, offset):
 
 
 def _write(path, parts):
-    """Write the pairs (rows to join or None, result) of all chunks to a file; return its path."""
+    """Write pairs (rows or None, result) of `MethodCall.of_source` to a file; return its path."""
     with output_file.writing(path) as append:
         for data, answers in parts:
             append(_joined(data, answers))
@@ -247,7 +253,9 @@ def _lazily(call, data):
 
 
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
-    """Return a fit's method's result for a Dask partition, in the dtypes of `like`."""
+    """Return the result of the method `name` of a fit for one Dask partition `data`.
+
+    given, keywords : its other arguments; like : example of the result, which has the dtypes"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
@@ -261,8 +269,9 @@ def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywor
 
 
 def scored_rows(fit, source, offset):
-    """Return a Batch (without X) of the rows of a source that have a response, the linear
-    predictors of these rows, and their losses."""
+    """Return the rows of a source that have a response, a prediction and a weight.
+
+    They are a Batch (without X), the linear predictors (n, K), and a dict name -> loss (n,)."""
     offsets, parts = _Offsets(offset), []
     design = fit.design
     wanted = {*_features(fit, True), design.weights, *factors.columns_of(design.response.key)}
@@ -290,7 +299,7 @@ def scored_rows(fit, source, offset):
 
 
 def _scored_rows(fit, frame, offset):
-    """Return a Frame's rows with response, prediction and weight, in the form of `scored_rows`."""
+    """Return the same three results as `scored_rows` for the rows of a Frame."""
     reader = replace(fit._reader, weights=None)
     batch = reader.apply(frame, offset=offset, response=True)
     weights = RowInputs(weights=fit.design.weights).read(frame).weights

@@ -125,7 +125,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the columns that a dot leaves out, since augment() adds such names (.fitted)."""
+    """Return the `names` that a dot leaves out since augment() adds them, such as .fitted."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))
@@ -184,7 +184,7 @@ def update(old, new):
 
 
 def leave_out(text, *given):
-    """Return a formula whose dot excludes the columns `given`; ignore arrays and None there."""
+    """Return a formula whose dot excludes the columns named in `given`; ignore arrays and None."""
     for name in given:
         if isinstance(name, str):
             left, right = parse(text).sides

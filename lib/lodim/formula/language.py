@@ -85,7 +85,7 @@ def read(code):
 
 
 class _AsWritten(ast.NodeTransformer):
-    """Syntax-tree transformer that turns names which Python changes (NFKC) back, as Q('name')."""
+    """Syntax-tree transformer that restores names that Python has changed (NFKC), as Q('name')."""
 
     def __init__(self, code):
         self.code = code.encode()

@@ -12,7 +12,9 @@ def expand(text, tree, dot):
 
 
 class _Algebra:
-    """Operators of formulas, such as *, on sets of terms: dicts frozenset of factors -> term."""
+    """Operators of formulas, such as *, on sets of terms.
+
+    A set is a dict: its values are the terms, and its keys the same terms as frozensets."""
 
     def __init__(self, text, dot):
         self.text, self.dot = text, dot
