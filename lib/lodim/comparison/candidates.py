@@ -46,7 +46,9 @@ class Candidate:
 
 
 def candidates(models, baselines, family, has_gaps=False):
-    """Return the Candidates of compare(), models first; with `has_gaps`, glm imputes features."""
+    """Return the Candidates of compare(): models, then baselines that are not among them.
+
+    has_gaps : whether features have missing values, which glm then imputes by default"""
     chosen = [*_default(family)] if models is None else _candidates_of_models(models)
     if baselines:
         named = {c.label for c in chosen}
@@ -121,7 +123,7 @@ def _one(label, model):
 
 
 def _check_arguments(function, arguments):
-    """Raise ArgumentError for an argument that the function lacks, or an array of row weights."""
+    """Raise ArgumentError for an unknown argument, or an array where a column name is needed."""
     known = inspect.signature(function).parameters
     for name in arguments:
         if name not in known or name in ("formula", "data"):

@@ -413,7 +413,9 @@ class Comparison:
         return frame
 
     def _class_measures(self):
-        """Return a dict of accuracy and, for two classes, AUC: values and standard errors each."""
+        """Return a dict: "accuracy" and, for two classes, "auc" -> (values, standard errors).
+
+        Both are arrays with an entry per model. The dict is empty for a numeric response."""
         task, rows = self._task, self._rows
         y, levels = task.batch.y, task.levels
         if levels is None:
@@ -430,9 +432,9 @@ class Comparison:
         return found
 
     def _needs(self):
-        """Return a dict of lists, with an entry per model: features, parts, price, part, seconds.
+        """Return a dict of lists with an entry per model: features, parts, price, part, seconds.
 
-        All are means over folds, except the name `part` of the parts, such as "learner"."""
+        Numbers are means over folds; `part` is the name of the parts, such as "learner"."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

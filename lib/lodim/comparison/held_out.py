@@ -48,7 +48,7 @@ class Task:
         return self.family.n_scores
 
     def inputs_of(self, rows):
-        """Return the weights and groups of the rows at the given positions of the batch."""
+        """Return the weights and groups of the used rows at positions `rows`."""
         return self.inputs.arrays().take(self.batch.rows[rows])
 
 

@@ -35,9 +35,9 @@ class Rows:
         return max(int(n) - 1, 1)
 
     def covariance(self, parts):
-        """Return the covariance (q, q) of q statistics, given each row's contributions (n, q).
+        """Return the covariance (q, q) of q statistics.
 
-        Contributions are to the errors of the statistics, so they have sums zero."""
+        `parts` (n, q) has each row's contribution to their errors; its columns sum to zero."""
         if self.units is not None:
             code = np.unique(self.units, return_inverse=True)[1]
             parts = np.stack([np.bincount(code, part) for part in parts.T], axis=1)
@@ -61,9 +61,10 @@ def explained(losses, null, rows):
 
 
 def auc_of_folds(positive, score, rows):
-    """Return the AUC over pairs of rows held out together, and each row's part in it (n,); or NaN.
+    """Return the AUC over pairs of rows held out together, and each row's part in its error (n,).
 
-    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988)."""
+    The parts give standard errors (DeLong, DeLong and Clarke-Pearson 1988). All are NaN if no
+    fold has rows of both classes."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for k in range(rows.fold.max() + 1):
         at = np.flatnonzero(rows.fold == k)
@@ -100,7 +101,10 @@ def joint_quantile(mean, covariance, degrees, seed=0):
 
 
 def _largest(draws, spread, left):
-    """Return, per simulation, the largest difference of two models of `left` in standard errors."""
+    """Return the largest difference between two models in each simulation, in standard errors.
+
+    `draws` (simulations, q) are losses of q models, `spread` (q, q) the standard errors of their
+    differences, and `left` the models to compare."""
     largest = np.zeros(len(draws))
     for i in left:
         for j in left:
@@ -111,7 +115,7 @@ def _largest(draws, spread, left):
 
 
 def pair_errors(covariance, mean):
-    """Return the SEs (q, q) of differences between q mean losses; 0 if they may be rounding."""
+    """Return the SEs (q, q) of differences between q mean losses; 0 if as small as rounding."""
     variance = np.diag(covariance)
     errors = np.sqrt(np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0))
     size = np.abs(mean[:, None]) + np.abs(mean) + 1e-300

@@ -15,7 +15,7 @@ LONGEST = 36  # largest number of characters of a label
 
 @literal
 def differences(comparison, ax=None):
-    """Draw differences in held-out deviance from the best model; very large ones are written."""
+    """Draw differences in held-out deviance from the best model; very large ones as numbers."""
     frame = in_pandas(comparison.tidy)().dropna(subset=["deviance"])
     ax, y = listed(ax, shorten(frame["model"], LONGEST), 0.42, 1.3, least=2.2)
     center, high = frame["difference"].to_numpy(), frame["conf_high"].to_numpy()
@@ -45,9 +45,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which increasing differences to draw, (n,) bool; the others are written as numbers.
+    """Return which of the increasing differences `center` to draw, (n,) bool; others are written.
 
-    A difference is written if it exceeds twice the upper ends `high` of all smaller ones."""
+    A difference is written if it, or a smaller one, exceeds twice the largest interval end `high`
+    of those below it. At least half are drawn."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

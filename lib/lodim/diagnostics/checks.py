@@ -29,7 +29,7 @@ def convergence(subject):
 
 
 def separation(subject):
-    """Find infinite coefficients, which separate classes, in a fit: Findings, or why skipped."""
+    """Find infinite coefficients of a fit; return Findings, or a text why this is skipped."""
     fit = subject.fit
     if not fit._separates:
         return "only for glm with classes, as other models have finite estimates"
@@ -68,7 +68,7 @@ def constant(subject):
 
 
 def grid_end(subject):
-    """Find penalties that are the smallest tried by cross-validation: Findings, or why skipped."""
+    """Find penalties at the low end of their grid; return Findings, or a text why skipped."""
     fit = subject.fit
     if fit.selection is None:
         return "no setting was chosen by cross-validation"
@@ -140,7 +140,7 @@ class Subject:
 
 
 def run(fit, data, offset, ignore):
-    """Check a fit on rows of data (or None); return findings, checks made and checks skipped."""
+    """Check a fit on rows of data (or None); return Checks, without the codes `ignore`."""
     ignore = _ignored(ignore)
     with no_row_warnings():  # findings report the same
         subject = Subject(fit, fit.design) if data is None else _subject(fit, data, offset)

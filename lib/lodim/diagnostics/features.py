@@ -26,7 +26,7 @@ LINEAR = "glm", "costnet"
 
 
 def leak(subject):
-    """Find features that alone nearly determine the response: Findings, or why this is skipped."""
+    """Find features that nearly determine the response; return Findings, or a text why skipped."""
     batch, design = subject.answered, subject.fit._reader
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -114,7 +114,9 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return, for each feature, the set of data columns in it; None if it marks missing values."""
+    """Return, for each feature, the set of data columns that it is computed from.
+
+    The entry is None for a feature that tells whether a value is missing."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -246,7 +248,7 @@ def _columns_of_levels(design):
 
 
 def extrapolation(subject):
-    """Find a Subject's new rows outside the training range or with unknown levels as Findings."""
+    """Find rows of new data outside the training range or with new levels; return Findings."""
     design, batch, found = subject.fit._reader, subject.read, []
     X = standardized(batch)
     far = beyond(X, subject.fit.n) & ~_is_binary(design, X)
@@ -337,8 +339,8 @@ def names_rows(name, x):
 def repeats(rows, X):
     """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    By chance, n^2 / 2 times P pairs are expected, where P is the product of three probabilities,
-    for the columns of X in which two rows agree least often. `rows` (n, q) has the response too."""
+    `rows` (n, q) are the features X and the response. By chance, n^2 P / 2 pairs of rows are
+    equal. P is the product of the three smallest probabilities that two rows agree in a feature."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):
@@ -360,9 +362,10 @@ def inflation(X):
 
 
 def near_copies(X, sources):
-    """Return pairs of columns of X with correlation 0.995 or more: (i, j, correlation).
+    """Return pairs of columns of X with absolute correlation 0.995 or more: (i, j, correlation).
 
-    Columns with a common entry in their sets `sources` (None: skip) are not compared."""
+    `sources` has a set of data columns, or None, per column of X. Columns with None, and pairs
+    with a data column in common, are left out."""
     spread = X.std(axis=0)
     use = np.flatnonzero((spread > 1e-9) & np.array([s is not None for s in sources], bool))
     Z = (X[:, use] - X[:, use].mean(axis=0)) / spread[use]
@@ -423,7 +426,8 @@ def moved(X, n_training):
 
 
 def beyond(X, n_training):
-    """Return which standardized values of new rows must be outside the range of training rows.
+    """Return which standardized values X must be outside the range of the training rows.
 
-    None of n numbers is over sqrt(n - 1) standard deviations from their mean (Samuelson 1968)."""
+    They are over sqrt(n - 1) standard deviations from the mean of the n training rows, which
+    none of these rows can be (Samuelson 1968)."""
     return np.abs(X) > np.sqrt(max(n_training - 1, 1)) * (1.0 + 1e-9)

@@ -12,7 +12,7 @@ EDGE = 1e-9  # smallest distance of a probability from 0 and 1, for its logit
 
 
 def overfit(subject):
-    """Check whether other rows are explained much worse than training rows: Findings, or a text."""
+    """Check whether other rows are explained much worse; return Findings, or a text why skipped."""
     fit, row = subject.fit, in_pandas(subject.fit.glance)().iloc[0]
     if fit.design.response is None:
         return "there is no response"
@@ -39,7 +39,9 @@ def _percent(share):
 
 
 def _held_out(fit, row):
-    """Return the share of null deviance explained in held-out rows and its SE, or None."""
+    """Return the share of null deviance explained in held-out rows and its SE, or None.
+
+    `row` is the only row of fit.glance()."""
     if "held_deviance" in row and np.isfinite(row["held_deviance"]):
         # No error is stored: assume that the deviance of a row varies by about its mean.
         return 1.0 - row["held_deviance"] / row["null_deviance"], 1.0 / np.sqrt(fit.n)
@@ -91,7 +93,7 @@ def influence(subject):
 
 
 def dispersion(subject):
-    """Find counts that vary more or less than Poisson counts: Findings, or why this is skipped."""
+    """Find counts with over- or underdispersion; return Findings, or a text why skipped."""
     fit, batch = subject.fit, subject.answered
     df = batch.n - fit.df
     reason = _no_counts(subject)
@@ -116,7 +118,7 @@ def dispersion(subject):
 
 
 def zeros(subject):
-    """Find more zero counts than a Poisson response would have: Findings, or why it is skipped."""
+    """Find more zero counts than a Poisson response has; return Findings, or a text why skipped."""
     fit, batch = subject.fit, subject.answered
     reason = _no_counts(subject)
     if reason:
@@ -139,7 +141,7 @@ def _no_counts(subject):
 
 
 def calibration(subject):
-    """Find predictions that are wrong on average in some range: Findings, or why it is skipped."""
+    """Find ranges with biased predictions; return Findings, or a text why skipped."""
     fit, batch = subject.fit, subject.answered
     if batch.n < MIN_ROWS:
         return f"fewer than {MIN_ROWS} rows"
@@ -201,11 +203,12 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Test if an intercept and a slope would improve predictions; return statistic and p-value.
+    """Return statistic and p-value of a test whether an intercept and slope improve predictions.
 
     The statistic, chi-square with two degrees of freedom, estimates the decrease of the deviance.
-    It is the smaller of one from `variance` and a robust one (Davidson and MacKinnon 1993, Sect.
-    13.7). `residual` is response minus mean; `predictor` is the mean, or a probability's logit."""
+    It is robust (Davidson and MacKinnon 1993, Sect. 13.7), or based on the responses' `variance`
+    if that is smaller. `residual` is response minus mean; `predictor` is the mean, or a
+    probability's logit."""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)
@@ -236,10 +239,10 @@ def dominant(deviance, weight):
 
 
 def is_lost(explained_before, explained_now, error):
-    """Return whether under half of the explained share of deviance remains in other rows.
+    """Return whether a fit explains less than half as much deviance in other rows as in training.
 
-    The difference must also be significant, given its standard error, and the share in the training
-    rows not near zero."""
+    The arguments are the explained shares in training and in other rows, and the standard error
+    of their difference, which must be significant. The share in training must not be near zero."""
     gap = explained_before - explained_now
     least = max(LOST * explained_before, ERRORS * error)
     return bool(explained_before >= LEAST_EXPLAINED and gap > least)

@@ -79,7 +79,7 @@ def order_of_levels(code, n_levels, others):
     """Return an order of levels (n_levels,) in which adjacent levels have similar rows.
 
     Levels are sorted by classical scaling of their distances in the other features (Apley and Zhu
-    2020, Sect. 5): pairs (values (n,), number of levels or 0 for numbers)."""
+    2020, Sect. 5). `others` has a pair per feature: values (n,), number of levels (0 if none)."""
     distance = np.zeros((n_levels, n_levels))
     for values, size in others:
         known = np.isfinite(values)

@@ -17,7 +17,7 @@ STEP = 1e-3  # difference of the two values for a slope, in standard deviations
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan to compute an effect: rows to predict, and a function that reduces predictions to it."""
+    """Plan to compute an effect: rows to predict, and a function: predictions -> effect."""
 
     values: list  # the q points: numbers, levels, pairs of numbers, or contrasts
     changed: list[Rows]  # rows in which feature values were changed
@@ -25,7 +25,9 @@ class Plan:
 
 
 def local_effects(rows, feature, others):
-    """Return the Plan of a feature's accumulated local effect; levels are ordered by `others`."""
+    """Return the Plan of a feature's accumulated local effect.
+
+    Levels without order are sorted by the similarity of their rows in the Features `others`."""
     at = known_at(rows, feature)
     rows, x = rows.take(at), feature.values[at]
     if feature.levels is not None:
@@ -60,7 +62,7 @@ def _of_levels(rows, feature, x, others):
 
 
 def interaction(rows, features):
-    """Return the Plan of the interaction effect of a pair of numeric features (Feature)."""
+    """Return the Plan of the interaction effect of two numeric features (Feature objects)."""
     for feature in features:
         if feature.levels is not None:
             has = f"{feature.name!r} has levels"

@@ -22,7 +22,7 @@ class TermEffect:
 
 @dataclass(frozen=True)
 class Question:
-    """Requested kind of effect, such as "ale", of a fit and its replicates; `type` is the scale."""
+    """Kind of effect, such as "ale", requested of a fit and its bootstrap replicates."""
 
     fits: list  # the fit first, then the replicates
     kind: str
@@ -81,7 +81,7 @@ def losses(fit, rows):
 def increases(fit, rows, feature, orders, base):
     """Return the increase of each row's loss, (repeats, n), if a feature's values are permuted.
 
-    `base` (n,) has the losses of the original rows."""
+    `orders` has the permutations (repeats, n), `base` (n,) the losses of the original rows."""
     permuted = (rows.with_values(feature, feature.values[at]) for at in orders)
     return np.array([losses(fit, one) - base for one in permuted])
 

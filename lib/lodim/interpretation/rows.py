@@ -29,7 +29,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to predict: a dict of columns, weights (n,) and offset; the last Batch is cached."""
+    """Rows to predict: a dict of columns, weights (n,) and offset; caches its last Batch."""
 
     columns: dict
     weight: np.ndarray

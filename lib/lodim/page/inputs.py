@@ -73,7 +73,9 @@ def _from_column(column, known):
 
 
 def from_design(design):
-    """Return an Input (name, range, typical value) per column; None if the design lacks one."""
+    """Return a list with an Input (name, range, typical value) per column that predictions need.
+
+    Return None if the design does not tell them for all columns."""
     found = {}
     for k, t in enumerate(design.term_of):
         parts = design.terms[t]

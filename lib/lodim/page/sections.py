@@ -30,7 +30,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return `rows` with row labels and columns `new`, and the names that the columns got."""
+    """Return a frame with its row labels and `new` (dict) as added columns, and their names.
+
+    A name that a column has already gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
@@ -159,7 +161,9 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return a picture of residuals against predictions in `known`, with `columns` on hovering."""
+    """Return a picture of residuals against predictions, for the rows `known` with a response.
+
+    Hovering over a point shows the row's values of `columns`."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)
