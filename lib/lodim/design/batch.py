@@ -106,10 +106,9 @@ class Batch:
 
 
 def split(batch, held_out, standardize):
-    """Return training and held-out rows as two batches; `held_out` (n,) is True for the latter.
+    """Return two batches, training and held-out rows, both centred by the training means.
 
-    The training means are subtracted from both. If `standardize`, both are divided by the
-    training standard deviations."""
+    held_out : (n,) bool; standardize : whether to divide by training standard deviations"""
     return split_and_scaling(batch, held_out, standardize)[0]
 
 

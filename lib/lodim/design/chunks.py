@@ -74,7 +74,7 @@ def tiles_of(X, span):
 
 
 def table_of_span(table, span, columns):
-    """Return the part of a Table that belongs to one chunk (Span), with other columns.
+    """Return the Table of one chunk (Span): its part of `table`, with the given columns.
 
     columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
     here = slice(span.first, span.first + span.n)
@@ -198,7 +198,7 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Data that are not in memory, with the positions `starts` of their pieces (such as files)."""
+    """Data that are not in memory, in pieces (such as files); `starts` has their first rows."""
 
     source: object
     starts: tuple[int, ...]
@@ -228,7 +228,7 @@ class ChunkStore:
 
 
 def read_chunk(chunk, names):
-    """Return a dict name -> column of some rows of a file; error messages name the file."""
+    """Return the named columns of a chunk (rows of a file) as a dict; errors name the file."""
     try:
         frame = read_frame(chunk.frame)
         return {name: read_column(frame, name) for name in names}
@@ -259,9 +259,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return a Frame with the columns `names` of the rows at positions `rows` of a Source.
-
-    n : number of rows that the Source must have"""
+    """Return a Frame of a Source: columns `names` of the rows at positions `rows`, of n in all."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -419,9 +417,7 @@ class WorkerChunks(SourceChunks):
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return a list of work(span, table) for each chunk, computed by the Dask workers.
-
-        `table` has the columns `names`."""
+        """Return a list of work(span, table with columns `names`), called on workers per chunk."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)

@@ -103,8 +103,7 @@ def _for_terms(work, terms, table, p):
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
     """Standardize the features of terms and write them to X (n_tiles, p, 64), initially zero.
 
-    Features marked `flat` stay zero; values outside of `limits` (lower, upper, middle) are
-    replaced."""
+    Features marked `flat` stay zero; values outside of `limits` become the middle in `limits`."""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
@@ -210,7 +209,7 @@ def _known_moments(x, rows, weights):
 
 
 class Features:
-    """The features of a design in all rows; data in one chunk are evaluated once."""
+    """The features of a design in all rows; if there is one chunk, they are evaluated only once."""
 
     def __init__(self, terms, fills, parts, missing):
         self.terms, self.fills, self.parts, self.missing = terms, fills, parts, missing
@@ -306,9 +305,7 @@ def columns_within(summaries, parts):
 
 
 def has_known_moments(term, summaries, missing):
-    """Return whether a term is a plain column of numbers whose moments are already in its Summary.
-
-    They are not if missing="indicator" will replace missing values."""
+    """Return whether a term is a column of numbers whose moments are already in its Summary."""
     if len(term) > 1 or not isinstance(term[0], factors.Numeric):
         return False
     known = summaries[term[0].name]
@@ -336,8 +333,7 @@ SHARE = 0.5  # largest share of the free memory that tiles take
 def tiles_for(is_source, n, p, dtype, folder):
     """Return zeros for X, (n_tiles, p, 64), in memory, or in a file in `folder` if it is given.
 
-    If `is_source` (data not in memory) and X needs over half of the free memory, a temporary file
-    is used."""
+    Data from disk (`is_source`) use a temporary file if X needs over half of the free memory."""
     if folder is not None:
         return tiles_in(folder, n, p, dtype)
     if is_source and not fits_memory(n, p, dtype):

@@ -25,7 +25,7 @@ EAGER = (PANDAS, "polars", "pyarrow", "modin", "cudf")  # readable kinds of fram
 
 
 def read_narwhals(data, words):
-    """Return the module narwhals and the data as its DataFrame; `words` name what is readable."""
+    """Return narwhals (module) and the data as its DataFrame; `words` say what data must be."""
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
     if is_path(data):
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else data

@@ -53,8 +53,7 @@ class Reading:
     def reader(self, data, source, request, answers, inputs, missing):
         """Return a function that reads the data as Rows, and the RowInputs to call it with.
 
-        The function is called again if weights depend on the response. `source` is None for data in
-        memory."""
+        Weights that depend on the response need a second call. `source` is None for a frame."""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))

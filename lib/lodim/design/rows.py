@@ -48,9 +48,7 @@ class Response:
         return (None, self.name) if self.called else (self.name, None)
 
     def event(self, level):
-        """Return text for the event that the response is `level`.
-
-        For example "species = cat", or "quality >= 7" for a condition."""
+        """Return text for the event that the response is `level`, such as "quality >= 7"."""
         node = tree(self.name) if self.called else None
         if node is None or not is_condition(node):
             return f"{self.name} = {level}"
@@ -252,11 +250,11 @@ def _check_row_labels(frame, value, what):
 
 
 def read_complete(frame, features, answers, inputs, missing, *, learning=False, known=None):
-    """Read the complete rows of a Frame: response, weight and offset are known.
+    """Return the complete rows of a Frame: a Table, their positions, and two counts.
 
-    With missing="drop" they also have all features. Return a Table, the positions of these rows,
-    and the numbers of dropped rows and of rows that miss only features. `known` maps a column to
-    (training levels, new levels that count as missing)."""
+    A complete row has response, weight and offset, and all features if `missing` is "drop". The
+    counts are of dropped rows, and of rows that miss only features. `known` is the result of
+    `Design.known_levels`, or None."""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)

@@ -69,9 +69,8 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn terms; return them, a dict of names, and the number of sampled rows.
 
-    The dict has the fields `names`, `term_names` and `term_of` of a Design. Splines and means
-    were learned from the sampled rows; 0 means from all rows. `reference_levels` codes factors as
-    R does."""
+    The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned
+    from the sampled rows (0: from all). `reference_levels` codes factors as R does."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
     summaries = summaries | _computed_levels(keys, parts, fills)
     table, n_sampled = _rows_to_learn(keys, parts, summaries, fills)

@@ -236,8 +236,8 @@ class Model:
     def cv_grid(self, problem: Problem, n: int) -> tuple[dict, tuple | None]:
         """Return cv()'s default grid, and (estimates, log) of a fit that it needed, or None.
 
-        The grid is a dict: first penalty -> n values, or the only one if the call gives one. It is
-        empty for models without penalties."""
+        The grid is a dict: setting -> values to compare. By default it has n values of the first
+        penalty, or the only value if the call gives one; it is empty without penalties."""
         for penalty in self.penalties:
             value = problem.arguments[penalty]
             fixed = isinstance(value, int | float)

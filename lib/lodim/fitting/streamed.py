@@ -255,7 +255,7 @@ def _lazily(call, data):
 def _of_partition(data, *, fit, name, given, like, partition_info=None, **keywords):
     """Return the result of the method `name` of a fit for one Dask partition `data`.
 
-    given, keywords : its other arguments; like : example of the result, which has the dtypes"""
+    given, keywords : its other arguments; like : a result with the required dtypes"""
     try:
         answers = getattr(fit, name)(data, *given, **keywords)
     except DataError as error:
