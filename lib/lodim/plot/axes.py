@@ -51,7 +51,7 @@ def side_by_side(n, columns, size, solid=()):
 
 
 def draw(kinds, kind, fit, ax, arguments):
-    """Draw a plot of a fit and return its Axes; kind None is the first that takes the arguments."""
+    """Draw a plot of a fit, by default of the first kind that takes the arguments; return Axes."""
     if kind is None:
         takers = (name for name in kinds if _takes(kinds[name], fit, ax, arguments))
         kind = next(takers, next(iter(kinds)))

@@ -88,7 +88,7 @@ def lollipops(names, values, labels, xlabel, ax=None):
 def forest(names, frame, xlabel, ax=None, *, top, level):
     """Draw the `top` largest estimates of a frame and their intervals, the largest on top.
 
-    `names` are those of its rows, and `level` is the confidence level of the intervals."""
+    `names` are the names of the frame's rows, `level` is the confidence level of the intervals."""
     if frame.empty:
         raise ArgumentError("there is no estimate to draw")
     size = frame["estimate"].abs().to_numpy()

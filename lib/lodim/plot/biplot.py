@@ -135,7 +135,7 @@ def _chosen(ax, ground):
 
 
 def _contours(ax, ground, legend):
-    """Draw density contours of each class; return its maximum (name, position, colour) if many."""
+    """Draw density contours by class; if many, return their maxima: [(name, position, colour)]."""
     peaks, C = [], ground.density.shape[2]
     room = NARROW if C <= MANY_CLASSES else SHORT_NAME
     named = shorten(legend.labels, room) if C > MAX_CONTOURS else ()
@@ -180,7 +180,9 @@ def stretch(to, origin, ends):
 
 
 def _write_names(ax, names, tips, origin, peaks):
-    """Write names at arrow tips (m, 2) and, if there is room, at class maxima, without overlap."""
+    """Write feature names at arrow tips (m, 2) and, if there is room, class names at `peaks`.
+
+    Texts are moved apart; `origin` is where the arrows start."""
     n_arrows = len(names)
     if not n_arrows + len(peaks):
         return
@@ -284,7 +286,9 @@ def _thresholds(ax, x, best):
 
 
 def _bars_below(ax, arrows, floor, top, x):
-    """Draw loadings as horizontal arrows below the height `floor`; return the lowest height."""
+    """Draw loadings as horizontal arrows below the height `floor`; return the lowest height.
+
+    `top` is the largest density, and `x` are the positions along the axis; both set the scale."""
     to = arrows.to[:, 0]
     middle = 0.0 if x[0] < 0.0 < x[-1] else 0.5 * (x[0] + x[-1])
     room = REACH * min(middle - x[0], x[-1] - middle) / max(np.abs(to).max(), 1e-300)

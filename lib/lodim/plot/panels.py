@@ -41,8 +41,8 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    `value` (n,) are class codes or numbers, `key` their colours, `star` the name of the queried
-    row."""
+    `value` (n,) has class codes or numbers, and `key` explains their colours. `star` is the name
+    of the queried row."""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -91,7 +91,9 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return the codes 0, 1, ... of values `rows` of a view's feature j, numbered as in x (n,)."""
+    """Return codes of `rows`, values of feature j of a view; level codes are returned unchanged.
+
+    Codes 0, 1, ... number the distinct values of the feature in all rows, x (n,)."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -144,7 +146,7 @@ def _query(ax, view, x, solid):
 
 
 def _spread(view):
-    """Return where rows are drawn; features with few values get reproducible jitter."""
+    """Return the points (n, d) to draw for a view; features with few values get jitter."""
     x, rng = np.array(view.x, float), np.random.default_rng(0)
     for j, column in enumerate(x.T):
         categories = bool(view.levels and view.levels[j])
@@ -237,7 +239,7 @@ def _name(ax, view, key):
 
 
 def _name_levels(ax, which, levels):
-    """Write the names of levels at their codes on axis `which`, "x" or "y"; some if many."""
+    """Write the names of levels at their codes on axis `which`, "x" or "y"; if many, only some."""
     at = np.arange(0, len(levels), -(-len(levels) // FEW_VALUES))
     names = [levels[k] if len(levels[k]) <= SHORT else levels[k][: SHORT - 1] + "…" for k in at]
     turned = {"rotation": 30, "ha": "right"} if which == "x" else {}

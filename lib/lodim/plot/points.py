@@ -45,7 +45,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Key:
-    """Colours of values, by class or on a scale; `size` names the quantity that areas show."""
+    """Meaning of colours: of classes, or of numbers on a scale; `size` names what areas show."""
 
     name: str
     labels: tuple | None
@@ -135,9 +135,9 @@ def plane(
 
 
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
-    """Draw Z (len(y), len(x)) as coloured surface with contour lines, thick at `level`.
+    """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
-    `over` is what is drawn on top (points, star, title, edge), as arguments of `_draw_over`."""
+    `over` are arguments of `_draw_over`: points, edge, star, title, drawn on top."""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -152,7 +152,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class by P (len(y), len(x), K), paler if less probable.
 
-    `over` is as in `surface`."""
+    `over` are arguments of `_draw_over`: points, edge, star, title, drawn on top."""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)
@@ -163,7 +163,7 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a key, at height zorder; those of unknown value are below."""
+    """Draw Points in the colours of a key at height `zorder`; below, points of unknown value."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 
@@ -188,7 +188,7 @@ def _tag(ax, xy, radius, tags):
 
 
 def _draw_over(ax, x, y, names, key, *, points=None, edge=None, star=None, title=None):
-    """Draw points, a region hatched where `edge` is negative, and a star on top of a surface."""
+    """Draw points, a hatched region where edge[0] is negative, and a star on top of a surface."""
     if edge is not None:
         veil = ax.contourf(x, y, edge[0], [-np.inf, 0.0], colors="none", hatches=["///"])
         veil.set_edgecolor(VEIL)

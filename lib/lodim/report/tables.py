@@ -217,7 +217,9 @@ class _Grid:
 
 
 def _shown(table: Table, whole: str) -> tuple[str, _Grid, list[str]]:
-    """Return title, texts and notes of a table; long ones are cut, unless `whole` is empty."""
+    """Return title, texts and notes of a table.
+
+    Unless `whole` is empty, a long table is shortened; a note says that `whole` shows all rows."""
     grid, notes = _grid(table), list(table.notes)
     if not whole or (table.keep is None and len(grid.rows) <= _LONG):
         return table.title, grid, notes

@@ -154,7 +154,7 @@ def bootstrap(
 
 
 def _estimates_as(reference):
-    """Return a function: fit -> Series of its estimates, comparable with the fit `reference`."""
+    """Return a function: fit -> Series of its estimates, comparable with those of `reference`."""
 
     def estimates(one):
         frame = one._comparable(reference)
@@ -190,7 +190,9 @@ def _statistic(function):
 
 
 def _aligned(estimate, replicates, absent):
-    """Return terms, estimates (q,) and replicates (n, q) of several Series; `absent` fills gaps."""
+    """Return all terms (q,), and the values of the Series `estimate` (q,) and `replicates` (n, q).
+
+    A Series that lacks a term gets the value `absent`."""
     terms = estimate.index
     for one in replicates:
         if not one.index.equals(terms):

@@ -194,10 +194,10 @@ def _folds(problem, method, folds, seed):
 
 
 def _fits(problem, fold, method, score, choose):
-    """Return the fit for predictions, the fits that each leave out a fold, and these folds' rows.
+    """Return the fit for predictions, the fits without one fold each, and the rows of these folds.
 
-    Method "split" has one fit, also for predictions, which leaves out a fold. With `choose`, each
-    fit chooses the settings that the user did not give."""
+    With method "split" there is one fold and one fit, which also makes the predictions. `choose`
+    tells whether each fit chooses the settings that the user did not give."""
     how = {"use": lambda fit, rows: (fit, rows), "what": "fits", "choose": choose}
     held_out = [fold == k for k in range(fold.max() + 1)]
     if method == "split":
@@ -222,9 +222,10 @@ def _known_score(fit, score):
 
 
 def _held_out(problem, fold, says, full, fits, parts, by):
-    """Return held-out rows with conformity scores, and the table for tidy().
+    """Return the HeldOut rows with their conformity scores, and the table for tidy().
 
-    `fits` and `parts` are the fits without one fold each, and the rows of these folds."""
+    says : ConformityScore; full : fit for predictions; by : whether each class is calibrated alone
+    fits, parts : fits without one fold each, and the rows of these folds"""
     at, answers, y = [], [], []
     for k, (fit, rows) in enumerate(zip(fits, parts, strict=True)):
         where = np.flatnonzero(fold == k)

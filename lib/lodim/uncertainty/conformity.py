@@ -15,9 +15,10 @@ FROM_SPREAD = ("normalized", "quantile")  # scores that need results which fits 
 
 @forms.record
 class ConformityScore:
-    """Kind of conformity score, the distance of a response from its prediction.
+    """Kind of conformity score, which measures how far a response is from its prediction.
 
-    `level` is the coverage of the quantiles of the score "quantile"; `seed` is for "aps"."""
+    `level` is the coverage of the predicted quantiles that the score "quantile" starts from;
+    `seed` is for the random numbers of "aps"."""
 
     score: str = forms.choice(*NUMERIC_SCORES, *CLASS_SCORES)
     level: float = forms.real(least=forms.TINY, most=1.0 - 2.0**-53)
@@ -60,7 +61,7 @@ class ConformityScore:
         return row_uniforms(X, [[self.seed, crc32(name.encode())] for name in names])
 
     def scores(self, answers, y):
-        """Return scores (n,) of responses, given predictions of `of_rows`; infinite without one."""
+        """Return scores (n,) of responses y, given predictions `answers`; inf if one is missing."""
         if self.of_classes:
             own = answers[y.astype(int), np.arange(len(y))]
             return np.where(np.isnan(own), np.inf, own)
@@ -117,11 +118,14 @@ class HeldOut:
         return self.weight.sum() / (self.weight.sum() + 1.0)
 
     def quantile(self, level):
-        """Return the weighted quantile of the held-out scores and infinity, for a new row."""
+        """Return the weighted quantile of the held-out scores and of inf, for the new row."""
         return float(self._quantiles(self.score[:, None], level)[0])
 
     def upper(self, base, step, level):
-        """Return upper limits for new rows, base + score * step (Barber et al. 2021, Sect. 3)."""
+        """Return upper limits (m,) of new rows: quantiles of base + score * step of held-out rows.
+
+        `base` and `step` (K, m) come from K fits. Each held-out row uses the fit without its fold
+        (Barber et al. 2021, Sect. 3)."""
         if len(base) == 1:
             return base[0] + step[0] * self.quantile(level)
         out = np.empty(base.shape[1])
@@ -133,7 +137,9 @@ class HeldOut:
         return out
 
     def below(self, scores):
-        """Return the weight (m, C) of held-out rows that score below scores (K, m, C) of K fits."""
+        """Return the weight (m, C) of held-out rows that score below m new rows with C classes.
+
+        `scores` (K, m, C) of the new rows come from K fits, each compared with its own fold."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)
@@ -143,7 +149,9 @@ class HeldOut:
         return out
 
     def sets(self, scores, level):
-        """Return which of C classes are in the sets of m new rows, (m, C); scores are (K, m, C)."""
+        """Return which of C classes are in the sets of m new rows, (m, C) bool.
+
+        `scores` (K, m, C) of the new rows come from K fits."""
         if self.of_class is None:
             return self.below(scores) < self._needed(level)
         each = (self.of(c).sets(scores[..., [c]], level) for c in range(scores.shape[2]))
@@ -172,7 +180,7 @@ class HeldOut:
         return level * (self.weight.sum() + 1.0) * (1.0 - TIE)
 
     def _quantiles(self, values, level):
-        """Return the weighted quantile per column of values (n, m) and infinity, for a new row."""
+        """Return weighted quantiles (m,) of the columns of values (n, m) and inf, for a new row."""
         needed = self._needed(level)
         if self.weight.sum() < needed:
             return np.full(values.shape[1], np.inf)

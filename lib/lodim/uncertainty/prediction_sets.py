@@ -443,7 +443,9 @@ class Conformal(Generic[FitT_co]):
         return level
 
     def _compared(self):
-        """Return pairs (class, HeldOut) of scores to compare with; the class is None for all."""
+        """Return pairs (class, HeldOut) of the scores that calibrate each class.
+
+        If all rows calibrate together, there is one pair, with None as class."""
         if self.held_out.of_class is None:
             return [(None, self.held_out)]
         return [(name, self.held_out.of(c)) for c, name in enumerate(self.fit.levels)]
@@ -490,7 +492,7 @@ class Conformal(Generic[FitT_co]):
         return answers, full
 
     def _beside(self, data, level):
-        """Return predictions at a `level` for rows with a known response, and their responses."""
+        """Return predictions (a frame) at a `level`, and responses, for the rows that have both."""
         rows = self.fit._reader.apply(data, response=True)
         frame = in_pandas(self.predict)(data, level)
         y = np.full(len(frame), np.nan)
@@ -549,7 +551,9 @@ def groups_of(data, by, batch):
 
 
 def measured(covered, weight, means):
-    """Return a dict of the coverage with standard error and limits, and of weighted means."""
+    """Return a dict: n, coverage, its standard error and limits, and the weighted means of `means`.
+
+    `covered` (n,) tells which rows are covered; `means` is a dict of values (n,) by name."""
     n, total = int((weight > 0).sum()), weight.sum()
     if not total > 0:
         return {"n": n, "coverage": np.nan} | dict.fromkeys((*ERRORS, *means), np.nan)

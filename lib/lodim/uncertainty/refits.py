@@ -19,7 +19,7 @@ from lodim.formula.formula import leave_out, parse
 
 
 def settled(problem, fit):
-    """Return the problem (data and settings) with the settings of `fit`: none is chosen again."""
+    """Return a problem (data and settings) with the settings that `fit` has, so none is chosen."""
     # Settings that a fit does not keep, such as ripr's limits, stay as in the problem.
     known = {name: value for name, value in vars(fit.settings).items() if value is not None}
     return problem.settle(replace(problem.settings, **known))
@@ -32,10 +32,10 @@ def on_one_thread(problem):
 
 
 def fit_parts(problem, held_out, use, *, choose, light, jobs, what):
-    """Fit the model without each set of held-out rows; return the results use(fit, left-out rows).
+    """Fit the model without each set of held-out rows; return a list of use(fit, held-out rows).
 
     held_out : list of (n,) bool; choose : whether fits choose settings that the user did not give
-    light : whether to leave out slow results, as argument `for_path` of `Model.run`"""
+    light : which slow results to leave out, `for_path` of `Model.run`; what : label of progress"""
     problem = on_one_thread(problem) if jobs > 1 else problem
 
     def one(out, bar):

@@ -147,8 +147,8 @@ class Bootstrap(Generic[FitT_co]):
         Returns
         -------
         DataFrame
-            Columns fit, lower and upper for the rows of `data`; with more than two classes for each
-            class. NaN if an input is missing.
+            Columns fit, lower and upper, with a row per row of `data`; with more than two classes,
+            these columns for each class. NaN if an input is missing.
 
         Raises
         ------
@@ -317,7 +317,7 @@ class Bootstrap(Generic[FitT_co]):
         return self.summary(level=self._widest()).as_html()
 
     def _widest(self):
-        """Return the level of printed limits: 0.95, or the highest that so few replicates allow."""
+        """Return the level of printed limits: 0.95, or the highest that n replicates allow."""
         return LEVEL if self.n >= 39 else 1.0 - 2.0 / (self.n + 1)
 
     def __repr__(self):
@@ -331,7 +331,9 @@ class Bootstrap(Generic[FitT_co]):
 
 
 def _band(center, each, level):
-    """Return a frame of predictions `center`, with limits from n replicates `each`, (n, N[, K])."""
+    """Return a frame with the predictions `center` (fit) and limits of replicates (lower, upper).
+
+    `each` (n, N) or (n, N, K) are the predictions of n replicates, for K classes."""
     limits = percentile(each.reshape(len(each), -1), level).reshape(2, *each.shape[1:])
     if isinstance(center, pd.Series):
         columns = {"fit": center, "lower": limits[0], "upper": limits[1]}

@@ -279,7 +279,9 @@ class Stability(Generic[FitT_co]):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Bounds on the expected number of terms stable by chance; NaN if not applicable."""
+        """Bounds on the expected number of terms stable by chance; NaN if not applicable.
+
+        The keys are the assumptions: "worst case" (none), "unimodal" and "r-concave"."""
         q, p = self.n_selected, len(self.frame)
         sharper = {"unimodal": unimodal, "r-concave": r_concave}
         bounds = {name: bound(q, p, self.cutoff, self.n) for name, bound in sharper.items()}
