@@ -331,7 +331,7 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return the positions in `levels` of a column's values; raise DataError for unknown ones."""
+    """Return positions in `levels` of a column's values in `rows`; DataError for unknown ones."""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")

@@ -194,7 +194,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return the extreme outliers in data: a (Limits, row positions, values) per feature."""
+        """Return extreme outliers in data: a tuple (Limits, row positions, values) per feature."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")

@@ -59,7 +59,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield (values, positions of rows to use, empty for all) per feature of a term."""
+    """Yield a pair per feature of a term: values, and positions of the rows to use (empty: all)."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)

@@ -82,7 +82,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Read the complete rows of a Frame in memory as Rows; see `Reading.reader`."""
+    """Read the complete rows of a Frame in memory as Rows; `answers` are the response's columns."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -140,7 +140,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Read the complete rows of data not in memory, in one pass, as Rows; see `Reading.reader`."""
+    """Read complete rows of a Source in one pass as Rows; `answers` are the response's columns."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -253,7 +253,7 @@ def _without_labels(value, n):
 
 
 def draw_sample(data, source, names, inputs, size, seed):
-    """Return `size` random rows in order, as a Frame, and their row inputs."""
+    """Return `size` random rows of data, or of a Source, in order, as a Frame, and their inputs."""
     n = len(data.index) if source is None else chunks.count_rows(source, names)
     rows = chunks.draw_positions(n, size, seed) if size < n else np.arange(n)
     if source is None:

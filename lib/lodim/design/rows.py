@@ -387,7 +387,7 @@ def is_balanced(weights, names):
 
 
 def class_weights(y, response, rows, size):
-    """Return weights (size,) n / (K n_k), so that all K classes have the same sum of weights.
+    """Return weights (size,) that have the same sum in each class: n / (K n_k) in class k of K.
 
     y : (n,) class codes of `rows` among all `size` rows; rows without a class have weight one"""
     if response is None or response.levels is None:

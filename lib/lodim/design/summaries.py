@@ -294,7 +294,7 @@ class Tails:
         return cls(sum(part.n for part in parts), low, high)
 
     def limits(self, feature):
-        """Return the range (Limits) of a feature without extreme outliers; None if it has none."""
+        """Return a feature's range without extreme outliers (Limits); None if there are none."""
         few = most_wild(self.n)
         deep = min(DEPTH * few, (self.n - 1) // 2)
         if few and self.low[deep] == self.high[-1 - deep]:
@@ -322,7 +322,7 @@ class Tails:
 
 
 def find_limits(x, name):
-    """Return the range (Limits) of x (n,) without extreme outliers; None if there are none."""
+    """Return the range of x (n,) without extreme outliers (Limits); None if there are none."""
     return Tails.of_values(x, tail_size(len(x))).limits(name)
 
 

@@ -263,7 +263,7 @@ class Fit(Delegates):
         return mean, (name if mean.ndim == 1 else list(self.levels))
 
     def _in_all_rows(self, batch, values, names):
-        """Return values of complete rows as a frame or Series of all rows; NaN (None) elsewhere."""
+        """Return values of complete rows as a frame or Series; other rows get NaN or None."""
         shape = (len(batch.index), *values.shape[1:])
         if values.dtype == object:
             full = np.full(shape, None, dtype=object)

@@ -25,7 +25,7 @@ LONG = 60  # largest number of characters of a dict in a printed call
 
 @dataclass(frozen=True)
 class Penalty:
-    """Declaration of a setting that shrinks a model; `needed` if it must not be None."""
+    """Declaration of a setting that shrinks a model; if `needed`, its value must not be None."""
 
     # callable(batch, family, settings) -> value that shrinks the model to the intercept
     largest: Callable

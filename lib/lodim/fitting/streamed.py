@@ -150,7 +150,7 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}, or {}; errors name the `place`."""
+        """Return {"offset": values of the next n rows}; {} unless it is an array."""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
