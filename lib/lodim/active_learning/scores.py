@@ -106,7 +106,9 @@ def user_score(function, learner):
 
 
 def _votes_of_bootstraps(learner, rng):
-    """Return the classes (rows, fits) that stratified bootstrap fits predict in a pool, or None."""
+    """Return the classes (rows, fits) that stratified bootstrap fits predict for a Learner's pool.
+
+    Missing predictions are None."""
     groups = learner.labelled.groupby(learner.response, sort=True, observed=True).indices.values()
     votes = np.full((len(learner.pool), learner.size), None, dtype=object)
     for k in steps(range(learner.size), learner.size, "committee"):

@@ -44,7 +44,7 @@ class Task:
 
     @property
     def n_scores(self):
-        """Number of linear predictors per row: one, or one per class for more than two classes."""
+        """Number of linear predictors per row: K for K > 2 classes, K - 1 if ordered; else one."""
         return self.family.n_scores
 
     def inputs_of(self, rows):
@@ -128,7 +128,8 @@ def _part(candidate, task, train, test):
     """Fit a Candidate in one fold; return predictions, size, whether it converged, and a checker.
 
     Predictions (m, K) are linear predictors of the held-out rows. The size is a dict such as
-    {"features": 7}. The checker is a function of data that raises an error for unknown levels."""
+    {"features": 7}. The checker is a function of data that raises an error for unknown levels, or
+    None."""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None

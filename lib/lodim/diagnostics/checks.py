@@ -200,7 +200,9 @@ def _weights(fit, data):
 
 
 def _weighted(batch, weights):
-    """Return a batch with weights (N,) of all rows of the data, without rows of missing weight."""
+    """Return a batch with its rows' weights, given those (N,) of all rows of the data, or None.
+
+    Rows of missing weight are left out. Without weights, the batch is unchanged."""
     if weights is None:
         return batch
     own = weights[batch.rows]
@@ -208,7 +210,7 @@ def _weighted(batch, weights):
 
 
 def _known(fit, data, offset):
-    """Return a batch of rows with known response, and their linear predictors; None if no rows."""
+    """Return (batch of the rows with known response, linear predictors); None if there are none."""
     if not fit._reader.has_response(data):
         return None
     batch = fit._reader.apply(data, offset=offset, response=True, new_levels="missing")

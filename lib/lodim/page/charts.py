@@ -132,7 +132,7 @@ def _tooltip(alt, picture, names):
 
 
 def _shades(alt, picture, names):
-    """Return a dict with the encodings by altair of a picture's colours and tooltips."""
+    """Return the altair encodings of a picture's colours and tooltips, as a dict."""
     return {"color": _color(alt, picture, names), "tooltip": _tooltip(alt, picture, names)}
 
 
@@ -172,7 +172,7 @@ def _beside_colour(alt, encoding, picture, names, marks):
 
 
 def _position(alt, picture, names):
-    """Return a dict with the encodings by altair of the x and the y axis of a picture."""
+    """Return the altair encodings of a picture's x axis and y axis, as a dict."""
     across = _names_across(alt, picture)
     if _is_number(picture.frame, picture.x):
         kind = "log" if picture.logarithmic else "linear"

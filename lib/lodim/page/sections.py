@@ -30,9 +30,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return a frame with its row labels and `new` (dict) as added columns, and their names.
+    """Return a frame with added columns: its row labels and those of the dict `new`.
 
-    A name that a column has already gets a blank at its end."""
+    Also return the names of the added columns. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:

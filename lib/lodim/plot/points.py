@@ -71,7 +71,7 @@ def class_style(k):
 
 
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
-    """Draw points xy (n, d) coloured by class or on a scale; return the artist for a scale.
+    """Draw points xy (n, d) coloured by `key`; return the artist for a colour scale (or None).
 
     hollow : draw numbers as rings; style : arguments of ax.scatter; an array (n,) has a value per
     point; unknown : further arguments for points with unknown value"""

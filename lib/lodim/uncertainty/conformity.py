@@ -37,9 +37,9 @@ class ConformityScore:
     def of_rows(self, fit, batch, u):
         """Return a fit's predictions for n rows, from which conformity scores are computed.
 
-        For C classes these are their scores (C, n), with random numbers u (n,) for "aps". Else
-        they are low, high and step, (3, n): the band for score t is from low - t step to high + t
-        step. Rows without a prediction have NaN."""
+        For C classes, they are the score of each class, (C, n); "aps" uses random numbers u (n,).
+        For numbers, they are low, high and step, (3, n): the band for score t is from low - t step
+        to high + t step. Rows without a prediction have NaN."""
         mean = fit.family.mean(fit._score(batch))
         if self.of_classes:
             p = mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
@@ -195,7 +195,8 @@ class HeldOut:
 def held_out_weights(given, units):
     """Return weights (n,) of held-out rows, relative to the weight one of a new row.
 
-    Their mean is one; groups (codes `units`) have the sum one (Lee, Barber and Willett 2023)."""
+    Their mean is one. With groups (codes `units`, not None), instead, the weights of each group
+    have the sum one (Lee, Barber and Willett 2023)."""
     if units is None:
         return given / given.mean()
     code = np.unique(units, return_inverse=True)[1]

@@ -57,8 +57,8 @@ def r_concave(q, p, cutoff, n_pairs):
 def largest_tail(mean, t, B, r):
     """Return the largest P(X >= t / B) over (-r)-concave X on 0, 1 / B, ..., 1 with this mean.
 
-    B X is then a mixture of D(k) and D(k + 1), where D(k) has probabilities proportional to (a +
-    j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4)."""
+    It is attained if B X is a mixture of D(k) and D(k + 1), where D(k) has probabilities
+    proportional to (a + j)^(-1 / r), j = 0, ..., k (Shah and Samworth 2013, App. A.4)."""
     from scipy.optimize import brentq, minimize_scalar
 
     eta, s = mean * B, -1.0 / r
