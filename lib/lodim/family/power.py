@@ -152,5 +152,5 @@ def _log(y):
 
 
 def _log_sum(log, weight):
-    """Return log(sum(weight * exp(v))) without overflow; `log` is a function: rows -> their v."""
+    """Return log(sum(weight * exp(v))) without overflow, where log(i) returns v of rows i."""
     return sum_rows(lambda i: logsumexp(log(i), b=weight[i]), len(weight), np.logaddexp)

@@ -18,7 +18,7 @@ def edges_of(x, weight, bins):
 
 
 def bins_of(x, edges):
-    """Return the interval's number (n,), from 0, of each value; edges belong to the one below."""
+    """Return the number (n,), from 0, of each value's interval; an edge is in that below it."""
     return np.clip(np.searchsorted(edges, x, side="left") - 1, 0, max(len(edges) - 2, 0))
 
 

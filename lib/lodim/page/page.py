@@ -92,7 +92,7 @@ def html(fit: Any, data: pd.DataFrame | None = None) -> str:
 
 
 def _pictures(fit, columns, data):
-    """Return two dicts with headings of sections as keys: their pictures, and their notes."""
+    """Return two dicts: heading of a section -> list of its pictures, and heading -> note."""
     groups, notes = {}, {}
     if columns and fit.design.response is not None:
         groups[EFFECTS], hidden = sections.effects(fit, columns, data)

@@ -44,7 +44,7 @@ def with_columns(rows, new):
 
 
 def effects(fit, inputs, data):
-    """Return pictures of partial dependence, widest range first, and names of columns without one.
+    """Return pictures of partial dependence, widest first, and names of columns without a picture.
 
     Predictions are averaged over some rows of the data (Friedman 2001, Sect. 8.2); without data,
     other columns have their typical values."""

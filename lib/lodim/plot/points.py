@@ -163,7 +163,7 @@ def classes(x, y, P, key, names, ax=None, **over):
 
 
 def _scatter(ax, points, key, zorder, **style):
-    """Draw Points in the colours of a key at height `zorder`; below, points of unknown value."""
+    """Draw Points in the colours of a key at height `zorder`, those of unknown value below it."""
     style |= {"zorder": zorder, "unknown": {"zorder": zorder - 0.5}}
     return scatter_values(ax, points.xy, points.value, key, **style)
 

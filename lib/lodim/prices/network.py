@@ -135,8 +135,8 @@ def _combined_sources(v, parents, source_of, serving):
 def _choices(v, parents, uses, sources, copies):
     """Yield (choice, parents) for each possible copy of node v.
 
-    A choice is a dict from series (set of alternatives) to the source used; `parents` are the
-    positions of the copies that the copy needs.
+    A choice is a dict from series (set of alternatives) to the source used. `parents` are the
+    positions of the copies of other nodes that this copy needs.
     copies : per earlier node a list of (choice, position)"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:

@@ -139,7 +139,7 @@ class HeldOut:
     def below(self, scores):
         """Return the weight (m, C) of held-out rows that score below m new rows with C classes.
 
-        `scores` (K, m, C) of the new rows come from K fits, each compared with its own fold."""
+        `scores` (K, m, C) come from K fits, each compared with the rows that it left out."""
         out = np.zeros(scores.shape[1:])
         for k, of_fold in enumerate(scores):
             rows = np.flatnonzero(self.fold == k)

@@ -501,7 +501,7 @@ class Conformal(Generic[FitT_co]):
         return frame[known], y[known]
 
     def _limits(self, answers, level):
-        """Return lower and upper limits (m,) from bands `answers` (K, 3, m): low, high and step."""
+        """Return lower and upper limits (m,) from K fits' bands (K, 3, m): low, high and step."""
         low, high, step = np.moveaxis(answers, 1, 0)
         lower = -self.held_out.upper(-low, step, level)
         upper = self.held_out.upper(high, step, level)

@@ -136,7 +136,7 @@ def _check_same_rows(problem, fit):
 
 
 def reweighted(problem, fit, weights):
-    """Return the fit with other weights (n,) of the rows, but the settings and design of `fit`."""
+    """Return `fit` computed again with other weights (n,) of the rows; settings and design stay."""
     point = problem.with_rows(replace(problem.batch, weights=weights))
     found = problem.model.reweigh(point, fit)
     return problem.model.run(point, warm_start=fit.estimates, for_path=True, found=found)
