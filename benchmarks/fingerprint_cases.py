@@ -160,6 +160,8 @@ case("ripr ratio gaps", CLASSES, "gaps", lambda_=0.5)
 case("ripr indicator", CLASSES, "gaps", missing="indicator", weights="balanced")
 case("ripr drop", NUMBERS, "gaps", missing="drop", max_views=8)
 case("ripr found clusters", "~ x1 + x2 + x3 + arm", "gaps", show=True)
+case("ripr order", VIEWS, "views", order="time")
+case("ripr order, numbers", NUMBERS, "mixed", order="age", lambda_=0.5)
 case("ripr constraints", VIEWS, "views", lambda_=1.0, constraints=budget)
 case(
     "ripr hard constraints",

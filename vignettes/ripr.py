@@ -263,7 +263,7 @@ axes = wheat.plot()
 pd.crosstab(wheat.predict(seeds), seeds["variety"])
 
 # %% [markdown]
-# ## Several responses
+# ## Several responses, and time
 #
 # A formula such as `"first + second ~ ."` has several responses, which share the same views. Each
 # response has its own losses. The penalty of a view depends on the number of rows of all responses
@@ -275,6 +275,19 @@ two = train.assign(
 )
 together = ld.ripr("diagnosis + size ~ . - mean_area", data=two)
 print(together)
+
+# %% [markdown]
+# `order=` names a column of times. Consecutive rows then use the same view, unless a change lowers
+# the loss by more than its price (`smooth`). In this example the informative view changes after row
+# 200:
+
+# %%
+drifting = ld.informative_views(2, 200, seed=1)
+drifting["time"] = np.arange(len(drifting))
+timed = ld.ripr("y ~ .", data=drifting, order="time", control={"smooth": 10.0})
+served = timed.assignment().idxmax(axis=1)
+changes = served.index[served != served.shift()]
+served[changes].rename("view from this row on").to_frame()
 
 # %% [markdown]
 # ## What the numbers do not mean

@@ -46,6 +46,7 @@ ax = fit.plot("view")
 # |---|---|---|
 # | `share` | 0.05 | a view is kept if its share of the rows is larger |
 # | `tolerance` | 0.5 | the error of the chosen `lambda_` may exceed the lowest error by this many standard errors |
+# | `smooth` | 1 | with `order=`, price of a change of view between consecutive rows, in units of the penalty |
 #
 # ### Votes (`method="vote"`)
 #

@@ -43,7 +43,7 @@ except ImportError as error:
 # Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
 ROW_ARGUMENTS = {
-    *("weights", "offset", "groups", "clusters", "constraints", "progress", "family"),
+    *("weights", "offset", "groups", "order", "clusters", "constraints", "progress", "family"),
     *("sample", "client"),
 }
 PARAMETERS = {name for name, *_ in families.PARAMETERS.values()}  # of families of numbers

@@ -93,7 +93,7 @@ def fits(df):
         "melm none": ld.melm("~ a + b + c", df, **one),
         "ripr binomial": ld.ripr("k ~ a + b + c + d", df, **one),
         "ripr multinomial": ld.ripr("k3 ~ a + b + c", df, lambda_=0.2, **one),
-        "ripr ratio": ld.ripr("k ~ a + b", df, method="assignment", **one),
+        "ripr ratio": ld.ripr("k ~ a + b", df, method="assignment", order="o", **one),
         "ripr indicator": ld.ripr("k3 ~ a + g + t", holes(df), missing="indicator", **one),
         "ripr missing": ld.ripr("k ~ a + b + g", holes(df), **one),
         "ripr numeric": ld.ripr("y ~ a + b + c", holes(df), **one),

@@ -57,7 +57,7 @@ VARIANTS = {
     ld.melm: {"k": (1, 2, 3), "penalty": (False, True),
               "covariance": ("shrunk", "ledoit-wolf"),
               "divergence": ("sum", "mean")},
-    ld.ripr: {"max_dim": (1, 2, 3), "k": (None, 3), "n_views": (None, 2),
+    ld.ripr: {"max_dim": (1, 2, 3), "k": (None, 3), "n_views": (None, 2), "order": (None, "o"),
               "balanced": (False, True), "lambda_": (0.1, 1.0), "method": ("vote", "assignment")},
     ld.glm: {"covariance": ("HC0", "HC1", "HC2", "HC3", "cluster"),
              "family": ("poisson", "gamma")},

@@ -120,7 +120,7 @@ def same_learnt(frame, source, formula, **given):
     design, batch = Design.learn(formula, frame, **given)
     learnt, streamed = Design.learn(formula, source, **given)
     same(forms.write(design), forms.write(learnt), formula)
-    for key in ("X", "y", "weights", "offset", "rows", "clusters", "groups"):
+    for key in ("X", "y", "weights", "offset", "rows", "order", "clusters", "groups"):
         same(getattr(batch, key), getattr(streamed, key), key)
     assert streamed.streamed and not batch.streamed
     assert streamed.index.equals(pd.RangeIndex(len(frame)))
@@ -140,7 +140,7 @@ FORMULAS = (
 BESIDE = (
     {},
     {"inputs": RowInputs(weights="w"), "missing": "indicator"},
-    {"inputs": RowInputs(offset="e", clusters="g", groups="g"), "dtype": "float32"},
+    {"inputs": RowInputs(offset="e", clusters="g", groups="g", order="b"), "dtype": "float32"},
     {"reference_levels": True, "standardize": False},
     {"missing": "keep"},
 )

@@ -27,6 +27,7 @@ class Batch:
     # index, rows: labels of all rows of the frame; (n,) ascending positions of the complete ones
     index: pd.Index
     rows: np.ndarray
+    order: np.ndarray | None = None
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None  # (n,) codes, or None; a group is held out together
     streamed: bool = False

@@ -1,4 +1,4 @@
-"""The response, the row inputs (weights, offset, clusters, groups), and missing values."""
+"""The response, the row inputs (weights, offset, order, clusters, groups), and missing values."""
 
 import ast
 from dataclasses import dataclass, fields, replace
@@ -76,13 +76,14 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class RowInputs:
-    """Weights, offset, clusters and groups of the rows: column names, arrays, or None.
+    """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
     After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,). Rows
     of a group are held out together."""
 
     weights: Any = None
     offset: Any = None
+    order: Any = None
     clusters: Any = None
     groups: Any = None
 
@@ -165,7 +166,7 @@ def _read_input(frame, value, what):
         column = read_column(frame, value)
         if column.kind == "level":
             raise DataError(f"{what}: column {value!r} must have numbers, not {column.levels[:3]}")
-        if column.kind == "date":
+        if column.kind == "date" and what != "order":
             raise DataError(f"{what}: column {value!r} must have numbers, not dates")
         array = columns.as_float(column.values)
     else:

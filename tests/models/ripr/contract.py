@@ -12,6 +12,8 @@ REFUSED = {
     "n_clusters": (bad(n_clusters=3), ld.ArgumentError, "without a response"),
     "max_views": (bad(max_views=0), ld.ArgumentError, "max_views"),
     "share": (bad(control={"share": 1.0}), ld.ArgumentError, "share must be"),
+    "smooth": (bad(control={"smooth": -1}), ld.ArgumentError, "smooth must be 0 or more"),
+    "order": (bad(order="arm"), ld.DataError, "order: column 'arm' must have numbers"),
     "nothing varies": (
         bad(lambda d: d.assign(age=1.0, arm="A", **{"dose mg": 2.0})), ld.DataError,
         "one feature must vary",

@@ -20,6 +20,8 @@ from lodim.models.ripr.assignment.recover import (
 )
 from lodim.models.ripr.assignment.solve import (
     assign,
+    assign_in_order,
+    cheapest_chain,
     eligible_views,
     solve_rows,
 )
@@ -175,6 +177,38 @@ def test_convex_alternation_and_constraints():
         constrained.solve(
             L, np.ones(6), LAMBDA, constrained.ViewConstraints(cost=cost + 1, budget=0.5)
         )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("switch", [0.0, 3e-4])
+def test_time_order_is_the_integer_optimum(switch):
+    cp = pytest.importorskip("cvxpy")
+    L, delta = matrix(30, 5)
+    price = (L - L.min(1)[:, None]) ** 2 + LAMBDA * delta
+    chain = cheapest_chain(price, switch)
+    B, absent = cp.Variable(L.shape, boolean=True), ~np.isfinite(price)
+    value = cp.sum(cp.multiply(np.where(absent, 0.0, price), B))
+    value += 0.5 * switch * cp.sum(cp.abs(cp.diff(B, axis=0)))
+    rules = [cp.sum(B, axis=1) == 1, cp.multiply(absent.astype(float), B) == 0]
+    problem = cp.Problem(cp.Minimize(value), rules)
+    problem.solve(solver=cp.SCIPY)
+    own = step_value(L, delta, np.eye(5)[chain], LAMBDA) + switch * (np.diff(chain) != 0).sum()
+    assert own == pytest.approx(problem.value, rel=1e-7)
+    switches = np.abs(np.diff(np.rint(B.value), axis=0)).sum() / 2
+    value = step_value(L, delta, np.rint(B.value), LAMBDA) + switch * switches
+    assert own == pytest.approx(value, rel=1e-7)
+
+
+@pytest.mark.long
+def test_time_order_switches_less_for_more():
+    L, _ = matrix(200, 6)
+    L[11] = np.inf
+    found = [assign_in_order(L, LAMBDA, s) for s in (0.0, 1e-4, 1e-3, 1.0)]
+    chains = [np.delete(a.first, 11) for a in found]
+    switches = [int((np.diff(c) != 0).sum()) for c in chains]
+    assert switches[0] > switches[1] > switches[2] > switches[3]
+    assert all(a.converged and (np.diff(a.objective) <= 1e-15).all() for a in found)
+    assert all(a.first[11] == -1 for a in found)
 
 
 # Recovery -----------------------------------------------------------------------------------------

@@ -97,6 +97,8 @@ def test_refused(constraints, words):
         fit(constraints)
 
 
-def test_limits_are_for_one_response():
+def test_limits_are_for_one_response_without_an_order():
+    with pytest.raises(ld.ArgumentError, match="cannot be combined"):
+        fit({}, order=np.arange(len(TWO)))
     with pytest.raises(ld.ArgumentError, match="needs a single response"):
         ld.ripr("y + x1 ~ .", TWO, constraints={})

@@ -336,6 +336,27 @@ def test_columns_and_rows_in_another_order():
     np.testing.assert_allclose(other.predict(TWO), fit.predict(TWO), atol=1e-5)
 
 
+@pytest.mark.long
+def test_rows_in_order_of_time_switch_less():
+    shuffled = TWO.assign(t=np.arange(len(TWO))).sample(frac=1.0, random_state=0)
+    plain = ld.ripr("y ~ . - t", shuffled, lambda_=2.0, threads=1)
+    timed = ld.ripr("y ~ .", shuffled, order="t", lambda_=2.0, threads=1, control={"smooth": 20.0})
+    free = ld.ripr("y ~ .", shuffled, order="t", lambda_=2.0, threads=1, control={"smooth": 0.0})
+    back = np.argsort(shuffled["t"].to_numpy())
+
+    def switches(fit):
+        view = fit.assignment().to_numpy()[back].argmax(axis=1)
+        return int((np.diff(view) != 0).sum())
+
+    assert switches(timed) == 1 < 20 < min(switches(plain), switches(free))
+    assert "t" not in timed.design.names and set(timed.assignment().to_numpy().ravel()) == {0, 1}
+    view = timed.assignment().to_numpy()[back].argmax(axis=1)
+    assert len(set(view[:118])) == 1 and len(set(view[122:])) == 1  # the views change at row 120
+    by_array = ld.ripr("y ~ . - t", shuffled, order=shuffled["t"], lambda_=2.0, threads=1,
+                       control={"smooth": 20.0})  # fmt: skip
+    assert by_array.assignment().equals(timed.assignment())
+
+
 # Clusters ------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 import lodim as ld
 from lodim.models.ripr import losses, views
 from lodim.models.ripr.assignment.recover import RecoveryData, recover
-from lodim.models.ripr.assignment.solve import assign
+from lodim.models.ripr.assignment.solve import assign, assign_in_order
 from lodim.models.ripr.assignment.view_search import flat_features
 from lodim.models.ripr.neighbours import nearest
 
@@ -242,11 +242,12 @@ def test_features_that_are_flat():
 # Searches -----------------------------------------------------------------------------------------
 
 
-def test_only_shares_of_the_weight_count():
+def test_a_row_of_twice_the_weight_switches_no_more():
+    """Only shares of the weight count, in order too; and the solver agrees on the price."""
     rng = np.random.default_rng(0)
     L = np.exp(0.02 * rng.standard_normal((80, 5)))
     weight = rng.random(80) + 0.5
-    one, two = (assign(L, 1e-4, weight=w) for w in (weight, 1000 * weight))
+    one, two = (assign_in_order(L, 1e-4, 3e-4, weight=w) for w in (weight, 1000 * weight))
     assert (one.first == two.first).all() and len(np.unique(one.first)) > 1
     np.testing.assert_allclose(1000 * one.objective, two.objective)
     constrained = pytest.importorskip("lodim.models.ripr.assignment.constrained")
@@ -271,7 +272,7 @@ def test_a_recovery_tells_of_its_search():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [{}, {"constraints": {}}])
+@pytest.mark.parametrize("more", [{}, {"constraints": {}}, {"order": np.arange(60)}])
 def test_a_search_that_does_not_converge_warns(monkeypatch, more):
     if "constraints" in more:
         pytest.importorskip("cvxpy")
@@ -289,6 +290,7 @@ def test_a_search_that_does_not_converge_warns(monkeypatch, more):
 
     df = ld.informative_views(2, 30, seed=1, M=4)
     at = "lodim.models.ripr.assignment"
+    monkeypatch.setattr(f"{at}.view_search.assign_in_order", short(assign_in_order, 6))
     monkeypatch.setattr(constrained, "assign", short(constrained.assign, 6))
     if not more:
         able = len(np.unique(losses.class_losses(*_parts(df), balanced=True).argmin(axis=1)))

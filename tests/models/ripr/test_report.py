@@ -79,6 +79,12 @@ def test_a_penalty_that_is_printed_gives_the_fit_again():
     assert ld.ripr("y ~ .", TWO, lambda_=3, threads=1).settings.lambda_ == 3
 
 
+def test_forward_selection_gives_way_to_an_order():
+    """The views are then those of a penalty, which is printed."""
+    fit = ld.ripr("diagnosis ~ .", cells(), order=np.arange(569), threads=1)
+    assert fit.settings.lambda_ is not None and "lambda: " in str(fit)
+
+
 @pytest.mark.long
 def test_cv_compares_what_the_method_does_by_itself():
     fold = np.arange(569) % 3
@@ -210,6 +216,7 @@ def test_the_unit_of_lambda_is_that_of_the_losses():
         ("y ~ .", {"balanced": True}, "balanced needs a response with classes"),
         ("y + x1 ~ .", {"alpha": 0.9}, "alpha needs classes"),
         ("~ . - y", {"balanced": True}, "balanced needs a response with classes"),
+        ("y ~ .", {"control": {"smooth": 3.0}}, "smooth needs order="),
         ("y ~ .", {"max_views": 4}, "max_views must be at least the number of features, 5"),
         ("y ~ .", {"n_clusters": 3}, "without a response"),
     ],

@@ -209,6 +209,7 @@ def test_values_that_differ_by_rounding_are_one():
         ("k", {}),
         ("y", {"method": "assignment", "lambda_": 0.1}),
         ("k", {"method": "assignment"}),
+        ("k", {"lambda_": 0.3, "order": "t"}),
         ("k", {"lambda_": 0.3, "constraints": {"hard": True}, "max_dim": 1}),
         ("k + y", {"lambda_": 0.3}),
         ("", {"n_clusters": 3}),

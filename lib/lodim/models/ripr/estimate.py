@@ -47,6 +47,8 @@ def checked(problem):
     s = problem.settings
     if s.constraints is None:
         return problem
+    if problem.batch.order is not None:
+        raise ArgumentError("constraints= and order= cannot be combined: leave one of them out")
     constraints = s.constraints
     if not isinstance(constraints, Constraints):
         constraints = Constraints.from_dict(constraints, problem.design, len(problem.batch.index))
@@ -55,8 +57,9 @@ def checked(problem):
 
 
 # Arguments of method="assignment", and their values if omitted
-ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False, "constraints": None}
-ASSIGNMENT_DEFAULTS |= {"share": Settings.share, "tolerance": Settings.tolerance}
+ASSIGNMENT_DEFAULTS = {"lambda_": None, "alpha": ALPHA, "balanced": False}
+ASSIGNMENT_DEFAULTS |= {"constraints": None, "share": Settings.share}
+ASSIGNMENT_DEFAULTS |= {"tolerance": Settings.tolerance, "smooth": Settings.smooth}
 
 
 def _with_method(problem):
@@ -65,6 +68,7 @@ def _with_method(problem):
     reasons = [
         ("needs a response; use 'assignment'", task_of(problem.family) == CLUSTERS),
         ("is for one response; use 'assignment'", len(parse(problem.design.formula).responses) > 1),
+        ("cannot be combined with order", problem.batch.order is not None),
     ]
     given = [
         f"cannot be combined with {k}" for k, v in ASSIGNMENT_DEFAULTS.items() if getattr(s, k) != v
@@ -80,11 +84,13 @@ def _with_method(problem):
 def refuse_unused_arguments(problems):
     """Raise ArgumentError for an argument that has no effect on any of `problems` (responses)."""
     s, tasks = problems[0].settings, {task_of(p.family) for p in problems}
-    usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False}
+    usual = {"n_clusters": None, "alpha": ALPHA, "balanced": False, "smooth": Settings.smooth}
+    without_order = problems[0].batch.order is None
     for unused, name, words in (
         (tasks != {CLUSTERS}, "n_clusters", "needs a formula without a response, such as '~ .'"),
         (tasks == {NUMBERS}, "alpha", "needs classes or clusters; this response is numeric"),
         (CLASSES not in tasks, "balanced", "needs a response with classes"),
+        (without_order, "smooth", "needs order=, a column of times"),
     ):
         if unused and getattr(s, name) != usual[name]:
             raise ArgumentError(f"{name} {words}")

@@ -62,7 +62,7 @@ class Ripr(Model):
 
     def fit_together(self, problems):
         """Return the fits of several problems (one per response) that share their feature sets."""
-        for name in ("family", "constraints"):
+        for name in ("family", "order", "constraints"):
             if problems[0].arguments[name] is not None:
                 raise ArgumentError(f"{name} needs a single response: leave it out")
         refuse_unused_arguments(problems)
@@ -112,6 +112,7 @@ def ripr(
     n_views: int | None = None,
     max_views: int | None = None,
     weights: RowValues | None = None,
+    order: RowValues | None = None,
     missing: Missing | Literal["keep"] = "keep",
     constraints: dict[str, Any] | None = None,
     standardize: bool = True,
@@ -131,7 +132,7 @@ def ripr(
 
     With `method="assignment"`, as in Fiterau's thesis, one view predicts each row, and a penalty
     keeps the number of views small. It is the default without a response, for several responses,
-    and with an argument that only this method has: `lambda_`, `alpha`, `balanced`,
+    and with an argument that only this method has: `lambda_`, `alpha`, `balanced`, `order`,
     `constraints`, or entries of `control`. The loss of a row in a view depends on the response:
 
     - classes: distance to the k-th nearest row of the own class, divided by that to other classes.
@@ -175,6 +176,9 @@ def ripr(
     weights : column name, array (n,) or "balanced", optional
         Row weights in the objective and in leave-one-out errors; rows of weight zero are no
         neighbours. "balanced" gives all K classes equal total weight.
+    order : column name or array (n,), optional
+        Time or other order of the rows; switching views between consecutive rows is penalized
+        (Sect. 4.2; control's `smooth`). Predictions ignore it.
     constraints : dict, optional
         Constraints on the assignment of the training rows: "prices" and "budget", "groups", "hard",
         "further"; see "How ripr works".
@@ -193,7 +197,7 @@ def ripr(
     progress : bool, optional
         Show progress: True at once, False never, default after three seconds.
     control : dict, optional
-        `share`, `tolerance`, `scratch`, described on the page "How ripr works".
+        `share`, `tolerance`, `smooth`, `scratch`, described on the page "How ripr works".
 
     Returns
     -------

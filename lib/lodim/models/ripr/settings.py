@@ -28,6 +28,7 @@ class Settings:
     constraints: Any = None
     method: str | None = None
     axes: Any = None
+    smooth: float = 1.0
     share: float = 0.05
     tolerance: float = 0.5
 
@@ -47,7 +48,8 @@ class Settings:
             one_of("method", self.method, (VOTE, ASSIGNMENT))
         if self.lambda_ is not None and not isinstance(self.lambda_, tuple):
             check_size(self, "lambda_")
-        check_size(self, "tolerance")
+        for name in ("smooth", "tolerance"):
+            check_size(self, name)
         check(self, "alpha", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")
         check(self, "balanced", bool, lambda v: True, "True or False")
         check(self, "share", (int, float), lambda v: 0 <= v < 1, "at least 0 and below 1")

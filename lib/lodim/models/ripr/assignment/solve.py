@@ -193,3 +193,66 @@ def _objective(L, best, first, second, share, weight, c, lambda_):
     W = weight.sum()
     gap = np.einsum("i,i,i", weight[rows], u - best[rows], u - best[rows])
     return float(gap + lambda_ * (W - np.einsum("j,j", c, c) / (2.0 * W)))
+
+
+# Rows in order -----------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def cheapest_chain(price, switch):
+    """Return a view per row that minimizes the sum of price and `switch` per change of view.
+
+    price (rows, views) is in order of time. A row with only infinite prices gets -1, and the view
+    of the previous row continues after it."""
+    n, A = price.shape
+    came = np.empty((n, A), np.int64)
+    total = np.zeros(A)
+    for i in range(n):
+        best = 0
+        for j in range(A):
+            if total[j] < total[best]:
+                best = j
+        least, free = total[best] + switch, True
+        for j in range(A):
+            free = free and price[i, j] == np.inf
+        for j in range(A):
+            came[i, j] = j
+            if total[j] > least:
+                came[i, j], total[j] = best, least
+            if not free:
+                total[j] += price[i, j]
+    chain = np.empty(n, np.int64)
+    j = np.argmin(total)
+    for i in range(n - 1, -1, -1):
+        chain[i] = -1 if price[i].min() == np.inf else j
+        j = came[i, j]
+    return chain
+
+
+def assign_in_order(L, lambda_, switch, *, weight=None):
+    """Assign rows in order of time to one view (feature set) each; return the Assignment.
+
+    In Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014), each change of view adds `switch`."""
+    L = _level_least(L, lambda_)
+    finite = np.isfinite(L)
+    served = finite.any(axis=1)
+    weight = np.where(served, 1.0 if weight is None else weight, 0.0)
+    best = np.where(served, L.min(axis=1), 0.0)
+    W, rows = weight.sum(), np.flatnonzero(served)
+    switch = switch * W / np.count_nonzero(weight)
+    squares = weight[:, None] * (np.where(finite, L, 0.0) - best[:, None]) ** 2
+    gap = np.where(finite, squares, np.inf)
+    delta, log, chain, converged = np.ones(L.shape[1]), [], None, False
+    for _ in range(500):
+        before = chain
+        chain = cheapest_chain(gap + lambda_ * weight[:, None] * delta, float(switch))
+        mass = np.bincount(chain[rows], weight[rows], L.shape[1]) / W
+        switches = np.count_nonzero(np.diff(chain[rows]))
+        fit = gap[rows, chain[rows]].sum() + switch * switches
+        log.append(fit + lambda_ * W * (1.0 - (mass * mass).sum() / 2.0))
+        delta = 1.0 - mass
+        if before is not None and (before == chain).all():
+            converged = True
+            break
+    views, share = np.arange(L.shape[1]), np.zeros(len(L))
+    return _assignment(views, chain, chain, share, mass, lambda_, log, converged)

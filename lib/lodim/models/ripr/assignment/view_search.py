@@ -15,10 +15,11 @@ from lodim.models.ripr.assignment.recover import (
     UNIT_LAMBDA,
     Control,
     RecoveryData,
+    keep_largest,
     largest,
     recover,
 )
-from lodim.models.ripr.assignment.solve import with_log
+from lodim.models.ripr.assignment.solve import assign_in_order, with_log
 from lodim.models.ripr.ensemble import CLASSES, CLUSTERS, NUMBERS, task_of
 from lodim.models.ripr.views import (
     by_content,
@@ -38,7 +39,9 @@ class ViewSearch:
     y: np.ndarray  # class codes or numbers, NaN if unknown or without a response
     weight: np.ndarray
     varies: np.ndarray  # whether each feature has two or more values
-    rows: np.ndarray  # positions in the data
+    # order, rows: order of the rows in time, or None; positions in the data
+    order: np.ndarray | None
+    rows: np.ndarray
     family: Any
     settings: Any
 
@@ -55,7 +58,7 @@ class ViewSearch:
             raise DataError("at least one feature must vary; all are constant")
         if settings.k is not None:  # `estimate.checked` checks all rows; folds have fewer
             settings = replace(settings, k=min(settings.k, most_neighbours(batch)))
-        return cls(X, y, weight, varies, batch.rows, family, settings)
+        return cls(X, y, weight, varies, batch.order, batch.rows, family, settings)
 
     @property
     def task(self):
@@ -149,10 +152,11 @@ class ViewSearch:
 
         lambda_ is in units of `Recovery.unit`; None lets leave-one-out errors choose it."""
         recovery = recover(self.data, k=self.settings.k, lambda_=lambda_, L=L)
-        if self.settings.constraints is None:
+        if self.settings.constraints is None and self.order is None:
             return recovery
         L = self.losses(recovery.k) if L is None else L
-        columns, own = self._constrained(L, recovery)
+        within = self._in_order if self.settings.constraints is None else self._constrained
+        columns, own = within(L, recovery)
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
@@ -169,6 +173,19 @@ class ViewSearch:
         order = ties.descending(own.mass)
         own = replace(with_log(own, search), B=own.B[:, order], mass=own.mass[order])
         return J[order], own
+
+    def _in_order(self, L, recovery):
+        """Return columns of L (views) and the Assignment of rows that are ordered by time."""
+        rank = np.argsort(self.order[self.used], kind="stable")
+        weight = None if self.weights is None else self.weights[rank]
+        lambda_ = recovery.lambda_ * recovery.unit
+        switch = self.settings.smooth * lambda_
+        search = assign_in_order(L[rank], lambda_, switch, weight=weight)
+        columns, _ = keep_largest(L[rank], search, self.control, weight)
+        own = assign_in_order(L[rank][:, columns], lambda_, switch, weight=weight)
+        back, columns = np.argsort(rank, kind="stable"), columns[own.views]
+        own = replace(with_log(own, search), first=own.first[back], second=own.second[back])
+        return columns, replace(own, views=columns)
 
 
 def most_neighbours(batch):
