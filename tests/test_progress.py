@@ -115,7 +115,12 @@ def call(work, *, progress=None):
     return work()
 
 
-def test_a_call_writes_at_once_if_it_is_asked_to(monkeypatch):
+@pytest.fixture
+def without_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+
+def test_a_call_writes_at_once_if_it_is_asked_to(without_tqdm, monkeypatch):
     stream = Stream(terminal=True)
     monkeypatch.setattr(sys, "stderr", stream)
 
@@ -159,6 +164,47 @@ def test_many_rows_are_told_with_the_first_line(monkeypatch):
     assert told == [
         "150 rows x 4 features take minutes; sample=100_000 fits random rows in less time"
     ]
+
+
+class Tqdm:
+    """A bar as tqdm's, which keeps what became of it."""
+
+    def __init__(self, total, desc):
+        self.total, self.desc, self.n, self.leave, self.closed = total, desc, 0, True, False
+        self.said = []
+
+    def update(self, n):
+        self.n += n
+
+    def write(self, text, file):
+        self.said.append(text)
+
+    def close(self):
+        self.closed = True
+
+
+def test_one_bar_of_tqdm_at_a_time():
+    bars = []
+
+    def tqdm(**how):
+        bars.append(Tqdm(**how))
+        return bars[-1]
+
+    with progress.Bars("ripr", tqdm) as shown:
+        token = progress._display.set(shown)
+        remark("many rows")
+        with bar(1, "fit") as outer:
+            for _ in steps(range(3), 3, "views"):
+                with bar(2, "folds") as inner:
+                    inner.update(2)
+            outer.update(1)
+        progress._display.reset(token)
+    assert [(b.desc, b.n, b.total, b.leave) for b in bars] == [
+        ("ripr: fit", 0, 1, False),
+        ("ripr: views", 3, 3, True),
+        ("ripr: fit", 1, 1, True),
+    ]
+    assert bars[0].said == ["many rows"] and all(b.closed for b in bars)
 
 
 def test_calls_are_steps(line):

@@ -1,4 +1,4 @@
-"""Progress display of long calls: a line on standard error after three seconds."""
+"""Progress display of long calls: a line on standard error after three seconds, or tqdm's bars."""
 
 import contextlib
 import shutil
@@ -32,10 +32,7 @@ def showing(progress: Any, call: str) -> Iterator[None]:
     if _display.get() is not None:
         yield
         return
-    if progress is False or sys.stderr is None:
-        display = Display(call)
-    else:
-        display = Line(call, 0.0 if progress else AFTER, sys.stderr)
+    display = _display_of(progress, call)
     before = _display.set(display)
     try:
         with display:
@@ -50,10 +47,12 @@ def bar(total: int, what: str) -> Iterator["Step"]:
     display = _display.get() or Display(what)
     step = Step(display, total, what)
     display.steps.append(step)
+    display.refresh()
     try:
         yield step
     finally:
         display.steps.remove(step)
+        display.refresh()
 
 
 def steps(items: Iterable, total: int, what: str) -> Iterator[Any]:
@@ -93,10 +92,11 @@ class Step:
     def update(self, n: int) -> None:
         with self.display.lock:
             self.done += n
+            self.display.refresh()
 
 
 class Display:
-    """Progress display that shows nothing; base class of Line."""
+    """Progress display that shows nothing; base class of Line and Bars."""
 
     def __init__(self, call: str):
         self.call, self.remark = call, ""
@@ -108,6 +108,9 @@ class Display:
 
     def __exit__(self, *error: object) -> None:
         """End the display."""
+
+    def refresh(self) -> None:
+        """Update the progress display."""
 
     def shown(self) -> list[Step]:
         """Return the tasks to show: the outermost and the innermost one that have several steps."""
@@ -168,8 +171,52 @@ class Line(Display):
             self.stream.flush()
 
 
+class Bars(Display):
+    """Progress display with bars of tqdm, one at a time."""
+
+    def __init__(self, call, tqdm):
+        super().__init__(call)
+        self.tqdm, self.bar, self.of = tqdm, None, None
+
+    def __exit__(self, *error):
+        self._close()
+
+    def refresh(self):
+        """Draw the progress bar of the outermost task."""
+        with self.lock:
+            step = next(iter(self.shown()), None)
+            if step is not self.of:
+                self._close()
+                if step is not None and not step.done:
+                    self.bar = self.tqdm(total=step.total, desc=f"{self.call}: {step.what}")
+                self.of = step
+            if self.bar is not None:
+                self.bar.update(step.done - self.bar.n)
+            if self.bar is not None and self.remark:
+                self.bar.write(self.remark, file=sys.stderr)
+                self.remark = ""
+
+    def _close(self):
+        if self.bar is not None:
+            self.bar.leave = self.of.done >= self.bar.total
+            self.bar.close()
+        self.bar = None
+
+
 def _is_terminal(stream):
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
         return False
+
+
+def _display_of(progress, call):
+    if progress is False or sys.stderr is None:
+        return Display(call)
+    if progress:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return Line(call, 0.0, sys.stderr)
+        return Bars(call, tqdm)
+    return Line(call, AFTER, sys.stderr)

@@ -344,6 +344,7 @@ HEAVY = {
     "narwhals",
     "dask",
     "distributed",
+    "tqdm",
     "onnx",
     "onnxruntime",
     "duckdb",

@@ -149,7 +149,7 @@ def test_each_extra_is_known_and_each_bound_is_stated_once():
 
 
 def test_the_extras_are_the_unions_that_they_promise():
-    users = {"plot", "sklearn", "polars", "arrow", "dask", "excel", "onnx", "report"}
+    users = {"plot", "sklearn", "progress", "polars", "arrow", "dask", "excel", "onnx", "report"}
     assert required("all") == frozenset().union(*map(required, users))
     assert not required("all") & required("cuda")
     tools = {"test", "docs", "dev", "bench", "examples", "peers", "integration"}
