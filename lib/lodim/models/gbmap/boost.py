@@ -50,9 +50,9 @@ KINDS = {"n_iter": int, "n_eval": int, "converged": bool, "objective": float, "g
 def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     """Fit weak learners; after each boosting step yield its learners, log and predictions.
 
-    A step adds the better learner of both signs (Eq. 3 of Patron et al. 2024), one per class.
-    Predictions are linear predictors (n, K) of `eval_batch`, or None. Learners `warm_start` are
-    additional starting points."""
+    Each step adds one learner per class, the better of both signs (Eq. 3 of Patron et al. 2024).
+    Predictions are linear predictors (n, K) of `eval_batch`, None without it. The learners
+    `warm_start` are additional starting points."""
     state, threads = BoostState.from_batch(batch, family, settings), settings.n_threads
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
@@ -80,10 +80,10 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 
 
 def _fit_ordered(state, fit, near, X):
-    """Fit a learner by `fit`, then the thresholds between ordered classes; return (learner, log).
+    """Fit a learner and the thresholds between ordered classes in turn; return (learners, log).
 
-    fit(near) returns (learner, log); without starting learners `near`, it uses its own. X are the
-    features before any rotation."""
+    fit(near) returns (learners, log); the learners `near`, or None, are additional starting points.
+    X are the features before any rotation."""
     learners, log = fit(near)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -144,9 +144,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return starting learners for class k, n_starts per sign, their signs, and the null loss.
+        """Return n_starts starting learners per sign for class k, their signs, and the loss so far.
 
-        The null loss is that without them; `waves` are weights of rows of `row_keys.waves`."""
+        That is the loss of earlier learners; `waves` are weights from `row_keys.waves`."""
         null_value = take_margin(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -184,8 +184,8 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
 def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    `other_signs` has per class the last step's rejected learner (theta, sign) or None, a starting
-    point; it is replaced in place. X are the features before any rotation."""
+    other_signs[k] is the learner (theta, sign) that the last step rejected for class k, or None. It
+    is a starting point, and is replaced in place. X are the features before any rotation."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
         learners[k], logs[k], other_signs[k] = _fit_learner(
@@ -250,10 +250,11 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the loss for both signs b; return the better learner, sign, log and other learner.
+    """Minimize the loss for signs 1 and -1; return the better learner, its sign, log, the other.
 
     objective(signs) returns the loss; `start` has a starting point per sign; the limits `stop`
-    change in place. A learner that does not lower the loss is zero for all rows."""
+    change in place. The other is (theta, sign). If no learner lowers the loss, one that is zero for
+    all rows replaces the better."""
     settings, sign = state.settings, start.sign
     stop |= _enough(state, k, start, stop)
     end = _refine(
@@ -285,7 +286,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return stopping tolerances (dict); with many rows, a gain below the loss's sampling error."""
+    """Return stopping tolerances, a dict; with many rows, a gain below the sampling error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -298,7 +299,7 @@ def _enough(state, k, start, stop):
 
 
 def _curved(objective, penalty, state, k, sign):
-    """Return the loss on sampled rows whose Hessian preconditions L-BFGS, None if nothing does."""
+    """Return the loss of sampled rows whose Hessian preconditions L-BFGS; None without one."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -333,7 +334,7 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _settled(end, curved, state):
-    """Return the optimizer's result `end`; if rows are few, polished to hide rounding errors."""
+    """Return the Minimum `end`; if rows are few, refined or rounded, to hide rounding errors."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end

@@ -87,7 +87,7 @@ def project_ahead(tile, v, z):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def back_project(tile, r, out):
-    """Add tile r to out (p,), in place: the sum of 64 rows, tile (p, 64), with weights r (64,)."""
+    """Add the product of tile (p, 64) and r (64,) to out (p,), in place."""
     p = tile.shape[0]
     zero = r.dtype.type(0)
     k = 0
@@ -299,7 +299,7 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill value (64,) with log-losses of score (K, 64), and slope (K, 64) with derivatives."""
+    """Fill `value` (64,) with losses of classes y, slope (K, 64) with derivatives; p is scratch."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):

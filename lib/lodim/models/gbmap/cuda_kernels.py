@@ -36,7 +36,7 @@ def count_blocks(shape, itemsize):
 
 
 def loss_gradient(X, y, f, weight, theta, active, sign, form):
-    """Run `cpu.loss_gradient` on the GPU; return loss and gradient of each learner, (q, 3 + p)."""
+    """Run `cpu_kernels.loss_gradient` on the GPU; return losses and gradients, (q, 3 + p)."""
     q, d = theta.shape
     groups = -(-active.size // GROUP)
     width = LANES if X.shape[1] <= LANES else STAGE
@@ -56,7 +56,7 @@ def loss_gradient(X, y, f, weight, theta, active, sign, form):
 
 
 def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
-    """Run `cpu.joint_gradient` on the GPU; return its partials (M, 4 + p), summed over all rows."""
+    """Run `cpu_kernels.joint_gradient` on the GPU; return its sums over all rows, (M, 4 + p)."""
     (M, d), K = theta.shape, offset.shape[1]
     blocks = count_blocks(X.shape, X.dtype.itemsize)
     learners, target = upload(np.column_stack([sign, theta])), upload(target)
@@ -70,14 +70,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, an array in memory."""
+    """Add learner j to out[:, into[j]], in main memory, as `cpu_kernels.forward`, by the GPU."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Run `cpu.forward` on the GPU: add learner j to row into[j] of `out`, an array on the GPU."""
+    """Add learner j to out[:, into[j]], an array on the GPU, as `cpu_kernels.forward` does."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -85,12 +85,12 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k, else 0, and `base` with the class's logit, on the GPU."""
+    """Fill y with 1 for rows of class k, else 0, `base` with the logit of class k, on the GPU."""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def ordered_margin(code, score, class_table, y, base):
-    """Fill y and `base` with the results of `Ordinal.margin` for the classes `code`, on the GPU."""
+    """Fill y with class_table[0] at rows' classes, base with score + class_table[1], on the GPU."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
@@ -113,10 +113,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory `stage`; add their share of w'x to row sums.
+    """Copy `size` features of 64 rows to shared memory `stage`; add their part of w'x to sums.
 
     The features start at column `first` of block X[t]; w has a row of weights per learner. Each
-    thread adds to the sums of rows i (`low`) and i + 32 (`high`), one per learner."""
+    thread adds to sums of two rows, i in `low` and i + 32 in `high`, for each learner."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -137,10 +137,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add the gradient by `size` weights, summed over 64 rows, to learners `slot` and slot + 1.
+    """Add gradients by `size` weights of learners `slot`, slot + 1, over 64 rows, to `partials`.
 
     `stage` has the features from column `first` on, r (2, 64) the derivatives of the loss by each
-    learner's w'x. Groups of `width` threads share the rows. If `start`, sums replace old values."""
+    learner's w'x. Groups of `width` threads share rows. If `start`, old values are overwritten."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -162,7 +162,7 @@ def _loss_gradient(X, y, f, weight, learners, beta, activation, loss, width, par
     """Fill `partials` with each thread block's sum of loss and gradient of several learners.
 
     A row of `learners` is (b, a, intercept, w); the gradient is by all but b. f is the sum of
-    earlier learners; `width` is as in `_back_project`."""
+    earlier learners; groups of `width` threads share the rows."""
     stage = cuda.shared.array((STAGE, PITCH), X.dtype)
     w = cuda.shared.array((GROUP, STAGE), np.float64)
     z = cuda.shared.array((WARPS, GROUP, TILE), np.float64)
@@ -292,7 +292,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add the values of learner j at all rows to out[:, into[j]], as `cpu.forward` does."""
+    """Add the values of learner j at all rows to out[:, into[j]], as `cpu_kernels.forward` does."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -325,7 +325,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _ordered_margin(code, score, class_table, y, base):
-    """Fill y with the responses of rows' classes, and `base` with their linear predictors."""
+    """Fill y with class_table[0] at each row's class, `base` with score + class_table[1] there."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         k = int(code[t, i])

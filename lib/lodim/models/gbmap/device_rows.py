@@ -12,7 +12,7 @@ from lodim.models.gbmap import cuda_kernels
 class DeviceRows:
     """Training rows as GPU arrays, in blocks of 64 rows.
 
-    X, score : features (n_tiles, p, 64); linear predictors (n_tiles, K, 64), updated in place"""
+    X (n_tiles, p, 64) are features; score (n_tiles, K, 64) linear predictors, updated in place."""
 
     X: Any
     # y, weight: (n_tiles, 64) class codes, or numbers in standard deviations; row weights
@@ -24,15 +24,15 @@ class DeviceRows:
 
     @classmethod
     def from_host(cls, X, y, weight, score, several_classes):
-        """Copy y, weight (n,) and linear predictors `score` to the GPU."""
+        """Return DeviceRows with copies of y, weight (n,) and `score`; X is on the GPU already."""
         y, weight = (upload(tiles.pad(v, len(X))) for v in (y, weight))
         problem = (zeros(y.shape), zeros(y.shape)) if several_classes else None
         return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
-        """Return class k's response and linear predictor (0/1 and logit of several classes).
+        """Return class k's response and linear predictor; with several classes, 0/1 and the logit.
 
-        `class_table` is that of ordered classes, see `Ordinal.class_table`; otherwise (2, 0)."""
+        `class_table` (2, K) is `Ordinal.class_table`, or (2, 0) without ordered classes."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         if class_table.size:

@@ -31,7 +31,7 @@ class Reference:
 
     @classmethod
     def from_batch(cls, learners, batch, numeric, settings):
-        """Return a random sample of the rows; `numeric` responses are stored minus offsets."""
+        """Return a Reference of rows, sampled if many; `numeric` y is stored minus the offset."""
         count, most = batch.n_positive, settings.reference_rows
         rows = slice(None)
         if count > most:
@@ -56,8 +56,8 @@ class Reference:
 def drift_indicators(learners, reference, batch, k, numeric, threads):
     """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
 
-    "difference": |f(x) - mean response of these| or, for classes, the largest difference between
-    f(x) and their mean linear predictors. "distance": mean distance to them."""
+    "difference" is |f(x) - mean response of the k rows|; if not `numeric`, |f(x) - mean f of the k
+    rows|, the largest over classes. "distance" is the mean distance to the k rows."""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -72,10 +72,10 @@ def embedding_distances(E, F):
 
 
 def path_distances(Z, W, learners, tolerance):
-    """Return path distances (Eq. 6 of Patron et al. 2024) between rows, up to `tolerance`, (n, r).
+    """Return path distances (n, r) of rows (Eq. 6 of Patron et al. 2024), exact to `tolerance`.
 
-    They integrate |df/dt| along the segment between rows, summed over classes. Z (n, M) and W (r,
-    M) are the rows' intercept_j + w_j'x."""
+    A distance is the integral of |df/dt| along the segment between two rows, summed over classes. Z
+    (n, M) and W (r, M) are the rows' intercept_j + w_j'x."""
     out = np.zeros((len(Z), len(W)))
     shape = learners.beta, learners.activation, tolerance / learners.n_scores
     for k in range(learners.n_scores):

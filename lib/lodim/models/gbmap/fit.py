@@ -429,7 +429,7 @@ class GbmapFit(Fit):
     def first(self, m: int) -> "GbmapFit":
         """Return the fit of the first m boosts, which do not depend on later boosts.
 
-        After a joint fit they do depend on them: the result is a partial sum, not fitted by itself.
+        After a joint fit they do depend on later boosts, so the result is only a partial sum.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class GbmapFit(Fit):
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
-        """Return new data as a numeric Batch, coded as in training, with an offset of zero."""
+        """Return new data as a numeric Batch with offset zero, and with y if `response`."""
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):

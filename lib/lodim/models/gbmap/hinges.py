@@ -156,7 +156,7 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 def _take(k, level, n_starts, room):
     """Fill room.theta and room.sign with the best n_starts learners per sign; return their number.
 
-    Candidates are hinges along the first k directions room.U and their opposites."""
+    Candidates are hinges along the first k rows of room.U and their opposites, with mean -level."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -179,11 +179,11 @@ def _take(k, level, n_starts, room):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Find the best hinges max(u'x - knot, 0) along directions u, n_starts per sign; count them.
+    """Find the best hinges max(u'x - knot, 0) along k directions u; return their number.
 
     The directions are the first k rows of room.U, scaled in place; room.theta and room.sign get the
-    learners. X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared
-    weights. If `hinges` is False, learners are linear."""
+    best n_starts learners per sign. X is (p, n); slope and curvature (n,) are loss derivatives;
+    `ridge` penalizes squared weights. If `hinges` is False, learners are linear."""
     U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(k, curvature, room)

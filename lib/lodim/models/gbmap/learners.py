@@ -42,7 +42,6 @@ REFIT_LOG = {  # fields of the log of a joint fit
 class WeakLearners:
     """M weak learners, f_j(x) = scale (a_j + b_j g(intercept_j + w_j'x)), g the softplus.
 
-
     Methods take features `tiles` (n_tiles, p, 64), and `engine`: "cpu" or "cuda"."""
 
     # (M, 2 + p) parameters a, intercept and w, for standardized features x
@@ -107,7 +106,7 @@ class WeakLearners:
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
-        """Return each linear predictor's gradient (n, p) from learners' derivatives `slopes`."""
+        """Return a list of K gradients (n, p), one per linear predictor, from `slopes` (n, M)."""
         groups = [self.target == k for k in range(self.n_scores)]
         return [slopes[:, group] @ self.w[group] for group in groups]
 
@@ -164,7 +163,7 @@ class Effects:
 
 
 def effect_sums(learners, tiles, weight):
-    """Return weighted sums over rows: learners' slopes, `active` counts, and absolute gradients."""
+    """Return weighted sums over rows of slopes (M,), activity (M,), absolute gradients (K, p)."""
     width = learners.n_scores * tiles.shape[1]
 
     def sums(rows, part):
@@ -185,7 +184,7 @@ def _chunks(tiles, n, width=1):
 
 
 def score_nodes(learners, features, offset):
-    """Return linear predictors as symbolic expressions, given those of features and offset."""
+    """Return linear predictors as symbolic expressions of `features` and `offset`."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

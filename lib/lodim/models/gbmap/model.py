@@ -54,7 +54,7 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Check the problem; add signs for `monotone` and a joint fit's number of boosts."""
+        """Return the checked problem, with signs for `monotone` and a joint fit's default m."""
         problem = super().validate(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
@@ -106,7 +106,7 @@ def _choose(problem):
 
 
 def _search(problem, near):
-    """Choose m and lambda_ by held-out deviance, first near `near`; return problem and results."""
+    """Choose m and lambda_, first close to `near`, by held-out deviance; return problem, table."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))

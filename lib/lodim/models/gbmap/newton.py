@@ -107,8 +107,8 @@ def _promised(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, intercept, convex):
     """Transform Hessian H and gradient `slope` from a to c = a + b softplus(intercept), in place.
 
-    c is the value at the mean row of a learner with constant a and sign b. If `convex`, H omits a
-    negative second derivative."""
+    c is the value at the mean row of a learner with constant a and sign b. If `convex`, a negative
+    second-derivative term is not added to H."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -136,8 +136,8 @@ def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
     """Minimize the loss of each learner theta (r, d) on few rows by damped Newton steps, in place.
 
     y and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a, intercept, w),
-    sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. ftol is
-    relative to the loss, or if `of_one` to at least 1.
+    sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. Two successive gains
+    below ftol times the loss, or if `of_one` ftol times max(loss, 1), end the search.
 
     A step solves (H + mu max(diag H) I) step = -gradient (Nocedal & Wright 2006, Sects. 3.4, 10.3).
     It changes c = a + b softplus(intercept) instead of a, which straightens the valley of low

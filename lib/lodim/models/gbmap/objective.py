@@ -42,7 +42,7 @@ class BoostObjective:
         return value, gradient
 
     def hessian(self, theta, convex=True):
-        """Return Hessians (q, d, d), or semidefinite approximations if `convex`; X not on a GPU."""
+        """Return Hessians (q, d, d); if `convex`, semidefinite ones. X must not be on a GPU."""
         q, d = theta.shape
 
         def lower(i):
@@ -56,7 +56,7 @@ class BoostObjective:
         return H
 
     def _shared(self, work, q):
-        """Return [work(slice)] for all q learners, or for slices in threads if rows are few."""
+        """Return a list of work(slice of the q learners): one slice, or several for few rows."""
         shared = on_host(self._X) and count_blocks(self._X) == 1 and self._X.size >= SHARED
         threads, parts = self._how["threads"] if shared else 1, {}
 
@@ -73,7 +73,7 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the penalty on (a, intercept, w), per penalized parameter; p features vary."""
+    """Return the penalty on (a, intercept, w (width,)): a mean over the p features that vary."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus

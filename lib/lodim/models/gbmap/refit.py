@@ -133,9 +133,9 @@ def reweigh(problem, fit):
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners with constants for which all but each class's first have mean 0 over rows.
+    """Return learners, with constants such that all but each class's first have mean 0 over rows.
 
-    `first` are the positions of these. With several classes, linear predictors have mean 0 too."""
+    `first` (K,) has their positions. The mean over rows and several classes is 0 too."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

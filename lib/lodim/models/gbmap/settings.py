@@ -142,12 +142,12 @@ class Settings:
         return replace(self, tol=tol, ftol=ftol, n_starts=1)
 
     def stop_at_noise(self, exact):
-        """Return whether boosts stop at gains below sampling noise: never if rows are few."""
+        """Return whether boosts stop at gains below sampling noise: never if `exact` (few rows)."""
         given = self.tol is not None or self.ftol is not None
         return self.smooth and not (exact or given)
 
     def tolerances(self, exact, preconditioned):
-        """Return the optimizer's tol and ftol as a dict; defaults are strict if rows are few."""
+        """Return the optimizer's tol and ftol, a dict; strict defaults if `exact` (few rows)."""
         tol, ftol = (1e-8, 1e-12 if preconditioned else 1e-8) if exact else (1e-5, 1e-6)
         if not self.softplus:  # estimates of linear models must be accurate
             tol, ftol = 1e-8, 1e-13

@@ -18,7 +18,7 @@ TIED = 1e-9  # relative difference up to which two objectives are tied
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
-    """Fill `slope` and `curvature` with derivatives of the losses of the rows at `at`."""
+    """Fill slope and curvature with loss derivatives (first, second) of rows at positions `at`."""
     total = 0.0
     for i in range(at.size):
         total += weight[at[i] // TILE, at[i] % TILE]
@@ -35,8 +35,8 @@ def take_margin(
 ):
     """Fill `responses` and `offsets` for the learner of class `target`; return the current loss.
 
-    With several classes, they are the 0/1 response and the logit of this class; for ordered classes
-    see `Ordinal.class_table`. `slope` and `curvature` get loss derivatives of rows `start_at`."""
+    With several classes, they are the 0/1 response and this class's logit; for ordered classes see
+    `Ordinal.class_table`. slope and curvature get loss derivatives of rows at `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -126,7 +126,7 @@ def _lowest(ends):
 
 
 def _choose(sign, ends, lowest):
-    """Return the position in `ends` of a fit with the lowest loss; prefer converged ones."""
+    """Return the position in `ends` of a fit with the loss `lowest`; prefer converged ones."""
     limit = lowest + TIED * abs(lowest)
     tied = [m for m, end in enumerate(ends) if end.objective <= limit]
     converged = [m for m in tied if ends[m].converged > 0.0]

@@ -36,7 +36,7 @@ class Start:
 
 
 def minimize(objective, theta, state, **how):
-    """Minimize the loss from theta (q, d) by L-BFGS, with bounds that keep effects monotone."""
+    """Minimize the loss by L-BFGS from theta (q, d), bounded if monotone; return a Minimum."""
     scaled = Rescaled(objective, state.unit)
     if state.settings.monotone is not None:
         how = {name: how[name] for name in ("max_iter", "tol", "ftol")}
@@ -70,12 +70,12 @@ def _minimize_row(objective, theta, c, way, **stop):
 
 
 def weight_signs(sign, monotone):
-    """Return the signs (1, -1, 0: any) that monotone effects impose on learners' parameters."""
+    """Return for each learner the signs (d,) that monotone effects impose on parameters; 0: any."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def rounded(theta, unit):
-    """Return learners theta (r, d) rounded to 12 bits of their largest weight, in sizes `unit`."""
+    """Return learners theta (r, d) rounded to 12 bits of their largest weight, in units `unit`."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
@@ -85,8 +85,8 @@ def rounded(theta, unit):
 def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_sign):
     """Fit starting learners for class k to sampled rows (all rows if few); return a Start.
 
-    `objective` maps signs to a loss. The learners `warm_theta` with signs `warm_sign`, of a fit
-    with another penalty, are additional starting points."""
+    objective(signs) returns a loss. The learners `warm_theta` with signs `warm_sign`, of a fit with
+    another penalty, are additional starting points."""
     settings, exact = state.settings, state.exact
     if state.sample is not None:
         objective = stage_objective(state, state.sample_rows(k), penalty)
@@ -104,10 +104,10 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
 
 
 def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sign):
-    """Fit starting learners for class k whose weights span few directions; return a Start.
+    """Fit starting learners for class k with weights in few directions; return a Start.
 
-    None if the loss is flat. `objective` maps signs to the loss. Directions come from the data and
-    from learners: `warm_theta` with signs `warm_sign`, and `other_sign`, (theta, sign) or None."""
+    Return None if the loss is flat. objective(signs) returns a loss. Directions are from data, the
+    learners `warm_theta` (signs `warm_sign`), and `other_sign`, (theta, sign) or None."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
     if other_sign is not None:
@@ -217,8 +217,8 @@ def place_hinges(U, X, slope, curvature, ridge, n_starts):
 def krylov(product, first):
     """Return an orthonormal basis V (p, r) of principal Hessian directions (Li 1992), and V'HV.
 
-    `product` computes H v for H = X' diag(loss derivatives) X, by a pass. Lanczos' method builds V,
-    r <= 8, from the loss gradient, first (p,)."""
+    product(v) returns H v, where H = X' diag(loss derivatives) X. Lanczos' method builds V, r <= 8,
+    from `first` (p,), the loss gradient."""
     basis, images = [first / np.linalg.norm(first)], []
     while True:
         images.append(product(basis[-1]))

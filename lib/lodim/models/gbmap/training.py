@@ -72,7 +72,7 @@ class StartRows:
 
 @dataclass(frozen=True)
 class BoostState:
-    """Training rows and their linear predictors so far; numeric ones are divided by `scale`."""
+    """Training rows and linear predictors so far; `scale` divides those of numeric responses."""
 
     family: Any
     settings: Settings
@@ -164,7 +164,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X, response, K linear predictors and weight, in blocks of 64 rows, where X is."""
+        """Return X, response, K linear predictors and weight in blocks, where X is stored."""
         if self.family.shared_slopes:
             X, y, score, weight = self.rows(0)
             axes = (1, tiles.TILE)
@@ -180,7 +180,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return `Ordinal.class_table` of ordered classes, (2, K); (2, 0) for other families."""
+        """Return response and shift of each ordered class, (2, K); (2, 0) for other families."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -224,7 +224,7 @@ class BoostState:
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return class k's response and linear predictor (0/1 and logit of several classes)."""
+        """Return class k's response and linear predictor; with several classes, 0/1 and logit."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return margin(self.family, self.y[rows], score, k, self.shift)
 
@@ -281,7 +281,7 @@ def _as_tiles(X, *columns):
 
 
 def _unit(size):
-    """Return typical sizes (2 + p,) of a learner's parameters, for columns of sizes `size` (p,)."""
+    """Return units (2 + p,) of a learner's parameters: 1, 1, and about 1 / size, powers of four."""
     # Powers of four are exact; squares must not overflow.
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -50, 50)]
 

@@ -76,7 +76,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):
-        """Return `Ordinal.boundary_sums` of all rows."""
+        """Return the loss and its derivatives per boundary, (K - 1, 3), over all rows."""
         rest = self.y, self.weight, self.family, boundaries
         return reduce(np.add, self.score.spans(_boundary_sums, *rest))
 
@@ -99,8 +99,8 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for class k, (n,) each, from score (n, K).
 
-    They are 1 for class k, else 0, and the logit of class k. If K is 1, both are unchanged; for
-    ordered classes, whose boundaries are `shift`, see `Ordinal.margin`."""
+    With several classes they are 1 for class k, else 0, and its logit. If K is 1, they are y and
+    score; for ordered classes with boundaries `shift`, see `Ordinal.margin`."""
     if family.shared_slopes:
         return family.margin(y, score[:, 0], shift)
     if family.n_scores == 1:

@@ -166,8 +166,8 @@ def add_impacts(G, first, stop, w, h, A, B):
 def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
-    slope (64,) is the derivative by w times similarity. Row j of G, the candidate's similarities,
-    is multiplied by w times slope, for the gradient by feature weights."""
+    slope (64,) is the derivative by the product of w and similarity. Row j of G, the similarities,
+    is multiplied by w slope in place, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]
@@ -178,10 +178,10 @@ def weight_slope(G, j, w, slope):
 
 @njit(cache=True, fastmath=REASSOCIATE, forceinline=True)
 def width_slope(G, j, y, target, u, h, alpha):
-    """Return the derivative of the loss by the inverse width u due to prototype j, over its weight.
+    """Return the loss derivative by the inverse width u due to prototype j, divided by its weight.
 
-    h (64,) is the normal density around its response at y, row j of G its similarities with the
-    rows, alpha (64,) the derivative of the loss by the numerators of the estimates."""
+    h (64,) is the normal density of y around `target`, row j of G has the similarities with the
+    rows, alpha (64,) is the derivative of the loss by the numerators of the estimates."""
     row, narrow, s = G[j * TILE : (j + 1) * TILE], h.dtype.type(1) / u, u - u
     for i in range(TILE):
         d = y[i] - target

@@ -73,8 +73,8 @@ def combine(parts):
 def _fit_batch(state, c, used):
     """Fit batch c of prototypes, given the earlier ones; return Prototypes and a dict for the log.
 
-    Features that are not `used` (p,) by earlier batches must lower the loss by `worth` standard
-    errors."""
+    Features that earlier batches did not use (`used` is False) are kept out unless they lower the
+    loss by more than `settings.worth` standard errors."""
     split = state.split(c)
     part, end = _fit_features(state, split, state.varies)
     if used.any() and (part.v[0, ~used] > 0).any():

@@ -211,9 +211,9 @@ def _two_features(fit, features):
 
 
 def _edge(fit, mass):
-    """Return numbers on the grid that are negative in the unfamiliar region, and a label, or None.
+    """Return values (G, G) that are negative in unfamiliar regions, and a label; None if none are.
 
-    They are the familiarity `mass` (G, G) minus the value that 99% of the training rows exceed."""
+    The values are the familiarity `mass` minus the value that 99% of the training rows exceed."""
     if fit.calibration is None:
         return None
     beyond = mass - fit.calibration.familiarity[STRANGE]
@@ -232,7 +232,7 @@ def _other_features(fit, two, r):
 
 
 def _one_surface(fit, Z, level):
-    """Return P(level), or the estimated number, (G, G), its colours, and the thick contour."""
+    """Return P(level) or the estimate, (G, G), its colour key, and the thick contour or None."""
     name = fit.design.response.name
     if fit.levels is None:
         if level is not None:

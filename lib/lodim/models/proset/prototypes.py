@@ -315,7 +315,7 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities as expressions, given that of the offset."""
+    """Return the null model's class probabilities as expressions of the expression `offset`."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

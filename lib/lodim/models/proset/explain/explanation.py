@@ -324,8 +324,8 @@ def _largest(impact, wanted):
 def _dominant(fit, impact, mixture):
     """Return which prototypes are in the dominant set, bool (M,) (Algorithm 4.1 of Ruf 2022).
 
-    Whatever the responses of the others, the most probable class stays, or a number stays on its
-    side of the null model's mean."""
+    They decide the most probable class, or the side of the null model's mean on which a number is,
+    whatever the responses of the other prototypes."""
     if fit.levels is None:
         return dominant_for_numbers(impact, fit.estimates.y)
     return dominant_for_classes(impact, fit.estimates.y.astype(int), mixture.prior[0])

@@ -104,7 +104,7 @@ def _levels(fit):
 
 
 def _values_of_row(fit, terms, x, r, base, n_permutations, rng):
-    """Return (2, 1 + P, K): prediction at the reference and P Shapley values; then their SE.
+    """Return (2, 1 + P, K): [0] prediction at the reference and P Shapley values; [1] their SE.
 
     x and r (A,) are active features of the row and of the reference, `terms` positions of terms,
     and base (1, K) is the offset."""
