@@ -8,8 +8,8 @@ Z = 1.959963984540054  # normal quantile of a 95% interval
 def pairs_in_order(positive, score, weight):
     """Return, for each row, the total weight of its correctly ordered pairs, and of all its pairs.
 
-    A pair is a row of the positive class and a row of the other; its weight is the product of
-    theirs. The positive row must have the higher score; equal scores count half."""
+    A pair is a row in `positive` and a row of the other class; its weight is the product of their
+    weights. It is in order if the positive row has the higher score; equal scores count half."""
     in_order, pairs = np.zeros(len(score)), np.zeros(len(score))
     for here, sign in ((positive, 1.0), (~positive, -1.0)):
         order = np.argsort(sign * score[~here], kind="stable")
@@ -22,7 +22,7 @@ def pairs_in_order(positive, score, weight):
 
 
 def auc(positive, score, weight):
-    """Return the area under the ROC curve of a score for rows `positive`; NaN for one class."""
+    """Return a score's area under the ROC curve, for rows `positive`; NaN if a class is empty."""
     in_order, pairs = pairs_in_order(positive, score, weight)
     total = pairs[positive].sum()
     return float(in_order[positive].sum() / total) if total > 0 else np.nan

@@ -174,7 +174,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field with the form `inner`, whose symbols of lengths differ from other fields'."""
+    """Declare a field with the form `inner`; lengths such as "p" that it sets hold only in it."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -283,8 +283,8 @@ def one_of(*kinds: type) -> Any:
 def record(kind: type[T]) -> type[T]:
     """Decorate a class to make it a frozen dataclass whose fields are checked when read from files.
 
-    Its attributes are forms, such as real("p"). `_check_fields`, if defined, checks the fields
-    together. A field that is not stored has a default instead of a form."""
+    The class has the fields' forms as attributes, such as real("p"), or defaults for fields that
+    are not stored. Its method `_check_fields`, if any, checks the fields together."""
     take_forms(kind)
     return dataclass(frozen=True, eq=False)(kind)
 

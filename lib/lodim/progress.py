@@ -23,7 +23,7 @@ _display: ContextVar["Display | None"] = ContextVar("display", default=None)
 
 @contextmanager
 def showing(progress: Any, call: str) -> Iterator[None]:
-    """Show the progress of a public call (None: after three seconds), but of no calls within it."""
+    """Show progress of a `with` block (None: after three seconds); blocks within it show none."""
     if isinstance(progress, np.bool_):
         progress = bool(progress)
     if not (progress is None or isinstance(progress, bool)):

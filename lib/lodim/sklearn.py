@@ -82,7 +82,7 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ with a function's keyword arguments, without some, and with `own` ones."""
+    """Return an __init__ with a function's keywords except `without`, and `own` {name: default}."""
     known = inspect.signature(function).parameters.values()
     kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in without]
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in kept]
@@ -110,7 +110,7 @@ def _one_each(name, values, data):
 
 
 def _folds_of(splitter, X, y, groups):
-    """Return the test fold of each row, (n,), from a scikit-learn splitter; raise if not unique."""
+    """Return each row's test fold, (n,), from a scikit-learn splitter; raise unless it has one."""
     fold, n_times = np.zeros(len(y), int), np.zeros(len(y), int)
     try:
         for k, (_, test) in enumerate(splitter.split(X, y, groups)):
@@ -126,7 +126,8 @@ def _folds_of(splitter, X, y, groups):
 class _Estimator(BaseEstimator):
     """Base class of the estimators for scikit-learn: parameters, conversion of X, and fitting.
 
-    A subclass lacks the arguments `without` and adds `own`; cv= chooses the settings `chooses`."""
+    A subclass omits the model's arguments `without`, and adds the dict `own` (name -> default) and,
+    if `chooses` names settings that cross-validation can choose, cv."""
 
     _model: str
     _of_predict: ClassVar[dict] = {}  # arguments of the fit's predict()
@@ -168,7 +169,7 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the fit of the model to `data`; with cv= (`folds`), the best one of `lodim.cv`."""
+        """Return the model's fit to `data`; if `folds` (cv=) is given, the best one of `cv`."""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -390,7 +391,7 @@ class ProsetClassifier(
 class CostnetRegressor(
     _Regressor, _Selector, _Estimator, model="costnet", chooses="the budget", own=GAUSSIAN
 ):
-    """The best linear model at every price, the cost of its columns; see `lodim.costnet`.
+    """The best linear model at every price (cost of its columns); see `lodim.costnet`.
 
     `family` is "gaussian", "poisson" (counts), "gamma" (positive amounts) or "tweedie" (amounts,
     some of them zero, with `power`). transform() keeps the columns that the model needs. `costs`
@@ -400,7 +401,7 @@ class CostnetRegressor(
 class CostnetClassifier(
     _Classifier, _Selector, _Estimator, model="costnet", without=PARAMETERS, chooses="the budget"
 ):
-    """The best logistic model at every price, the cost of its columns; see `lodim.costnet`.
+    """The best logistic model at every price (cost of its columns); see `lodim.costnet`.
 
     transform() keeps the columns that the model needs. `costs` and similar arguments use the column
     names of X, or x0, x1, ... for arrays."""
@@ -469,8 +470,7 @@ class GlmRegressor(_Regressor, _Estimator, model="glm", own=GAUSSIAN):
     """Regression without a penalty for a numeric response; see `lodim.glm`.
 
     `family` is "gaussian", "poisson", "negative_binomial", "gamma", "tweedie" (with `power`),
-    "quantile" (with `quantile`) or "huber".
-    With missing="drop", the default, missing values raise an error."""
+    "quantile" (with `quantile`) or "huber". missing="drop" (default) raises for missing values."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
 

@@ -185,7 +185,7 @@ def cv_report(cv: Any) -> Report:
 
 
 def save_plots(folder: Path, fit: Any, kinds: Sequence[str], **others: Any) -> None:
-    """Save plots of a fit as PNG files, one per kind; `others` also have plot(), such as a CV."""
+    """Save plots of a fit as PNG files, one per kind; and of `others`, such as cv=CV(...)."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     draw = {kind: lambda kind=kind: fit.plot(kind) for kind in kinds}
     draw |= {name: thing.plot for name, thing in others.items()}

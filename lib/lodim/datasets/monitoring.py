@@ -204,7 +204,7 @@ def _sample(rng, state):
 
 
 def _derive(name, x, present, spread):
-    """Return all features of a signal x with standard deviation `spread`, as a dict of columns."""
+    """Return a dict of features of a signal with SD `spread`, from samples x where `present`."""
     minutes = np.linspace(-MINUTES, 0, SAMPLES)
     mean = _mean(x, present)
     halves = present.reshape(len(x), BLOCKS, -1)
@@ -237,10 +237,9 @@ def _slope(time, x, weight):
 
 
 def _truth(rng, plan, columns, carriers):
-    """Draw the informative features; return their names and coefficients, and y without noise.
+    """Draw informative features, which are made from the three signals at positions `carriers`.
 
-    They are computed from the three signals at positions `carriers`. The first result is a dict
-    with entries of `attrs`, see `monitoring`."""
+    Return a dict (informative, coefficients, intercept: see `monitoring`), and y without noise."""
     names = []
     for k, size in enumerate(CARRIED):
         known = set(carriers[: k + 1])
@@ -268,7 +267,7 @@ def _respond(rng, score, response, noise):
 
 
 def _two_ways(rng, df):
-    """Return the data `df` with blood pressure measured in two ways: without error, or cheaply."""
+    """Return `df` with blood pressure measured in two ways: exact, or cheaper but with error."""
     attrs = dict(df.attrs)
     cuff = df["bp"] + CUFF_ERROR * rng.standard_normal(len(df))
     df = df.rename(columns={"bp": "bp_invasive"})

@@ -273,10 +273,9 @@ def informative_views(
     separation: float = 0.25,
     label_noise: float = 0.0,
 ) -> pd.DataFrame:
-    """Generate two classes that differ in P pairs of features (views), in one view per row.
+    """Generate two classes; each row shows its class in one of P views (pairs of features).
 
-    In the view of a row, the row lies in one of four normal clusters, two per class; all other
-    features are uniform on [0, 1].
+    In its view, a row is in one of four normal clusters, two per class; other features are U(0, 1).
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ class Equation:
 def build(kind, design, family, new_levels, scores):
     """Return the Equation of a fit; raise ArgumentError if a part of it cannot be written as code.
 
-    `scores` maps symbolic features and offset to the linear predictors and to conditions for rows
-    without a prediction. Without a response, pairs (label, expression) replace the predictors."""
+    scores(features, offset) gets symbolic expressions. It returns the linear predictors, or pairs
+    (label, expression) without a response; and the conditions of rows without a prediction."""
     inputs = Inputs(design, new_levels)
     offset = _offset(inputs)
     found, unknown = scores(inputs.features, offset)
@@ -61,7 +61,7 @@ def _offset(inputs):
 
 
 def _answers(family, levels, scores):
-    """Return predictions from linear predictors: a dict class -> expression, or {None: mean}."""
+    """Return predictions from linear predictors `scores`: {class: expression} or {None: mean}."""
     if family.name == "none":
         return dict(scores)
     if levels is None:
@@ -100,7 +100,7 @@ def _texts(equation):
 
 
 def check_text(text):
-    """Raise ArgumentError if SQL or another export language cannot contain a name or level."""
+    """Raise ArgumentError if exported code cannot contain `text`, a name or level."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ArgumentError(f"the name or level {text!a:.80} has {FORBIDDEN}: rename it")
 

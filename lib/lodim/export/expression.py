@@ -72,7 +72,7 @@ class Sum(Node):
 
 @dataclass(frozen=True, eq=False)
 class Case(Node):
-    """Expression whose value belongs to the first true condition, or is the default."""
+    """Expression with the value of the first true condition, or `default` if none is true."""
 
     conditions: tuple
     values: tuple
@@ -214,5 +214,5 @@ def in_order(roots):
 
 
 def is_exact(value):
-    """Return whether exported code is exact for a level: text, bool, or number equal to a float."""
+    """Return whether exported code can hold a level exactly: as text, a bool or a finite float."""
     return isinstance(value, bool | str) or (math.isfinite(value) and float(value) == value)

@@ -26,8 +26,8 @@ LETTERS = 40  # largest number of characters of a name
 class Infix:
     """Writer of symbolic expressions as text; expressions used twice or with a label get a name.
 
-    In a subclass, `functions` maps a function's name to its text with {} for each argument, the
-    text's precedence, and the least precedence of arguments without brackets."""
+    Subclasses define `functions`, a dict name -> (text with {} per argument, precedence of the
+    text, lowest precedence of an argument that needs no brackets)."""
 
     functions: Mapping[str, tuple] = MappingProxyType({})
     taken: frozenset = frozenset()  # names that must not be used for nodes
@@ -42,7 +42,7 @@ class Infix:
         self.named = {id(node) for node in named if not isinstance(node, Constant)}
 
     def repeated(self, node):
-        """Return the arguments that the text of an expression repeats, so that they need a name."""
+        """Return the arguments that an expression's text has more than once; they need a name."""
         if isinstance(node, Call):
             template = self.functions.get(node.function, ("",))[0]
             return [a for k, a in enumerate(node.args) if template.count(f"{{{k}}}") > 1]
@@ -170,7 +170,7 @@ class Program(Infix):
         return [*lines, f"return {values}{self.end}"]
 
     def points(self):
-        """Yield (name, table) per sum of kernels; a line of the table is weight and point."""
+        """Yield (name, table) per sum of kernels; each row of the table is [weight, *point]."""
         for node in self.order:
             if isinstance(node, Kernels) and id(node) in self.tables:
                 rows = zip(node.weights.tolist(), node.points.tolist(), strict=True)

@@ -21,8 +21,8 @@ HELPERS = Path(__file__).with_name("helpers.js").read_text("utf-8").rstrip().spl
 def write(equation):
     """Return the text of a JavaScript function `predict(row)` for the Equation of a fit.
 
-    It returns a number, or a list of pairs of class and probability, in order. It throws an error
-    for rows that `Fit.predict` refuses."""
+    It returns a number, or a list of pairs [class, probability] in class order. It throws an error
+    for rows for which `Fit.predict` raises one."""
     return _JavaScript(equation).function()
 
 

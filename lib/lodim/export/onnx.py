@@ -300,7 +300,7 @@ class _Graph:
         return found
 
     def _described(self, graph, answers):
-        """Return the ONNX model of a graph, with class names, title and producer as metadata."""
+        """Return the ONNX model of a graph, with title, producer and the classes in `answers`."""
         sets = [("", OPSET), ("ai.onnx.ml", ML_OPSET)]
         name, _, version = software().partition(" ")
         how = {"producer_name": name, "producer_version": version, "ir_version": IR_VERSION}

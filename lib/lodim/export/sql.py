@@ -47,7 +47,7 @@ def _log(pole="0e0", plus="", divisor=""):
 
 
 def _within(condition, function):
-    """Return a function for `_SQL.functions` that is NULL unless a condition on {0} is true."""
+    """Return an entry of `_SQL.functions`: the text `function`, NULL unless `condition` is true."""
     return (f"(CASE WHEN {condition} THEN {function} END)", ATOM, SUM)
 
 
@@ -206,7 +206,7 @@ class _SQL(Infix):
         )
 
     def _first(self, nodes):
-        """Return the first step: columns of named expressions, and a mark of too large numbers."""
+        """Return the first query step: the values of `nodes`, and whether a number is too large."""
         lines = [f'{self.formula(node)[0]} AS "{self.name(node)}"' for node in nodes]
         columns = [f"data.{quoted(c.name)}" for c in self.equation.columns if c.kind == NUMBER]
         numbers = [f"CAST({column} AS FLOAT8)" for column in columns]

@@ -52,7 +52,7 @@ class Inputs:
     def _known_levels(self, forgiven):
         """Return a dict column -> (known levels, new levels that count as missing; None for all).
 
-        `forgiven`, of `Design.known_levels`, has the columns whose new levels count as missing."""
+        `forgiven` has these entries for columns with new levels that count as missing."""
         found = {}
         for part in self.parts:
             name = factors.column_with_levels(part)
@@ -90,7 +90,7 @@ class Inputs:
         return ex.NUMBER
 
     def _missing(self, name):
-        """Return an expression for: a column is missing, or has a level that counts as missing."""
+        """Return the condition that a column is missing, or has a level that counts as missing."""
         column, (levels, forgiven) = self.columns[name], self.known.get(name, ((), ()))
         if forgiven is None:
             return ex.call("not", ex.call("among", column, *levels))
@@ -194,7 +194,7 @@ class Inputs:
         return out
 
     def _source(self, part):
-        """Return the expression of a factor's levels; rows with new levels are refused."""
+        """Return the expression of the factor `part`; predict() will raise for its new levels."""
         name = factors.column_with_levels(part)
         if name is not None:
             return self.columns[name]
@@ -216,7 +216,7 @@ def _largest(part):
 
 
 def _is_plain(node):
-    """Return whether a call in a formula is finite for every number: center(x) is, bs(x) not."""
+    """Return whether a call in a formula is finite for all numbers: center(x) is, bs(x) is not."""
     name = function_name(node.func)
     return name in patsy_terms.TRANSFORMS.keys() - {"bs"} and all(
         column_name(arg) is not None or (isinstance(arg, ast.Call) and _is_plain(arg))
@@ -325,7 +325,7 @@ class _Translation:
         return ex.call(FUNCTIONS[name], *values)
 
     def transformed(self, name, node, settings, words):
-        """Return the columns of a call such as bs() or center(), as learned in training."""
+        """Return the columns of a call such as bs(x, *settings, **words), as learned by the fit."""
         data = [self.columns(arg) for arg in node.args[: count_data(node)]]
         state = self.states.pop(0)[1]
         if name in patsy_terms.MOMENTS:
@@ -339,7 +339,7 @@ class _Translation:
         return self.spline(name, state, data[0][0], settings, words)
 
     def spline(self, name, state, x, settings, words):
-        """Return the columns of bs(), cr() or cc() at x, as polynomials between its knots."""
+        """Return columns of bs(x, *settings, **words), cr() or cc(): polynomials between knots."""
         knots = np.unique(state["_all_knots"])
         degree = state["_degree"] if name == "bs" else CUBIC
 
@@ -371,7 +371,7 @@ class _Translation:
 def _between(breaks, degree, values):
     """Return coefficients (m, degree + 1, q) of polynomials that equal a function on m intervals.
 
-    Powers of a variable from -1 to 1 per interval increase; values(x) is the function, (n, q)."""
+    values(x), (n, q), is the function. The constant is first; x is -1 to 1 in each interval."""
     u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     into = np.linalg.inv(np.vander(u, increasing=True))
     pieces = itertools.pairwise(breaks)
@@ -388,7 +388,7 @@ def _into_cycle(x, low, high):
 
 
 def _moments(name, state, center=True, rescale=True, ddof=0):
-    """Return the means and SDs that center(), scale() or standardize() learned in its `state`."""
+    """Return the means and SDs that center(), scale() or standardize() uses; 0 and 1 if none."""
     if name == "center":
         mean = np.atleast_1d(state["_sum"] / state["_count"])
         return mean, np.ones(len(mean))
@@ -407,7 +407,7 @@ def _number(value):
 
 
 def _joined(function, left, right):
-    """Return the expression of the operation named `function`; small powers become products."""
+    """Return function(left, right), such as "div", as an expression; powers 1 to 4 are products."""
     known = isinstance(right, ex.Constant)
     if function == "power" and known and right.value in (1.0, 2.0, 3.0, 4.0):
         return ex.product([left] * int(right.value))

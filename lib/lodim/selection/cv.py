@@ -214,13 +214,14 @@ class CV(Generic[FitT_co]):
     grid : tuple of str
         Names of the settings that vary.
     index_min, index_1se : int
-        Rows of `frame` with the lowest mean loss, and with the simplest within one standard error.
+        Rows of `frame`: lowest mean loss, and simplest settings within one standard error of it.
     rule, loss : str
         Arguments of `cv`.
     best : Fit
         Fit to all rows with the settings chosen by `rule`.
     penalties, stages, budget
-        Names of the model's settings for penalties, number of stages and largest price.
+        Names of the model's penalties (tuple), of its number of stages, and of the setting whose
+        values share one fit (`budget` of costnet). The last two may be None.
     held_out : str
         Groups or blocks of rows that folds hold out as a whole; empty for single random rows.
     grid_ends : tuple of str
@@ -273,7 +274,7 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value at grid row `index` of the first name in the grid, or else in `best`."""
+        """Return the value at row `index` of the first of `names` in `frame`, or else in `best`."""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])

@@ -12,7 +12,7 @@ BLOCK_ROWS = TILES_PER_BLOCK * TILE
 
 
 def as_folds(folds):
-    """Return the argument `folds`: a number from 2 as an int, or an array with each row's fold."""
+    """Return the argument `folds`: an int of at least 2, or an array with each row's fold."""
     check_rectangular("folds", folds)
     if np.ndim(folds) == 1:
         return folds
@@ -23,7 +23,7 @@ def as_folds(folds):
 
 
 def assign(batch, folds, classes, seed):
-    """Return each row's fold, from 0; -1 without response or weight.
+    """Return each row's fold, from 0; -1 for rows without a response or with weight 0.
 
     `folds` is the number of random folds, or a value per row of the data. Random folds balance the
     `classes`, keep groups (or clusters) together, and do not depend on the order of rows."""
@@ -31,7 +31,7 @@ def assign(batch, folds, classes, seed):
 
 
 def assign_by_position(batch, folds, seed):
-    """Return random folds by the rows' positions only; -1 without response or weight.
+    """Return random folds by row positions only; -1 without a response or with weight 0.
 
     Conformal guarantees need exchangeable rows, so folds must not depend on the content of rows."""
     if np.ndim(folds) == 1:
@@ -46,7 +46,7 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the fold of every row, (n,), from `fold` of rows with weight; -1 for other rows."""
+    """Return each row's fold, from `fold` of weighted rows; -1 without weight or response, (n,)."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
@@ -122,7 +122,7 @@ def check_units(batch, names):
 
 
 def count_units(batch):
-    """Return the number of groups or clusters with positive weight; without groups, of rows."""
+    """Return the number of groups (or clusters, or else rows) with positive weight."""
     if batch.units is None:
         return batch.n_positive
     return len(np.unique(batch.units[batch.positive_weight]))
@@ -131,8 +131,8 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` are
-    numbers from the rows' content, so their order has no effect; `of_class` are class means."""
+    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` is a
+    number per row, made from its content: row order has no effect. `of_class`: its class means."""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -144,7 +144,7 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return each group's most frequent class, as its rank in `of_class`; zeros for numbers."""
+    """Return each group's most frequent class as a rank by `of_class`; 0 without classes."""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

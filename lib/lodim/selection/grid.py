@@ -12,7 +12,7 @@ from lodim.selection.racing import LOSSES, fold_means, grid_losses, ordered, sta
 
 
 def points_of(grid, model):
-    """Return points as dicts: rows of a frame, or all combinations in a grid, simplest first."""
+    """Return grid points as dicts: rows of a frame, or a dict's combinations, simplest first."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -68,7 +68,7 @@ def _check_values(name, values, model):
 def settings_at(problem, point):
     """Return the problem's settings with the values of a grid point.
 
-    None in the point replaces only a value that was given in the call."""
+    A None in the point has no effect if the setting is None in the call, too."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -89,7 +89,7 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return the held-out losses of the settings for the loss `name`; see `grid_losses`."""
+    """Return the `grid_losses` of a list of settings, by the loss function called `name`."""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -99,9 +99,9 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a table with mean loss and standard error per grid point, and the final settings.
+    """Return a frame (point, mean loss `mean`, standard error `se`), and each point's settings.
 
-    `stage` is each point's number of stages (such as learners), if its settings leave it open."""
+    `stage` has each point's number of stages (such as learners), for settings that lack it."""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

@@ -49,8 +49,8 @@ def path(
     model : model function
         Model function, such as `lodim.gbmap`.
     formula, data, **arguments
-        Arguments of the model. An open number of stages (`m` of gbmap, `n_batches` of proset) is
-        `control["path_stages"]`, by default 10 for gbmap and 1 for proset.
+        Arguments of the model. Without `m` (gbmap) or `n_batches` (proset), the number of stages
+        is `control["path_stages"]`, by default 10 for gbmap and 1 for proset.
     n_lambda : int, default=100
         Number of penalties.
     lambda_min_ratio : float, default=1e-6

@@ -66,7 +66,7 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses at positions `place`, with a line per combination of other settings."""
+    """Draw held-out losses at x = `place`, a series per combination of the settings `others`."""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

@@ -97,7 +97,7 @@ def _in_turn(runs):
 
 
 def _shared_by(model, settings):
-    """Return the name of a setting of which one fit covers several values, such as m, or None."""
+    """Return the name of the setting whose values can share one fit, such as m; None if none."""
     return model.stage_setting if model.counts_stages(settings) else model.shared_setting
 
 
@@ -150,7 +150,7 @@ class StageLosses:
         return [range(i, len(self.splits), n) for i in range(min(n, len(self.splits)))]
 
     def advance(self, folds, bar):
-        """Fit the next stage of the folds; without stages, the progress bar advances per fold."""
+        """Fit the next stage of `folds`; for models without stages, advance the `bar` per fold."""
         for k in folds:
             self.row[k] = self._advance_fold(k)
             if not (self.staged or self.rows):
@@ -204,13 +204,13 @@ class StageLosses:
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):
-        """Return the lowest mean loss of all (or the first) `stages`, and its standard error."""
+        """Return lowest mean loss and its standard error over all stages, or the first `stages`."""
         at = int(np.argmin(self.means[:stages]))
         return self.means[at], self.errors[at]
 
 
 def fold_row(test, each):
-    """Return mean, total weight and standard error of held-out losses `each`, by group if any."""
+    """Return mean, weight and standard error (over groups, if any) of a fold's losses `each`."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:

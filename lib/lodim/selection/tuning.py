@@ -73,8 +73,9 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    The choice is a mean of all points with the `weights` of their losses. `grid` is a dict setting
-    -> values. `runs` keeps the folds and fits for other grids of the same problem."""
+    The choice is the mean of the points of `grid`, a dict setting -> values: weighted by loss with
+    `spread` and `tie`, as in `weights`, and rounded with `parts`, as in `centre`. Folds are drawn
+    up to `most_draws` times. `runs` keeps the folds and fits for other grids of the problem."""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -93,7 +94,7 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the weighted mean of a grid's points, and the table of the points."""
+    """Return the settings at the mean of points, weighted by losses, and a frame of the points."""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -125,7 +126,7 @@ def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
 
 
 def central_count(weight):
-    """Return the weighted mean number of stages, rounded to 1, ..., 10, 12, 15, 20, 25, 30, ...."""
+    """Return the mean of 1, 2, ... stages by `weight`, rounded to 1, ..., 10, 12, 15, 20, ...."""
     mean = 1.0 + weight @ np.arange(len(weight)) / max(weight.sum(), 1e-300)
     tens = 10.0 ** np.arange(1.0, 1.0 + np.log10(max(len(weight), 10)))
     counts = np.append(np.arange(1.0, 10.0), np.outer(tens, ROUND).ravel())
@@ -174,7 +175,7 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the model accepts a value one step beyond the end of a grid."""
+    """Return whether the next value of a grid that ends with `neighbour`, `value` is valid."""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

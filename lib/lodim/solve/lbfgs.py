@@ -324,7 +324,7 @@ class Steps:
         return part
 
     def take(self, at, part):
-        """Copy `part`, Steps of the parameters at positions `at`; others get zeros in new steps."""
+        """Copy Steps `part` to parameters at positions `at`; others get 0 in steps that changed."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -362,10 +362,10 @@ def _free_direction(slope, S, Y, pairs, out):
 
 @njit(cache=True)
 def _within(theta, gradient, lower, S, Y, pairs, newest):
-    """Return slope and direction of projected L-BFGS, zero for parameters held by a bound `lower`.
+    """Return slope, projected L-BFGS direction, largest slope, and whether steps were used.
 
-    S, Y are steps and gradient changes, `pairs` rows up to `newest`. The other results are the
-    largest slope, and whether any step was used."""
+    Slope and direction are 0 for parameters held by the bound `lower`. S, Y (memory, d) are steps
+    and gradient changes, of which `pairs` rows up to row `newest` are known."""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
@@ -407,8 +407,8 @@ def bounded(
     tol : the largest projected gradient is at most tol
     ftol, patience : each of the last `patience` steps gained at most ftol times the value
 
-    precision is the relative error of a value: a step may raise the value by this much. start and
-    steps are value and gradient at theta, and earlier Steps, if known; new steps are added."""
+    precision : relative error of a value; a step may raise the value by this much
+    start : (value, gradient) at theta, if known; steps : earlier Steps, to be extended"""
     theta = np.maximum(theta, lower)
     value, gradient = function(theta) if start is None else start
     d, n_eval, n_iter, flat = theta.size, int(start is None), 0, 0

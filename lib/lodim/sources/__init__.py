@@ -20,9 +20,9 @@ class Chunk:
 
 
 class Piece:
-    """A run of n rows (None if unknown), such as a file; any process can read it, or pickle it.
+    """Consecutive rows of data, such as a file; can be pickled, and read in any process.
 
-    place : name in messages, such as "part-3.parquet, row group 2"."""
+    place : name in messages, such as "a.parquet, row group 2"; n : number of rows if known"""
 
     place: str
     n: int | None

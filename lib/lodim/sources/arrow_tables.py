@@ -16,8 +16,8 @@ from lodim.sources.schemas import arrow, cast_table, check_names, select_fields,
 def gather_levels(pieces: Sequence[Any], schema: Any) -> dict[str, Any]:
     """Return a dict column -> levels over all `pieces` of data, for categories in the `schema`.
 
-    Declared categories keep their order, others the order of appearance. Levels that a file stores
-    as values, as Parquet does for numbers, are sorted."""
+    Levels are in the order of the categories in the first file, then in the next ones. If a file
+    stores values without categories, as Parquet does for numbers, the levels are sorted."""
     is_dictionary = arrow().types.is_dictionary
     names = [field.name for field in schema if is_dictionary(field.type)]
     levels: dict[str, dict[Any, None]] = {name: {} for name in names}
@@ -155,7 +155,7 @@ def _parquet_outline(file: FileState) -> tuple[Any, list[int]]:
 
 
 def as_written(schema: Any, notes: dict[bytes, bytes]) -> Any:
-    """Return a Parquet schema with the categorical types that the metadata `notes` have."""
+    """Return a Parquet schema with the categorical types that its metadata `notes` declare."""
     pa = arrow()
     if b"ARROW:schema" not in notes:
         return schema
@@ -272,7 +272,7 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield a fragment's pieces that `rows` selects: about 65,536 rows for Parquet, else all."""
+    """Yield a fragment's pieces, of about 65,536 rows (one if not Parquet); `rows` filters rows."""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -290,7 +290,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return a schema of columns with one category type in all fragments; empty without Parquet."""
+    """Return the schema of columns with one category type in all fragments, if all are Parquet."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -67,9 +67,9 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Rows(Piece):
-    """Rows of a CSV file between two byte positions, `start` and `stop`; None means all rows.
+    """Rows of a CSV file between the bytes `start` and `stop`; all rows if these are None.
 
-    names : of all columns of the file; dtypes : dict column -> dtype over all files"""
+    names : all column names of the file; dtypes : dict column -> dtype, the same in all files"""
 
     place: str
     n: int
@@ -124,7 +124,7 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Cut n rows into pieces of 65,536: (first row, number of rows, first byte, end byte)."""
+    """Cut n rows into (first row, number of rows, first byte, end byte); bytes None if uncut."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

@@ -104,7 +104,7 @@ def select_fields(schema: Any, names: Iterable[str]) -> Any:
 
 
 def _notes(schema: Any, names: Container[str]) -> dict[str, str] | None:
-    """Return pandas' own metadata of some columns, which a schema stores; None without any."""
+    """Return pandas' metadata on the columns `names`, as stored in a schema; None if not stored."""
     notes = _pandas_metadata(schema)
     if not notes:
         return None
