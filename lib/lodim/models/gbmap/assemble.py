@@ -52,7 +52,7 @@ def assemble(problem, learners, log, selection, for_path):
 
 
 def _response_range(batch, settings):
-    """Return the range (2,) of response minus offset; None if no training rows may be stored."""
+    """Return minimum and maximum, (2,), of response minus offset; None if no rows may be stored."""
     if settings.reference_rows == 0:
         return None
     offset = batch.offsets(1)[:, 0]
@@ -65,7 +65,7 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return percentiles 0 to 100 of each drift indicator on held-out rows; None for few rows."""
+    """Return a dict of drift indicators' percentiles (101,) on held-out rows; None for few rows."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

@@ -233,7 +233,7 @@ def _neighbours(warm_start, stage, k, state):
 
 
 def _stop(state):
-    """Return the optimizer's max_iter, tol and ftol as a dict; `_enough` adapts them later."""
+    """Return the optimizer's limits max_iter, tol and ftol, a dict; `_enough` adapts them later."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -286,7 +286,9 @@ def _minimize(objective, penalty, state, k, start, stop):
 
 
 def _enough(state, k, start, stop):
-    """Return stopping tolerances, a dict; with many rows, a gain below the sampling error."""
+    """Return the optimizer's stopping tolerances as a dict.
+
+    If rows are many, `resolution` is a gain below the loss's sampling error, at which it stops."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.

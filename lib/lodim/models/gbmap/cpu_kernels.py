@@ -54,7 +54,7 @@ def tile_rows(like):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def project(tile, v, z):
-    """Add tile' v to z (64,), in place: products of 64 rows, tile (p, 64), with weights v (p,)."""
+    """Add the product of tile' and v (p,) to z (64,), in place; tile (p, 64) holds 64 rows."""
     p = tile.shape[0]
     k = 0
     while k + 4 <= p:

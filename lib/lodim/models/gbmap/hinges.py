@@ -109,9 +109,9 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(k, curvature, room):
-    """Scale k directions room.U and the rows' projections to unit variance, in place; return k.
+    """Scale k directions room.U and rows' projections to unit variance, in place; return how many.
 
-    Constant projections are dropped, unless all are constant."""
+    Directions with constant projections are dropped and not counted, unless all are constant."""
     U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0
     for i in range(curvature.size):
         total += curvature[i]

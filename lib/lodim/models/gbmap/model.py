@@ -66,7 +66,7 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Return whether a fit with m boosts contains those with fewer; a joint fit does not."""
+        """Return whether the first boosts of a fit are a smaller fit: not of a joint fit."""
         return not settings.joint
 
     def fit(self, problem):

@@ -151,7 +151,7 @@ class BoostState:
         return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
     def rows(self, k):
-        """Return X, class k's response and predictor (see `margin`), and weight, in tiles."""
+        """Return X, class k's response and predictor (see `margin`), and weight, in blocks."""
         if self.on_workers:
             return self.X, *self.device.problem(k, self.shift)
         if self.device is not None:

@@ -42,7 +42,7 @@ class WorkerRows:
         return cls(family, loss, X, y, _row_weights(batch), score)
 
     def problem(self, k, shift):
-        """Return response, linear predictor (see `margin`) and weight of class k, as X's dtype."""
+        """Return response, linear predictor (see `margin`) and weight for class k, in X's dtype."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -51,9 +51,9 @@ class WorkerRows:
         return *columns, self.weight.astype(self.X.dtype)
 
     def slope(self, y, score, weight):
-        """Return a response of 0, a linear predictor of 0 and weights s / 2, for each row.
+        """Return per row a response 0, linear predictor 0 and weight s / 2, s the loss derivative.
 
-        With these, the squared loss of X v has the gradient X' diag(s) X v, s the loss slopes."""
+        With these, the squared loss of X v has the gradient X' diag(s) X v."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -67,7 +67,7 @@ class WorkerRows:
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Return function(X, y, linear predictor, weight, *args) per range of rows, for class k."""
+        """Return [function(X, y, linear predictor, weight, *args)] for class k, by span of rows."""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -114,9 +114,7 @@ def deviance(family, y, score, weight, shift):
 
 
 def _margin_tiles(score, y, family, k, shift, i, dtype):
-    """Return item i of what `margin` returns for class k, in tiles of 64 rows.
-
-    It is the response for i = 0 and the linear predictor for i = 1."""
+    """Return response (i = 0) or linear predictor (i = 1) for class k, in blocks; see `margin`."""
     rows = tiles.unpack(score, len(score) * tiles.TILE)
     return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
 

@@ -86,8 +86,8 @@ def _scaled_to(weight, whole):
 def check_rows(problem):
     """Return the problem; raise if a class has too few rows or the loss does not suit the response.
 
-    With N rows, ceil(N / 2) must be at least 1 / (2 eta) and above 1 / (2 (1 - eta)): condition
-    2.14 of Ruf (2022), where eta is max_fraction, or 1/2."""
+    A class of N rows needs ceil(N / 2) of at least 1 / (2 eta) and above 1 / (2 (1 - eta)), where
+    eta is max_fraction, or 1/2: condition 2.14 of Ruf (2022)."""
     levels = problem.design.response.levels
     _check_loss(problem, levels)
     eta, batch = problem.settings.max_fraction or 0.5, problem.batch

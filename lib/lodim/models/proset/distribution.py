@@ -85,17 +85,17 @@ def _inverse_cdf(prototypes, W, total, p):
 
 
 def cdf(prototypes, X, n, y, threads):
-    """Return each row's distribution function by prototypes at its standardized y, (n,)."""
+    """Return each row's distribution function at its standardized response y, (n,)."""
     return _mixed(prototypes, X, n, y, threads, lambda z, width: ndtr(z))
 
 
 def density(prototypes, X, n, y, threads):
-    """Return each row's density by the prototypes at its standardized response y, (n,)."""
+    """Return each row's density at its standardized response y, (n,)."""
     return _mixed(prototypes, X, n, y, threads, lambda z, width: _normal(z) * (1.0 / width))
 
 
 def _mixed(prototypes, X, n, y, threads, normal):
-    """Return the mean of normal(z, SD) over each row's mixture, (n,), with z = (y - mean) / SD."""
+    """Return each row's mean, (n,), of normal(z, SD) over its mixture, with z = (y - mean) / SD."""
     width, out = _widths(prototypes), np.empty(n)
     for rows, W, total in _mixtures(prototypes, X, n, threads):
         values = normal((y[rows, None] - prototypes.y) / width, width)
@@ -104,7 +104,7 @@ def _mixed(prototypes, X, n, y, threads, normal):
 
 
 def _mixtures(prototypes, X, n, threads):
-    """Yield (rows, W, total): weights W (r, M) of the M prototypes' normals, and 1 + their sum."""
+    """Yield (rows, W, total): weights W (r, M) of the M prototypes' normals, and 1 + sums of W."""
     for lo in range(0, len(X), CHUNK):
         rows = slice(lo * TILE, min(n, (lo + CHUNK) * TILE))
         W = impacts(prototypes, X[lo : lo + CHUNK], rows.stop - rows.start, threads)

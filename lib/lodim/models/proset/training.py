@@ -68,7 +68,7 @@ class BatchState:
         return np.log(b) - np.log(a)
 
     def deviance(self):
-        """Return the weighted mean deviance of the rows; prototypes do not predict themselves."""
+        """Return the weighted mean deviance of the rows; each is left out of its own prediction."""
         if self.loss == CLASSES:
             return float(2.0 * (self.weight @ self.losses(self.a, self.b)))
         return float(self.scale**2 * (self.weight @ (self.moment / self.b - self.y) ** 2))
@@ -127,7 +127,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return the positions of rows merged into prototypes, and their equal shares of weight."""
+        """Return positions of the rows merged into `part`, and each one's share of the weight."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 

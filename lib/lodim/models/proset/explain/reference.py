@@ -33,7 +33,7 @@ class Typical:
 
     @classmethod
     def from_batch(cls, batch, prototypes, seed, threads):
-        """Return the most central training row, or that of a random sample if there are many."""
+        """Return the most central training row; if there are many, that of a random sample."""
         rows = batch.positive_weight
         if len(rows) > MOST_ROWS:
             rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_ROWS, replace=False))
