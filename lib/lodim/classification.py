@@ -46,8 +46,8 @@ def wilson(share, n):
 def reliability(probability, hit, weight, bins):
     """Return the data of a class's calibration plot: a dict of arrays with an entry per bin.
 
-    They are predicted (mean probability), observed (share of rows of the class, `hit`), low and
-    high (its Wilson 95% limits) and rows (count). Bins are cut at quantiles of the probability."""
+    Keys: predicted (mean probability), observed (share of rows of the class, which `hit` marks),
+    low, high (95% Wilson limits of the share), rows (count). Bins are cut at quantiles."""
     how = {"weights": weight, "method": "inverted_cdf"}
     cuts = np.quantile(probability, np.arange(1, bins) / bins, **how)
     group = np.unique(np.searchsorted(cuts, probability, "left"), return_inverse=True)[1]

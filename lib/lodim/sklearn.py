@@ -368,10 +368,10 @@ class GbmapClassifier(
 ):
     """Gradient boosting mapping for classes; see `lodim.gbmap`.
 
-    It predicts by a sum of learners (softplus functions of linear combinations of features), up to
-    K for K classes in each of m stages, or one with family="ordinal" for classes in order (numbers,
-    or an ordered pandas category). transform() gives the learners' outputs, whose L1 distance
-    ignores features irrelevant to y."""
+    It predicts by sums of learners (softplus functions of linear combinations of features): each of
+    m stages adds up to K for K classes. With family="ordinal", for ordered classes (numbers or an
+    ordered pandas category), a stage adds one. transform() gives the learners' outputs, whose L1
+    distance ignores features irrelevant to y."""
 
 
 class ProsetRegressor(_Regressor, _Estimator, model="proset", chooses="lambda_v"):

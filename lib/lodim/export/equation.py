@@ -106,7 +106,7 @@ def check_text(text):
 
 
 def check_named(equation, where):
-    """Raise ArgumentError, which names the language `where`, if a column has no name."""
+    """Raise ArgumentError if a column has an empty name; `where` is the language to write."""
     if not all(column.name for column in equation.columns):
         raise ArgumentError(f"a column without a name cannot stand in {where}: rename it")
 

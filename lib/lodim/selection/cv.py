@@ -209,7 +209,7 @@ class CV(Generic[FitT_co]):
     call : str
         The call of the model.
     frame : DataFrame
-        One row per point: its settings, its number of stages (`m` of gbmap), and `mean` and `se` of
+        One row per grid point: settings, number of stages (`m` of gbmap), and `mean` and `se` of
         the held-out loss.
     grid : tuple of str
         Names of the settings that vary.

@@ -234,7 +234,7 @@ def fold_means(rows):
 def rows_error(row, draws=1):
     """Return the standard error of a mean loss, treating rows as sampling units.
 
-    `row` has the mean loss, weight and standard error of each fold, in `draws` sets of folds."""
+    `row`, (folds, 3), has each fold's mean loss, weight and standard error, in `draws` sets."""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
@@ -242,7 +242,7 @@ def rows_error(row, draws=1):
 def standard_error(row, mean, draws=1):
     """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
 
-    `row` is as in `rows_error`. More `draws` hold out the same rows, so they do not lower it."""
+    `row` has a line per fold: mean loss, weight, error. More `draws` do not lower the result."""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

@@ -23,7 +23,7 @@ ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages fr
 
 
 def quick_splits(problem, draws=1):
-    """Return the `fold_splits` of a problem; raise DataError if no row can be held out."""
+    """Return (training, held-out) batches for `draws` sets of folds; DataError if not possible."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])

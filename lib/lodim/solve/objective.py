@@ -35,7 +35,7 @@ def pseudo_slope(theta, gradient, l1):
 
 @njit(cache=True)
 def add_ridge(active, theta, ridge, value, gradient):
-    """Add sum_k ridge_k theta_k^2 to `value`, and its derivative to `gradient`, in active rows."""
+    """Add sum_k ridge_k theta_k^2 to `value`, and its gradient to `gradient`, in rows `active`."""
     for c in active:
         for k in range(ridge.size):
             value[c] += ridge[k] * theta[c, k] * theta[c, k]

@@ -100,7 +100,7 @@ def read_tables(
 
 
 def runs(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first batch, last batch, number of rows) of groups of about 65,536 rows of a file."""
+    """Group batches with `counts` rows to about 65,536 rows: (first batch, last batch, n_rows)."""
     first, n = 0, 0
     for k, count in enumerate(counts):
         n += count

@@ -77,7 +77,7 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Turn errors of reading, and a change of the file, into DataError that names the file."""
+    """Raise DataError, which names the file, if a `with` block fails or if the file has changed."""
     file.check_unchanged()
     try:
         yield

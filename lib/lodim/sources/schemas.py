@@ -56,7 +56,7 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return the common field of a column in files `origin` and `name`; DataError without one."""
+    """Return a field for a column of the files `origin` and `name`; DataError if there is none."""
     if field.type == other.type:
         return field
     pa = arrow()
