@@ -288,7 +288,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _enough(state, k, start, stop):
     """Return the optimizer's stopping tolerances as a dict.
 
-    If rows are many, `resolution` is a gain below the loss's sampling error, at which it stops."""
+    With many rows, gains below `resolution`, which depends on the sampling error, do not count."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.

@@ -31,9 +31,9 @@ class DriftSplit:
 def drift_split(formula: str, data: Data, *, seed: int = 0, **arguments: Any) -> DriftSplit:
     """Split data so that a model fitted to one part meets drift in another.
 
-    Each numeric feature in turn is dropped; its median splits the rows into a and b, and a is
-    halved at random into a1 and a2. The chosen feature is the one for which a gbmap fit to a1 has
-    the largest loss on b minus loss on a2 (Patron et al. 2024, Sect. 4.1).
+    For each numeric feature, its median splits the rows into a and b, a is halved at random into a1
+    and a2, and the feature is dropped. The chosen feature is the one for which a gbmap fit to a1
+    has the largest loss on b minus loss on a2 (Patron et al. 2024, Sect. 4.1).
 
     Parameters
     ----------

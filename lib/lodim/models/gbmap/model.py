@@ -66,7 +66,7 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Return whether the first boosts of a fit are a smaller fit: not of a joint fit."""
+        """Return whether the first boosts of a fit are a fit themselves: not in a joint fit."""
         return not settings.joint
 
     def fit(self, problem):

@@ -56,7 +56,7 @@ class BoostObjective:
         return H
 
     def _shared(self, work, q):
-        """Return a list of work(slice of the q learners): one slice, or several for few rows."""
+        """Return a list of work(slice of learners): one slice of all q, or one per thread."""
         shared = on_host(self._X) and count_blocks(self._X) == 1 and self._X.size >= SHARED
         threads, parts = self._how["threads"] if shared else 1, {}
 

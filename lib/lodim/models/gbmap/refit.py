@@ -135,7 +135,7 @@ def reweigh(problem, fit):
 def _centred(learners, first, batch, threads):
     """Return learners, with constants such that all but each class's first have mean 0 over rows.
 
-    `first` (K,) has their positions. The mean over rows and several classes is 0 too."""
+    `first` (K,) has their positions. If K > 1, predictors have mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

@@ -99,8 +99,8 @@ def _null_score(offset, null):
 def margin(family, y, score, k, shift):
     """Return response and linear predictor for class k, (n,) each, from score (n, K).
 
-    With several classes they are 1 for class k, else 0, and its logit. If K is 1, they are y and
-    score; for ordered classes with boundaries `shift`, see `Ordinal.margin`."""
+    With several classes they are 1 for rows of class k, else 0, and the logit of class k. If K is
+    1, they are y and score. For ordered classes with boundaries `shift`, see `Ordinal.margin`."""
     if family.shared_slopes:
         return family.margin(y, score[:, 0], shift)
     if family.n_scores == 1:

@@ -79,8 +79,8 @@ def _new_error_sizes(state, prototypes, batch):
 def _variances(state, prototypes):
     """Return prototype variances (M,), the null model's variance, and rows' residual / SD (n,).
 
-    A prototype's variance is the mean squared residual of its rows. A row's variance is their mean,
-    weighted by weight times similarity, and the null model's with weight 1."""
+    A prototype's variance is the mean squared residual of its rows. A row's variance averages
+    these, with weight times similarity as weights, and the null model's variance, with weight 1."""
     residual = state.y - state.a / state.b
     square = residual**2
     null = float(state.weight @ square)

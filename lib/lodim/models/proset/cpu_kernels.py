@@ -167,7 +167,7 @@ def weight_slope(G, j, w, slope):
     """Return the derivative of the loss of 64 rows by the weight w of candidate j.
 
     slope (64,) is the derivative by the product of w and similarity. Row j of G, the similarities,
-    is multiplied by w slope in place, for the gradient by feature weights."""
+    is multiplied by w and slope in place, for the gradient by feature weights."""
     row, s = G[j * TILE : (j + 1) * TILE], w - w
     for i in range(TILE):
         c = row[i] * slope[i]

@@ -127,7 +127,7 @@ class BatchState:
         return a, b
 
     def prototype_rows(self, part):
-        """Return positions of the rows merged into `part`, and each one's share of the weight."""
+        """Return positions of rows merged in the prototypes `part`, and the rows' weights."""
         share = part.w / np.maximum(np.bincount(part.member_of, minlength=len(part)), 1)
         return np.searchsorted(self.batch.rows, part.member), share[part.member_of]
 
