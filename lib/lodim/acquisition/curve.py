@@ -64,7 +64,7 @@ def summary(runs):
 
 
 def _losses(levels, answers, y):
-    """Return each prediction's loss, and whether its likeliest class is right; NaN for a number."""
+    """Return losses of predictions `answers`, and hits: the likeliest class is y (numbers: NaN)."""
     if levels:
         loss = -np.log(np.maximum(answers[np.arange(len(y)), y.astype(int)], LEAST))
         return loss, (answers.argmax(axis=1) == y).astype(float)

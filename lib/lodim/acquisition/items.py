@@ -67,7 +67,7 @@ class Items:
         return np.append(np.asarray(self.price(paid))[..., None], paid @ self.use.T, axis=-1)
 
     def pay(self, paid, sets):
-        """Return which purchases are paid after buying each set of columns in the cheapest way."""
+        """Return which purchases are paid, (sets, V), after buying each set most cheaply."""
         options, first = self._options
         count, single, needs = self._single
         paid = paid | ((sets[:, single].astype(np.float32) @ needs) > 0.0)
@@ -108,7 +108,7 @@ class Items:
 
 
 def resource_use(network, resources):
-    """Return the use (resources, purchases) of the `resources`, a dict of dicts as in `acquire`."""
+    """Return how much of each resource each purchase uses, (resources, purchases)."""
     rows = []
     for name, needs in resources.items():
         if name == "price":

@@ -58,7 +58,7 @@ def condition(x, known, rest, mixture):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def extend(V, columns, given, mixture, joint, centre, residual):
-    """Condition a mixture on more columns of values V; fill joint, centre and residual.
+    """Condition a mixture on values V (columns, rows) of more columns; fill the last three arrays.
 
     given : result of `condition` for the columns known before, whose values all rows share
     joint : (components, rows) log weight of each component + a factor * its log density

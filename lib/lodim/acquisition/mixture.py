@@ -86,7 +86,8 @@ class Mixture:
     def losses(self, V, y, columns, scales=None):
         """Return the log-losses or squared errors (scales, rows) of predicting y from some columns.
 
-        V are values (columns, rows); `scales` are pairs (temperature, repetition) to try."""
+        V are values (m columns, rows). Each of `scales`, (temperature, repetition), multiplies log
+        densities by temperature / (1 + repetition * (m - 1))."""
         scales = scales or ((self.temperature, self.repetition),)
         density, centre, _ = self.scaled(1.0, 0.0)._extended(V, columns)
         share, out = self.log_share[:, None], np.empty((len(scales), V.shape[1]))

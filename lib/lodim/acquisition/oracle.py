@@ -205,8 +205,9 @@ class _Search:
     def first(self, chosen):
         """Return which of the columns `chosen` to buy first: one that tells which to buy next.
 
-        Each similar training row buys the set that is best for those with nearly its value of the
-        column. Of the best columns (up to one standard error), one saves most loss per price."""
+        Per column, each similar training row buys the set that is best for rows with nearly its
+        value. Of the columns with least loss (up to one standard error), one saves most loss per
+        price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []
@@ -231,7 +232,7 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return bool sets of columns to try: pairs of the best columns of `rest`, and random sets."""
+    """Return bool sets to try: pairs of columns in `rest` with least `total`, and random sets."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

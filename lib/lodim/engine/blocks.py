@@ -25,7 +25,7 @@ LARGE = 2**28  # bytes of X above which a GPU is faster despite the time of kern
 def place(X, engine, large=None):
     """Return X on the device where kernels (compiled loops) will read it: CPU or GPU.
 
-    `large` is whether engine="auto" may use a GPU, None if X's size decides."""
+    With engine="auto", a GPU is used only for `large` data; None decides by the size of X."""
     if not on_host(X):
         if engine == "cuda":
             raise DeviceError(
@@ -45,7 +45,7 @@ def place(X, engine, large=None):
 
 
 def _device(X):
-    """Return (None, module `engine.cuda`) if X can be on a GPU, else (error, None)."""
+    """Return (None, module `engine.cuda`) if X can be on a GPU, else (the error to raise, None)."""
     try:
         from lodim.engine import cuda  # imports numba's CUDA target, so only if a GPU is requested
     except ImportError as error:
@@ -150,7 +150,7 @@ def runs_of(used):
 
 
 def each(work, items, numbers, threads=None):
-    """Return [work(item) for item in items], in threads if all calls process many `numbers`."""
+    """Return [work(item) for item in items], in threads if they process many `numbers` in total."""
     items, threads = list(items), min(8, threads or available_threads())
     if numbers < THREADED or threads == 1:
         return [work(item) for item in items]
@@ -198,7 +198,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return the sum of part(rows) over slices of 65,536 rows that cover n rows; `add` joins."""
+    """Return part(rows), added up by `add`, for slices of 65,536 rows that cover n rows."""
     return reduce(add, map(part, row_spans(n)))
 
 
@@ -259,13 +259,13 @@ def sum_spans(work, X, n, *rows):
 
 
 def rows_of_spans(work, X, n, *rows):
-    """Return values per row, (n, ...), computed by work(X, *rows), see `over_spans`."""
+    """Return values per row, (n, ...), joined from calls of work(X, *rows); see `over_spans`."""
     found = zip(row_spans(n), over_spans(work, X, n, *rows), strict=True)
     return np.concatenate([own[: part.stop - part.start] for part, own in found])
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each 65,536 rows of X and arrays, (n_tiles, ..., 64) in tiles."""
+    """Yield work(X, *arrays) for each 65,536 rows; all arrays are in tiles, (n_tiles, ..., 64)."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return

@@ -223,7 +223,7 @@ def _release_unfinished(futures):
 
 
 def _alone_since(client, before):
-    """Return the clock time since when the cluster has had no worker; None if it has one.
+    """Return since when (clock time) the cluster has had no worker; None if it has one.
 
     `before` is the result of the previous call. DeviceError is raised after about 30 seconds."""
     if _in_words(client, client.nthreads):

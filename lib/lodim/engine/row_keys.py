@@ -16,8 +16,8 @@ WAVES = 30.0  # radians per standard deviation of the keys
 def keys(X, weight, y=None, n_classes=0):
     """Return a number (key) per row of standardized features X (n, p); equal rows have equal keys.
 
-    y are numbers, or codes of `n_classes` classes, with NaN or n_classes for unknown; or None. It
-    distinguishes the rows of symmetric designs, such as all combinations of levels."""
+    y are numbers, or codes of `n_classes` classes (NaN or n_classes if unknown), or None. They
+    distinguish the rows of symmetric designs, such as all combinations of levels."""
     share = weight / weight.sum()
     farthest = np.maximum(X.max(axis=0), -X.min(axis=0))
     u = X - share @ X
@@ -99,7 +99,7 @@ def shuffled(key, seed):
 
 
 def _digest(key):
-    """Return an integer computed from all keys (n,), nearly always the same in float32."""
+    """Return an integer computed from all keys (n,); rounding to float32 rarely changes it."""
     total = np.cos(key).sum() / np.sqrt(max(len(key), 1))
     return int(np.floor(DIGITS * total)) % 2**32
 

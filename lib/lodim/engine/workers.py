@@ -73,19 +73,20 @@ class WorkerTiles:
     def spans(self, function, *args):
         """Return a list of function(rows, X, *args), called on workers for each 65,536 rows.
 
-        `rows` is their slice, to which WorkerTiles in `args` are cut; X are their features."""
+        `rows` is the slice of these rows, X their features; WorkerTiles in `args` are cut like X.
+        """
         held, task = self._split(function, args)
         futures = self.cluster.submit(_by_span, held, task, function.__name__)
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows), called on the workers for each 65,536 rows."""
+        """Return a list of work(X, *rows) per 65,536 rows; `rows` are values per row or None."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
 
     def map_tiles(self, work, *arrays):
-        """Return a list of work(X, *arrays), called on the workers for each 65,536 rows."""
+        """Return a list of work(X, *arrays) per 65,536 rows; `arrays` are WorkerTiles."""
         return self.spans(_tilewise, *arrays, work)
 
     def take(self, i):
@@ -113,7 +114,7 @@ class WorkerTiles:
         return self._constants[value]
 
     def column(self, values):
-        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); None: 0."""
+        """Return values per row, (n,) or (n, K), as WorkerTiles (n_tiles, ..., 64); None is 0."""
         if values is None:
             return self.constant(0.0)
         self._sent = [(here, there) for here, there in self._sent if here() is not None]
@@ -154,9 +155,9 @@ class WorkerTiles:
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Split the arguments of a call into arrays that workers hold, and others to send to them.
+        """Split a call into two tuples: arrays that workers hold, and arguments to send to them.
 
-        Two tuples: the arrays; and the function, positions of arrays in `args`, other arguments."""
+        Sent are `function`, positions of WorkerTiles in `args`, and `args` with None there."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
@@ -277,7 +278,7 @@ def _by_span(group, X, *rest):
 def _rowwise(rows, X, *rest):
     """Return work(X, *arrays) for 65,536 rows, with arrays converted from tiles to values per row.
 
-    `rest` are these arrays, the function `work`, and a bool per argument, False for None."""
+    `rest` are these arrays, `work`, and a list of bools: False where an argument is None."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

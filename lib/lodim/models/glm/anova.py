@@ -73,7 +73,7 @@ def _check(small, large):
 
 @dataclass(frozen=True)
 class _Submodel:
-    """Degrees of freedom, deviance and log-likelihood (but for a constant) of a fit's submodel."""
+    """Degrees of freedom, deviance and log-likelihood (up to a constant) of a fit's submodel."""
 
     df: int
     df_resid: int
@@ -166,7 +166,7 @@ def _whole(fit):
 
 
 def _submodels(fit, sets, data, changes, method):
-    """Return a _Submodel for each list of terms in `sets`; errors name `method`.
+    """Return a _Submodel for each list of terms in `sets`; error messages name `method`.
 
     Least-squares models need no data; others are refitted to `data` with the arrays `changes`."""
     if fit.family.dispersed and not fit.dispersion > 0.0:
@@ -190,7 +190,7 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return the positions (k,) of the terms' coefficients among those of all `columns`."""
+    """Return positions (k,) of the coefficients of `terms` in `estimates`, made from `columns`."""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))
@@ -242,7 +242,7 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function from a list of terms to the Estimates and measures of their model."""
+    """Return a function that fits a list of terms to `data`, and returns Estimates and measures."""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

@@ -81,7 +81,7 @@ def _fit(rows, settings):
 
 
 def _along(free, matrix):
-    """Convert the matrix of a quadratic form to coordinates along columns of `free`, if given."""
+    """Return free' matrix free, a quadratic form along columns of `free`; None changes nothing."""
     return matrix if free is None else free.T @ matrix @ free
 
 
@@ -123,7 +123,7 @@ def independent(X):
 
 
 def with_parameter(batch, family, settings):
-    """Return the family with theta or Huber's limit of its own fit, as R's glm.nb and rlm do."""
+    """Return the family with theta or Huber's limit, fitted in turns with coefficients, as in R."""
     settings = replace(settings, diagnostic_rows=0)
     for _ in range(settings.max_iter):
         estimates, _, _ = next(fit_stages(batch, family, settings))
@@ -149,8 +149,8 @@ def _means(batch, estimates, family):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
 
-    It has one if all eigenvalues of the information H exceed `zero_limit`. Coefficients move only
-    in the directions free (S q, r), None for all; H is in coordinates along these."""
+    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` (S q, r) is
+    given, coefficients move only along its columns, and H is for these."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:

@@ -48,7 +48,7 @@ class Estimates:
     """Coefficients of a glm fit, for centred and scaled features, with their covariance.
 
     There are S linear predictors: K - 1 for K > 2 classes, otherwise one. Those of ordered classes
-    differ only in the constant. Aliased columns (linear combinations of others) have none."""
+    differ only in the constant. Aliased columns (combinations of others) have no coefficients."""
 
     # columns of the design matrix that are not aliased; 0 is the constant
     kept: np.ndarray = forms.ascending(forms.whole("q", most="p"), strictly=True)
@@ -78,7 +78,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows have aliased columns that combine others as in training, (n,)."""
+        """Return which rows (n,) have the same combinations in aliased columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination

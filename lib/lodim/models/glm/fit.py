@@ -421,7 +421,7 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the design matrix (N, q), NaN if unpredictable, in units of the data; offsets."""
+        """Return the unscaled design matrix (N, q), NaN if unpredictable, and offsets or None."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan

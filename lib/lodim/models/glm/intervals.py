@@ -57,7 +57,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
     score and error (n,) are linear predictors and standard errors with `df` degrees of freedom;
-    `dispersion` has `df_resid`. Families other than gaussian are mixed over normal scores."""
+    `dispersion` has df_resid. Families other than gaussian are averaged over N(score, error^2)."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
@@ -71,7 +71,7 @@ def of_observation(family, score, error, level, df, dispersion, df_resid):
 
 
 def _quantile(family, score, error, share, dispersion):
-    """Return quantiles (n,) of new observations with linear predictors N(score, error^2)."""
+    """Return `share` quantiles (n,) of new responses; linear predictors are N(score, error^2)."""
     counts, variance = family.counts, dispersion
     if counts:
         mean = np.exp(np.clip(score, -LARGEST_LOG, LARGEST_LOG))
@@ -92,7 +92,7 @@ def _quantile(family, score, error, share, dispersion):
 
 
 def _count(family, score, error, share):
-    """Return quantiles (n,) of new counts with linear predictors N(score, error^2), at `share`."""
+    """Return `share` quantiles (n,) of new counts; linear predictors are N(score, error^2)."""
     means = np.exp(np.clip(score[:, None] + error[:, None] * NODES, -LARGEST_LOG, LARGEST_LOG))
     # Quantiles of a mixture lie between those of its parts.
     low, high = family.quantile(share, means[:, 0]) - 1.0, family.quantile(share, means[:, -1])
@@ -107,7 +107,7 @@ def _count(family, score, error, share):
 
 
 def _log_amount(score, error, share, dispersion):
-    """Return logs of quantiles of new gamma responses with linear predictors N(score, error^2)."""
+    """Return logs of `share` quantiles of gamma responses, for predictors N(score, error^2)."""
     shape = 1.0 / dispersion
     log_y = score + np.log(stats.gamma.ppf(share, shape, scale=dispersion))
     low, high = log_y - WIDE * error, log_y + WIDE * error

@@ -33,7 +33,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
     """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
 
     z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S linear
-    predictors, curvatures (P, n) for P pairs of them. Only the rows `live` count."""
+    predictors, curvatures (P, n) for P pairs of predictors. Only the rows `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):

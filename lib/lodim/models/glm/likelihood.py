@@ -21,8 +21,8 @@ def working_weights(family, weight, mean):
 def curvatures(family, y, weight, mean, observed=False):
     """Return second derivatives (P, n) of rows' -log-likelihood by P pairs of linear predictors.
 
-    They are multiplied by the dispersion, for pairs (s, t) with s >= t, and expected values unless
-    `observed`. For ordered classes they are always the observed ones, as in R and statsmodels."""
+    Pairs are (s, t) with s >= t. Derivatives are multiplied by the dispersion. They are expected
+    unless `observed`; those for ordered classes are always observed, as in R and statsmodels."""
     if family.shared_slopes:
         u, above = family.slopes(y, mean)
         S, u, bend = u.shape[1], u.T, (u * (1.0 - 2.0 * above)).T

@@ -14,7 +14,7 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 
 
 def fit(rows, basis, combination):
-    """Return the Estimates of a quantile regression, and its measures, as a dict."""
+    """Return the Estimates of a quantile regression, with `combination`, and a dict of measures."""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)

@@ -58,11 +58,11 @@ class Rows:
 
     @property
     def n_codes(self):
-        """Number of cluster codes, whether or not rows have them."""
+        """Number of cluster codes, including those of no row."""
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return directions (S q, r) in which coefficients may move, in columns; None if all may.
+        """Return a matrix (S q, r): coefficients may move along its columns; None if all may.
 
         Coefficients of classes without rows, q for each of S linear predictors, are fixed. Ordered
         thresholds share slopes, and also constants if there are no rows between them."""
@@ -135,7 +135,7 @@ class Basis:
         return cls(kept, R, solve_triangular(R, np.eye(len(R))))
 
     def of_features(self, matrix):
-        """Convert k sets of coefficients, (S q, k), to coefficients of design columns."""
+        """Convert k sets of coefficients of z, (S q, k), to coefficients of design columns."""
         q, k = len(self.T), matrix.shape[1]
         return np.einsum("ab,sbk->sak", self.T, matrix.reshape(-1, q, k)).reshape(-1, k)
 

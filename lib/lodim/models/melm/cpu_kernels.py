@@ -43,11 +43,11 @@ def invert_root(S, root):
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE, error_model="numpy")
 def prepare(lo, hi, active, V, Z, cov, h2, results):
-    """Project rows, and compute kernel covariances, for the projections V[active[lo:hi]] (r, k).
+    """Fill `results` with projected rows and kernel covariances, for V[active[lo:hi]] (r, k).
 
-    `results` for V[active[i]] are at index i: projected rows P (q, k, n), products cov V, and (q,
-    C, C, ...) inverse Cholesky factors and log determinants of kernel covariances h2_A V' cov_A V +
-    h2_B V' cov_B V, for classes A <= B. Z is (r, n), cov (C, r, r)."""
+    Z (r, n) are rows, cov (C, r, r) class covariances, h2 (C,) squared bandwidths. Entry i of each
+    array in `results` gets, for v = V[active[i]]: v'Z; cov v; and, for each pair of classes A <= B,
+    inverse Cholesky factor and log determinant of h2_A v'cov_A v + h2_B v'cov_B v."""
     P, spread, root, log_det = results
     r, k = V.shape[1:]
     C, S = h2.size, np.empty((k, k))
@@ -85,7 +85,7 @@ def prepare(lo, hi, active, V, Z, cov, h2, results):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def whiten(P, first, size, root, U):
-    """Fill U[:, :size] with root times `size` columns of P from `first` on; root is triangular."""
+    """Fill U[:, :size] with root @ P[:, first : first + size]; root (k, k) is lower triangular."""
     for j in range(root.shape[0]):
         for i in range(size):
             U[j, i] = root[j, 0] * P[0, first + i]
@@ -96,7 +96,7 @@ def whiten(P, first, size, root, U):
 
 @njit(cache=True, fastmath={"contract"}, error_model="numpy", forceinline=True)
 def kernel(x):
-    """Return exp(min(x, 0)), compiled without permission to reorder additions."""
+    """Return exp(min(x, 0)); the compiler may not reorder the additions in it."""
     return exp_negative(min(0.0, x))
 
 
@@ -131,10 +131,10 @@ def subtract_forces(x, U, e, T):
 
 @njit(cache=True, fastmath=REASSOCIATE, error_model="numpy", forceinline=True)
 def row_sums(u, scale, U, w, after, size, shift, e, T, R):
-    """Return the sum of kernels between points u_a and U_i with i >= after + a; add up forces.
+    """Return the sum of kernels between points u[:, a] and U[:, i] with i >= after + a; add forces.
 
-    Kernels are scale_a w_i exp(shift - 1/2 |u_a - U_i|^2). Forces, kernel times u_a - U_i, are
-    added to R[:, a] and subtracted from T[:, i]. Columns of U from `size` on are padding."""
+    Kernels are scale[a] w[i] exp(shift - distance^2 / 2). Forces, kernel times u[:, a] - U[:, i],
+    are added to R[:, a] and subtracted from T[:, i]. Columns of U from `size` on are padding."""
     k, total = len(u), 0.0
     for a in range(scale.size):
         first = max(0, after + a)
@@ -155,11 +155,11 @@ def row_sums(u, scale, U, w, after, size, shift, e, T, R):
 
 @njit(**INNER)
 def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, forces_b):
-    """Return the sum of kernels between two ranges of rows; add forces to forces_a and forces_b.
+    """Return the sum of kernels between the rows of two spans (first, stop); add forces.
 
-    P (k, n) are projections, root is the kernel's inverse Cholesky factor; kernels are multiplied
-    by exp(shift). A force is the kernel times the difference of two rows. If the ranges start with
-    the `same` row, (i, j) and (j, i) are one pair."""
+    P (k, n) are projected rows, root is the kernel's inverse Cholesky factor; kernels are
+    multiplied by exp(shift). A force is the kernel times the difference of two rows. If the spans
+    start with the `same` row, (i, j) and (j, i) are one pair."""
     (a0, a1), (b0, b1), (u, U, v, e, T, R, scale) = span_a, span_b, scratch
     k, total, rows = root.shape[0], 0.0, a1 - a0
     whiten(P, a0, rows, root, u)
@@ -192,11 +192,11 @@ def block_sums(P, w, root, span_a, span_b, same, shift, scratch, forces_a, force
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
-    """Sum kernels and forces over all pairs of rows, in the parallel tasks lo to hi - 1.
+    """Fill `totals` and `forces` with sums over all pairs of rows, for parallel tasks lo to hi - 1.
 
     Task t takes part of the row blocks of projection t // stripes. P and root are from `prepare`;
     class c has rows start[c] to start[c + 1] - 1. totals[t] (C, C) gets sums of kernels times
-    exp(shift); forces[t] (C, k, n) gets each class's sum of kernel times difference, per row."""
+    exp(shift); forces[t, c] (k, n) gets, per row, the sum of kernel times difference to class c."""
     k, C, wide = P.shape[1], start.size - 1, CHUNK + LANES
     u, R = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     U, T = np.empty((k, wide)), np.empty((k, wide))
@@ -217,9 +217,9 @@ def pair_sums(lo, hi, stripes, P, w, start, root, shift, totals, forces):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def add_forces(P, F, first, stop, share, root, M, g):
-    """Add share * root' F to the gradient g (k, n) of rows `first` to `stop` - 1, and P F' to M.
+    """Add share * root' F to the gradient g and P F' to M (k, k), for rows `first` to `stop` - 1.
 
-    F (k, n) are forces from `pair_sums`, P (k, n) projected rows."""
+    F (k, n) are forces from `pair_sums`, P (k, n) projected rows; g is (k, n)."""
     for j in range(M.shape[0]):
         for m in range(M.shape[0]):
             s, x = 0.0, share * root[m, j]
@@ -233,8 +233,8 @@ def add_forces(P, F, first, stop, share, root, M, g):
 def finish(lo, hi, active, stripes, rows, sums, potential, gradient):
     """Compute log potentials and the gradient of their weighted sum, for projections active[lo:hi].
 
-    A potential is the integral of the product of two class densities. `rows` and `sums` are from
-    `prepare` and `pair_sums`; potential[i] (C, C) and gradient[active[i]] (r, k) are filled."""
+    A potential is the integral of the product of two class densities: potential[i] (C, C) and
+    gradient[active[i]] (r, k) are filled. `sums` has results of `prepare` and `pair_sums`."""
     Z, P, start, size, h2, share = rows
     spread, root, log_det, shift, totals, forces = sums
     C, (k, n) = size.size, P.shape[1:]

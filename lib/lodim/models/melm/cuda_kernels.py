@@ -32,17 +32,18 @@ def upload_classes(sample):
 
 
 def together(n_tiles, C, k):
-    """Return how many projections onto k dimensions (C classes) fit into the GPU's memory."""
+    """Return how many projections onto k dimensions the GPU computes at once, for C classes."""
     return int(min(PROBLEMS, max(1, MAX_BYTES // (16 * C * k * n_tiles * TILE))))
 
 
 def pair_sums(X, weight, owner, begin, V, root, shift):
-    """Return sums of kernels over all pairs of rows, (q, C, C), and moments (q, C, k, C r).
+    """Return sums of kernels over pairs of rows, (q, C, C), and moments of forces (q, C, k, C r).
 
-    X are rows in tiles on the GPU; weight, owner and begin are from `upload_classes`; V (q, r, k)
-    are projections; root and shift are, per pair of classes, the kernel's inverse Cholesky factor
-    and a number added to its exponent. A force is a kernel times the difference of its rows.
-    moments[i, b, :, a r + d] sums feature d times the force of class b, over rows of class a."""
+    A row's force by a class is the sum of kernels times its differences from the class's rows.
+    moments[i, b, :, a r + d] sums feature d times the force by class b, over rows of class a. X are
+    rows in tiles on the GPU; weight, owner, begin are from `upload_classes`; V (q, r, k) are
+    projections. root (the kernels' inverse Cholesky factors) and shift (of exponents) are per pair.
+    """
     (q, r, k), C = V.shape, root.shape[1]
     U = _project(X, owner, V, root)
     forces = X.scratch("forces", U.shape)
@@ -59,8 +60,8 @@ def pair_sums(X, weight, owner, begin, V, root, shift):
 def _project(X, owner, V, root):
     """Return rows' coordinates in units of the kernels, (q, C, k, n_tiles, 64).
 
-    `root` has the inverse Cholesky factor of the kernel of class c and the class `owner` of the
-    row's tile. The first axis may have unused elements after the q projections V."""
+    Those at [i, c] are for projection V[i] and the kernel between class c and the row's class;
+    `root` has inverse Cholesky factors of the kernels. The first axis may be longer than q."""
     (q, _, k), C = V.shape, root.shape[1]
     U = X.scratch("coordinates", (together(len(X), C, k), C, k, len(X), TILE))
     into = np.einsum("qdm,qabjm->qabdj", V, root)
@@ -70,9 +71,9 @@ def _project(X, owner, V, root):
 
 @cuda.jit(cache=True)
 def _coordinates(X, owner, into, U):
-    """Fill U with coordinates of a tile's rows, for the kernel of their class and another.
+    """Fill U with the coordinates of a tile's rows in units of one kernel, for `_project`.
 
-    `into` has the transformation per projection and pair of classes, `owner` each tile's class."""
+    into[q, a, b] converts features to coordinates for the kernel between classes a and b."""
     t, c, q = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
     row, tile_class = cuda.threadIdx.x, owner[t]
     a, b = min(tile_class, c), max(tile_class, c)
@@ -85,7 +86,7 @@ def _coordinates(X, owner, into, U):
 
 @cuda.jit(device=True)
 def _squares(U, q, c, tile_class, t, s, last, point, E):
-    """Fill E with squared distances between this thread's row of tile t and rows of tile s.
+    """Fill E with squared distances of this thread's row in tile t to its share of rows in tile s.
 
     U has coordinates from `_project`, for projection q; c is the class of tile s. Dimensions are
     copied to the shared memory `point` in chunks, of which chunk `last` is copied last."""
@@ -110,7 +111,7 @@ def _squares(U, q, c, tile_class, t, s, last, point, E):
 
 @cuda.jit(device=True)
 def _sum_over_segments(room, x):
-    """Return the sum of x over the threads of a row, by way of the shared memory `room`."""
+    """Return the sum of x over the threads with the same row; `room` is shared memory for it."""
     row, segment = cuda.threadIdx.x % TILE, cuda.threadIdx.x // TILE
     cuda.syncthreads()
     room[segment, row] = x
@@ -123,10 +124,10 @@ def _sum_over_segments(room, x):
 
 @cuda.jit(cache=True, **limit_registers(REGISTERS))
 def _pair_sums(U, weight, owner, begin, shift, forces, ends):
-    """Fill `forces` and `ends` with one class's forces on the rows of a tile, and sums of kernels.
+    """Fill `forces` with one class's forces on the rows of a tile, and `ends` with sums of kernels.
 
-    A force is a kernel times the difference of its rows. U is from `_project`; owner is the class
-    of each tile, begin the first tile of each class; `shift` is added to the kernels' exponents."""
+    Forces are defined in `pair_sums`. U is from `_project`; owner is the class of each tile, begin
+    the first tile of each class; `shift` is added to the kernels' exponents."""
     point = cuda.shared.array((CHUNK, TILE), np.float64)
     room = cuda.shared.array((SEGMENTS, TILE), np.float64)
     E, pull = cuda.local.array(PARTNERS_PER_THREAD, np.float64), cuda.local.array(CHUNK, np.float64)
@@ -170,7 +171,7 @@ def _pair_sums(U, weight, owner, begin, shift, forces, ends):
 
 @cuda.jit(cache=True)
 def _moments(X, forces, begin, out):
-    """Fill `out` with features times forces, summed over rows of each class, as in `pair_sums`.
+    """Fill `out` with the moments that `pair_sums` returns: sums of features times forces.
 
     `forces` is from `_pair_sums`; begin has the first tile of each class."""
     parts = cuda.shared.array((CHUNK, WARPS, LANES), np.float64)

@@ -109,7 +109,7 @@ def fit_densities(Z, code, weight, options, cells=True):
 
 
 def _white_covariance(Z, weight, kind, white):
-    """Return the covariance (k, k) of a class from its rows Z (n, k), whitened by `white`.
+    """Return the covariance (k, k) of Z @ white, for the rows Z (n, k) of one class.
 
     If `kind` is "shrunk", the identity is added with the weight of k + 1 rows."""
     cov = class_covariance(Z, weight, kind, white)
@@ -131,7 +131,7 @@ def _cells(u, w):
 
 
 def log_densities(densities, Z, threads=1, place=None):
-    """Return log densities (m, C) at points Z; with `place`, training rows leave out themselves."""
+    """Return log densities (m, C) at points Z (m, k); a training row at its `place` is left out."""
     d, P = densities, np.ascontiguousarray(np.clip(Z, -FARTHEST, FARTHEST).T)
     classes = ClassTiles(d.root, d.U, d.w, d.low, d.high, d.start)
     return class_log_sums(P, classes, place, threads) + d.scale
@@ -149,8 +149,7 @@ def evaluation_weights(code, weight, equal):
 def leave_one_out_scores(rows, background, width, options, threads, known=None):
     """Return log prior plus log density (m, C) of training rows, each left out of its own density.
 
-    `background` are wide densities, `known` is a result of `fit_densities` without cells or None.
-    """
+    Kernels are widened by `width`, `background` is mixed in; `known` is from `fit_densities`."""
     known = known or fit_densities(rows.Z, rows.code, rows.weight, options, cells=False)
     densities, place = known
     log_f = log_densities(_widened(densities, width), rows.Z, threads, place)
@@ -176,7 +175,7 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value of lowest loss by a parabola through losses of a geometric progression."""
+    """Return the value of lowest loss, by a parabola; `values` are a geometric progression."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

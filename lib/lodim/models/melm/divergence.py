@@ -19,8 +19,8 @@ MIN_GPU_PAIRS = 2**22  # pairs of rows from which "auto" uses a GPU
 def shares(size, average=False):
     """Return the weights (C, C) of log integrals of f_A f_B in the divergence, for classes A <= B.
 
-    For two classes, they are 1 if A = B, else -2. For more, pairs are added, or if `average`
-    weighted by products of class sizes. For a single class the weight is -1, for the entropy."""
+    They are 1 if A = B, else -2, for two classes. For more, pairs are added, or averaged
+    (`average`) by products of class sizes. For a single class the weight is -1, for the entropy."""
     C = len(size)
     if C == 1:
         return -np.ones((1, 1))
@@ -68,9 +68,9 @@ class Divergence:
         self._stripes, self._together = 1, cuda_kernels.together(len(tiles), C, self.k)
 
     def __call__(self, theta, active):
-        """Return values (q,) and gradients (q, r k) at projections theta; zero if not `active`.
+        """Return values (q,) and gradients (q, r k) at theta (q, r k); zero if not `active`.
 
-        The value of V (r, k), a row of theta, is that of an orthonormal basis of its span."""
+        Each row of theta is a V (r, k). Its value depends only on the subspace that V spans."""
         V = theta.reshape(-1, self.r, self.k)
         value, gradient = np.zeros(len(V)), np.zeros_like(V)
         for first in range(0, len(active), self._together):
@@ -116,8 +116,8 @@ class Divergence:
     def _sum_pairs(self, rows, root, shift, totals, forces, threads):
         """Fill `totals` with sums of kernels and `forces` with forces, over pairs of rows.
 
-        rows (q, k, n) are projected, or on a GPU the projections (q, r, k); root and shift are, per
-        pair of classes, the kernel's inverse Cholesky factor and a number added to its exponent."""
+        `rows` are projected rows (q, k, n), or on a GPU projections (q, r, k). Per pair of classes,
+        root is the kernel's inverse Cholesky factor; shift is added to the kernel's exponent."""
         if self._tiles is not None:
             totals[:], forces[:] = self._tiles.run(pair_sums, *self._classes, rows, root, shift)
             return
@@ -125,7 +125,7 @@ class Divergence:
         for_blocks(pair_sums, len(totals), *args, totals, forces, threads=threads)
 
     def _vanished(self, totals):
-        """Return whether a sum of kernels in `totals` (units, C, C) is too small to be accurate."""
+        """Return whether a sum of kernels in `totals` (tasks, C, C) is too small to be accurate."""
         sums = totals.reshape(-1, self._stripes, *self._share.shape).sum(axis=1)
         return (sums[:, self._upper] < 1e-200).any()
 
@@ -147,7 +147,9 @@ def normal_entropy(cov, V):
 
 
 def bound(log_potential, log_volume):
-    """Bound the integral of min(f, g) by logs of that of f g and a region's volume (Theorem 3)."""
+    """Return an upper bound of the integral of min(f, g) over a region (Theorem 3).
+
+    log_potential is the log of the integral of f g, log_volume that of the region's volume."""
     return np.exp(np.minimum(0.0, 0.5 * (log_potential + log_volume)))
 
 
@@ -158,7 +160,7 @@ def kernel_widths(sample, theta, gamma):
 
 
 def _boxes(Z, weight, width):
-    """Return boxes (m, 2, k) around the rows Z (n, k) of a class, and bounds of the mass outside.
+    """Return m boxes (m, 2, k) around a class's rows Z (n, k), and bounds (m,) of its mass outside.
 
     A box is its lower and its upper corner; width (k,) are the SDs of the kernels."""
     share = weight / weight.sum()

@@ -41,9 +41,9 @@ def fit_stages(batch, family, settings, eval_batch=None):
 
 
 def fold_scores(train, test, family, settings, gammas, first_gamma=None):
-    """Return linear predictors (n, K) of rows `test` by fits to `train`, per kernel width gamma.
+    """Fit to `train` per kernel width in `gammas`; return a list of linear predictors of `test`.
 
-    The first search is that of `first_gamma`. The null model predicts if no fit is possible."""
+    Each is (n, K). The search starts with `first_gamma`. Without a fit, the null model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
         plan = replace(_plan(settings), **QUICK)
@@ -61,7 +61,7 @@ def fold_scores(train, test, family, settings, gammas, first_gamma=None):
 
 
 def reweigh(problem, fit):
-    """Return the View and log of a fit with the weights of `problem` and `fit`'s calibration."""
+    """Return View and log of a new search with the weights in `problem`, calibrated as `fit` is."""
     first_gamma = float(fit.log["gamma"][0]) if "gamma" in fit.log else None
     view, log = fit_view(problem.batch, problem.settings, problem.family, first_gamma)
     if count_classes(problem.family) > 1:
@@ -90,7 +90,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the batch; weights whose sum is below the number of rows are scaled to this number."""
+    """Return the batch; weights with a sum below the number of rows are scaled to this sum."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -147,8 +147,7 @@ def fit_view(batch, settings, family, first_gamma=None):
 
 
 def _classifier(V, batch, rows, settings, family):
-    """Return a projection V (p, k) with signs and order for print, the rows' coordinates on it,
-    and the Rule that classifies by these coordinates."""
+    """Return V (p, k) with axes for print, the rows' coordinates (m, k), and the fitted Rule."""
     n_classes, (code, weight) = count_classes(family), (rows.code, rows.weight)
     if n_classes > 1:
         _check_spread(rows.X @ V, code, weight)
@@ -242,7 +241,7 @@ def _log(manifold):
 
 
 def most_draws(batch):
-    """Return how many times rows are divided into folds at most: more often if they are few."""
+    """Return the largest number of repetitions of a cross-validation: more for fewer rows."""
     return min(MOST_DRAWS, max(1, 1500 // max(len(batch.positive_weight), 1)))
 
 
@@ -256,9 +255,7 @@ def for_folds(problem):
 
 
 def training_measures(problem, view):
-    """Return deviance and balanced accuracy of a View for (at most 10,000) training rows.
-
-    Only kernel densities leave the predicted row out."""
+    """Return deviance and balanced accuracy for (at most 10,000) training rows, as a dict."""
     rows, score = _leave_one_out(problem, view)
     y = view.rule.present[rows.code].astype(float)
     weight = rows.share / rows.share.sum()
@@ -310,10 +307,10 @@ def calibrate(problem, view, log):
 
 
 def _factors_of_others(rule, loss, part, draw):
-    """Return the calibration factor (n, 1) of each held-out row, as chosen on the other folds.
+    """Return the calibration factor (n, 1) of each held-out row, chosen on the other folds.
 
-    From sums of `loss` (held-out rows, factors tried), `rule` chooses a factor. part and draw (n,)
-    number each row's fold and its cross-validation."""
+    loss (n, factors) has each row's loss by each factor; `rule` chooses from sums of losses. part
+    and draw (n,) are each row's fold and its repetition of the cross-validation."""
     total, own = (
         np.zeros((draw.max() + 1, loss.shape[1])),
         np.zeros((part.max() + 1, loss.shape[1])),
@@ -328,9 +325,9 @@ def _factors_of_others(rule, loss, part, draw):
 
 
 def _calibration_parts(tests, problem, draws):
-    """Return two arrays (n,): each held-out row's fold, and its repeat of the cross-validation.
+    """Return two arrays (n,): each held-out row's fold, and its repetition of the cross-validation.
 
-    If there is only one fold, its rows are divided into parts, each calibrated by the others."""
+    If there is only one fold, its rows are divided into parts that stand for folds."""
     if len(tests) > 1:
         part = np.repeat(np.arange(len(tests)), [test.n for test in tests])
         return part, part * draws // len(tests)

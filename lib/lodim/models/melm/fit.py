@@ -412,7 +412,7 @@ class MelmFit(Fit):
 
     @property
     def terms(self) -> tuple[float, float]:
-        """The two terms of the divergence, fitting and regularizing; it is their difference."""
+        """The terms (fitting, regularizing) of the divergence, which is their difference."""
         pairs: Any = self.pairs()
         weight = pairs["weight"]
         return float(weight @ pairs["fitting"]), float(weight @ pairs["regularizing"])
@@ -436,7 +436,7 @@ class MelmFit(Fit):
 
     @property
     def df(self) -> int:
-        """Number of parameters of the projection: k (rank - k) for a k-dimensional subspace."""
+        """Parameters of the projection: k (rank - k) if the rows vary in `rank` directions."""
         return self.estimates.df
 
     def _held_out_deviance(self):
@@ -466,10 +466,10 @@ class MelmFit(Fit):
     def pairs(self) -> pd.DataFrame:
         """Return divergence, its two terms and bounds of the overlap for each pair of classes.
 
-        divergence = fitting - regularizing. overlap is an upper bound (Theorem 3) of the integral
-        of the smaller of the two estimated densities; balanced_accuracy = 1 - overlap / 2 would
-        bound the classifier's accuracy if they were known. weight is that of the pair in the fit's
-        divergence.
+        divergence = fitting - regularizing; weight is the pair's weight in the fit's divergence.
+        overlap is an upper bound (Theorem 3) of the integral of the smaller of the two estimated
+        densities. balanced_accuracy = 1 - overlap / 2 would be a lower bound of the classifier's
+        accuracy if the estimated densities were true.
 
         See Also
         --------

@@ -95,8 +95,8 @@ def log_sum(u, classes, c, tile, place, gaps, e):
 def log_sums(lo, hi, step, P, classes, tile, place, out):
     """Fill out[i, c] with the log of class c's summed kernels at point P[:, i], for a range of i.
 
-    The range is lo * step to hi * step - 1. tile[i] and place[i] locate a row of `classes` to
-    leave out, the point itself; -1 if none."""
+    The range is lo * step to hi * step - 1. tile[i] and place[i] say which row of `classes` is
+    point i, and is left out; -1 for none."""
     root, start = classes.root, classes.start
     k, m = P.shape
     u, at, e = np.empty((k, 1)), np.empty(k), np.empty(TILE)
@@ -137,7 +137,7 @@ def pack_tiles(u, w):
 def class_log_sums(P, classes, place=None, threads=1):
     """Return the log of each class's summed kernels, (m, C), at the columns of P (k, m).
 
-    place[:, i] are tile and place of point i among the rows, to leave it out; -1 if it is none."""
+    place[:, i] are tile and place of the row that is point i, and is left out; -1 for none."""
     m = P.shape[1]
     place = np.full((2, m), -1) if place is None else place
     out = np.empty((m, len(classes.root)))

@@ -62,7 +62,7 @@ class Melm(Model):
         return self.run(problem, tried, found=found)
 
     def assemble(self, problem, view, log, selection, for_path):
-        """Return the MelmFit of a View, calibrated if asked for, but never `for_path`."""
+        """Return the MelmFit of a View, calibrated if the settings say so and not `for_path`."""
         settings, family = problem.settings, problem.family
         if not view.converged:
             warn_not_converged(
@@ -84,7 +84,7 @@ MODEL = Melm()
 
 
 def _chosen(problem):
-    """Return the problem with gamma (kernel width) chosen by cross-validation, and a table."""
+    """Choose gamma by cross-validation; return the problem with it, and the table of losses."""
     quick = estimate.for_folds(problem)
     how = {"spread": 2.0, "parts": FINE, "tie": 10.0 / max(1.0, problem.batch.weight_sum)}
     draws = estimate.most_draws(problem.batch)

@@ -176,7 +176,7 @@ def _contour_levels(density, rows):
 
 
 def _curves(fit, rule, rows, near):
-    """Return points on a line, class densities and most probable class (-1: none), as a dict."""
+    """Return a dict: points x on a line, class densities, and likeliest class `best` (-1: none)."""
     ends = biplot.frame(np.vstack([near, rows.xy]))[:, 0]
     # A class narrower than the spacing has its peak only at its rows.
     x = np.union1d(np.linspace(*ends, LINE), near[(near >= ends[0]) & (near <= ends[1])])

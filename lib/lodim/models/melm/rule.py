@@ -57,7 +57,7 @@ class Rows:
 
 
 def sample_rows(Z, code, weight, n_rows, seed):
-    """Return ordered positions of about `n_rows` rows of Z, in proportion to classes `code`."""
+    """Return ordered positions of about `n_rows` rows of Z, drawn at random within each class."""
     n, k = Z.shape
     if n <= n_rows:
         return np.arange(n)
@@ -101,9 +101,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Estimator:
-    """User's scikit-learn classifier, fitted to coordinates of rows in the projection.
-
-    classes : class codes that the estimator knows, in the order of its probabilities"""
+    """User's scikit-learn classifier, fitted to coordinates; `classes` are codes that it knows."""
 
     estimator: Any
     classes: np.ndarray
@@ -173,7 +171,7 @@ class Rule:
         return self._link(self.class_scores(Z, threads))
 
     def link(self, score):
-        """Return linear predictors (n, K; one for two classes) from classes' log probabilities."""
+        """Return linear predictors, (n, K) or (n, 1) if K = 2, from log probabilities `score`."""
         return self._link(self._of_all_classes(score, ABSENT))
 
     def _link(self, score):
@@ -181,7 +179,7 @@ class Rule:
         return self.inverse_temperature * score
 
     def calibrated(self, loss):
-        """Return the rule with the inverse temperature (column of `loss`) of lowest total loss."""
+        """Return the rule with the inverse temperature whose column of `loss` has the least sum."""
         if self.other is not None:
             return self
         return replace(self, inverse_temperature=select_inverse_temperature(loss))
@@ -196,7 +194,7 @@ class Rule:
 
 
 def fit_rule(settings, Z, code, weight, present, n_classes, n_scores):
-    """Return the Rule fitted to rows Z (n, k) with class codes (n,), positions in `present`."""
+    """Return the Rule fitted to rows Z (n, k), whose class is present[code] among `n_classes`."""
     rows = Rows.draw(Z, code, weight, settings.reference_rows, settings.seed)
     background = Background.from_rows(Z, code, weight)
     options, width = density_options(settings), 1.0
@@ -241,7 +239,7 @@ def balanced_accuracy(y, weight, score):
 
 
 def coordinates(V, axes, features):
-    """Return coordinates along directions V (p, k) as expressions of the expressions `features`."""
+    """Return expressions of coordinates along directions V (p, k), given those of `features`."""
     return [weighted(0.0, v, features, name) for v, name in zip(V.T, axes, strict=True)]
 
 

@@ -133,7 +133,7 @@ def _continue(objective, ends, plan):
 
 
 def distinct(value):
-    """Return the positions of distinct values, lowest first; a difference below 1e-4 is none."""
+    """Return the positions of distinct values, lowest first; those within 0.01% count as equal."""
     order = np.argsort(value, kind="stable")
     increasing = value[order]
     return order[np.diff(increasing, prepend=-np.inf) > SAME * np.abs(increasing)]

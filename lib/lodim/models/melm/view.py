@@ -51,7 +51,7 @@ class View:
 
     @property
     def df(self):
-        """Number of parameters of the projection: k (rank - k) for a k-dimensional subspace."""
+        """Parameters of the projection: k (rank - k) if the rows vary in `rank` directions."""
         return self.k * (self.rank - self.k)
 
     def turned_to(self, other):
@@ -111,7 +111,7 @@ def upright(V, Z, share):
 
 
 def _axes(means, share, covariances):
-    """Return axes (k, k), first those of class means (and their number), then of class spreads."""
+    """Return axes (k, k), the first m along class means, the others along class spreads; and m."""
     values, vectors = _eigen((means.T * share) @ means)
     n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]

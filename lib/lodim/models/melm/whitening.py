@@ -70,7 +70,7 @@ class Basis:
         return self.into @ theta
 
     def of_directions(self, V):
-        """Convert directions V (p, k) of features to theta (r, k), without dropped directions."""
+        """Convert directions V (p, k) of features to theta (r, k): the inverse of `directions`."""
         return self.back @ V
 
 
@@ -84,11 +84,10 @@ def center_by_class(X, code, weight):
 
 
 def _shrinkage(rows, values, share, n, shrinkage_factor):
-    """Return the share of a covariance that shrinking keeps, and the variance that it adds.
+    """Return 1 - t and a variance v, for the shrunk covariance (1 - t) S + v I.
 
-    The shrunk covariance is (1 - t) S + added variance x I; return 1 - t and the added variance.
-    The odds t / (1 - t) are shrinkage_factor times those of the intensity of Ledoit and Wolf.
-    `values` are the nonzero eigenvalues of S, the covariance of `rows` with weights `share`."""
+    S is the covariance of `rows` with weights `share`, `values` are its nonzero eigenvalues. The
+    odds t / (1 - t) are shrinkage_factor times those of the intensity of Ledoit and Wolf."""
     p = rows.shape[1]
     mean, square = values.sum() / p, (values**2).sum()
     s = _intensity(mean, square, share @ (rows**2).sum(axis=1) ** 2, n, p)
@@ -108,9 +107,9 @@ def _with_means(vectors, values, between, varies):
 
 
 def _units(X, residual, share):
-    """Return standard deviations within classes (p,), or largest |x| of features that do not vary.
+    """Return standard deviations within classes (p,), and whether each feature varies, (p,).
 
-    It also returns whether features vary. `residual` are rows X minus class means."""
+    If it does not, its largest |x| is returned instead. `residual` are rows X minus class means."""
     deviation, largest = np.sqrt(share @ residual**2), np.abs(X).max(axis=0)
     varies = deviation > CONSTANT * largest
     unit = np.where(varies, deviation, largest)
@@ -118,7 +117,7 @@ def _units(X, residual, share):
 
 
 def _separates(rows, between, vectors):
-    """Return whether class means differ more than rows, in directions not in `vectors`."""
+    """Return whether class means vary more than rows do in their class, outside `vectors`' span."""
     row_rest = rows - rows @ vectors @ vectors.T
     mean_rest = between - between @ vectors @ vectors.T
     rounding = NULL**2 * ((between**2).sum() + (rows**2).sum())
@@ -167,7 +166,7 @@ def class_covariance(X, weight, kind, into, kept=1.0, added=0.0):
     """Return a class's shrunk covariance (r, r) in whitened coordinates, from rows X (n, p).
 
     Ledoit and Wolf's (2004) rule shrinks it towards a multiple of the identity ("ledoit-wolf") or
-    of the pooled covariance ("shrunk"). Coordinates are X into; kept and added are as in Basis.
+    of the pooled covariance ("shrunk"). Coordinates are X @ into; kept and added are from a Basis.
     Eigenvalues are at least 1e-4, since a constant direction would have infinite divergence."""
     if kind == LEDOIT_WOLF:
         cov = into.T @ ledoit_wolf(X, weight) @ into
