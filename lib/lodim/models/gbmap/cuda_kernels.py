@@ -1,4 +1,4 @@
-"""GPU versions of the loops in `cpu`, for rows in blocks of 64; sums do not depend on timing."""
+"""GPU versions of the loops in `cpu_kernels`; sums do not depend on the timing of threads."""
 
 import math
 
