@@ -24,7 +24,7 @@ class Box:
 
 
 def graph(fit, ax, *, most=30):
-    """Draw items of the frontier, coloured by price, as boxes with lines to what they need."""
+    """Draw at most `most` items of the frontier, coloured by price, with lines to their needs."""
     if fit.estimates.frontier is None:
         raise ArgumentError("a fit of one lambda_ has no frontier to draw")
     every = _boxes(fit)
@@ -91,7 +91,7 @@ def _bought(fit, copies):
 
 
 def _joined(box, step, chosen):
-    """Return the `box` of a series of alternatives, updated for an item that needs the series."""
+    """Return a series' `box` whose `step` and `chosen` also count an item that needs the series."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 

@@ -117,9 +117,9 @@ def _needs_folds(batch, settings):
 
 
 def _cross_validated(batch, family, settings, results, draws):
-    """Return the frontier's models, and a dict of their held-out losses and standard errors.
+    """Return the frontier's models, and a dict of "held_out" losses (M, D), "error" (M,): their SE.
 
-    results : models that the search rules found with all rows; draws : number of sets of folds"""
+    results : models that the search rules found with all rows; draws : number D of sets of folds"""
     by_cv = settings.criterion == "cv"
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -138,7 +138,7 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Return the RuleResults of a batch; `lambdas` maps a search rule to penalties of its path."""
+    """Search a batch by all rules; return RuleResults. lambdas : dict of rule -> path penalties"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)
@@ -184,7 +184,7 @@ def make_search(batch, family, network, budget, criterion, path=None, threads=No
 
 
 def _scores(eval_batch, family, models, k):
-    """Return the linear predictors (n, K) of `eval_batch` by model k of a path or frontier."""
+    """Return linear predictors (n, K) of `eval_batch` by model k of a path or frontier `models`."""
     on = np.flatnonzero(models.coef[k].any(axis=1))
     data = SearchData.from_batch(eval_batch, family)
     step = np.vstack([models.intercept[k], models.coef[k][on]]).T

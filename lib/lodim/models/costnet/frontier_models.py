@@ -186,7 +186,7 @@ def priced_items(fit, model):
 
 
 def changes(fit, models):
-    """Yield for each model the items that it buys beyond the model before, and those it drops."""
+    """Yield per model two lists of names: items new since the previous model, and items dropped."""
     before: dict = {}
     for model in models:
         now = priced_items(fit, model)
@@ -245,7 +245,7 @@ def bought(fit):
 
 
 def terms(fit, model=None):
-    """Return intercept and coefficients of one model: (level,) term, estimate, std_estimate."""
+    """Return a table of a model's coefficients per term (and level, for classes), also per SD."""
     model, d = model or fit.step, fit.design
     intercept, coef = model.original(d.mean, d.scale)
     K = len(intercept)

@@ -71,9 +71,9 @@ class Costnet(Model):
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
-        """Return the settings that cv() compares, and the fit to all rows that gives them.
+        """Return the settings that cv() compares, as a dict, and the fit from which they come.
 
-        Settings are budgets, the prices of that fit's models, or a given `lambda_` without fit."""
+        Settings are budgets (prices of that fit's models), or only the given `lambda_` (no fit)."""
         if problem.settings.lambda_ is not None:
             return {"lambda_": [problem.settings.lambda_]}, None
         found = next(fit_stages(problem.batch, problem.family, problem.settings))[:2]
@@ -133,9 +133,9 @@ def _prices(frontier):
 
 
 def _choose(problem, frontier, selection):
-    """Return the problem with the budget that held-out losses choose, and a table of all budgets.
+    """Return the problem with the budget chosen by held-out losses, and a table: budget, mean, se.
 
-    selection : table of a cross-validation, which is returned instead, or None"""
+    selection : table of a cross-validation to return instead of a new one, or None"""
     settings, draws = problem.settings, frontier.held_out.shape[1]
     priced = settings.costs is not None
     of_draws = [frontier.best(priced, draw) for draw in range(draws)] if draws > 1 else []

@@ -82,7 +82,7 @@ def _header(fit):
 
 
 def _prices(fit):
-    """Return a tuple with the table of best models by price, empty for a penalized model."""
+    """Return (table of the best models by price,), or () for a penalized model."""
     if not fit.step.number:
         return ()
     frame = frontier_models.prices(fit)
@@ -165,7 +165,7 @@ def short(name, most=32):
 
 
 def _purchases(fit):
-    """Return a tuple with the table of what the model buys, empty if it buys nothing."""
+    """Return (table of the items that the model buys,), or () if it buys none."""
     frame = frontier_models.bought(fit)
     if frame.empty:
         return ()
@@ -262,7 +262,7 @@ def _coefficients_are(fit):
 
 
 def _shown(frame):
-    """Return which rows of a long table of models to print: its ends, and around the chosen row."""
+    """Return which of M models to print, (M,) bool: if many, the ends and around the chosen one."""
     M = len(frame)
     keep = np.ones(M, bool)
     if M > 30:

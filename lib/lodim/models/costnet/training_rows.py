@@ -55,7 +55,7 @@ class TrainingRows:
         return self._tiles(self.given[2], self.spread)
 
     def _tiles(self, values, spread=1.0):
-        """Return values (n,) or (n, K) / spread in blocks of 64 rows, on the workers if X is."""
+        """Return values (n,) or (n, K) / spread in blocks of 64 rows, on the workers with X."""
         if on_host(self.X):
             return passes.padded(values, len(self.X), spread)
         there = self.X.column(values)
@@ -67,9 +67,9 @@ class TrainingRows:
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, its negative gradient (K, C), second moments, and a sum over the rows.
+        """Return the loss, negative gradient (K, C) and moments of C columns, and a sum over rows.
 
-        They are for C columns, at predictors f changed by `step`, as in `passes.derivatives`."""
+        All are at predictors f changed by `step`, and as described in `passes.derivatives`."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)

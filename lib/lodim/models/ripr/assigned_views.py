@@ -51,9 +51,9 @@ class AssignedViews(Ensemble):
         return self._query(X, threads)
 
     def nearest(self, j, X=None, k=None):
-        """Return distances and positions (-1: none) of k rows nearest to X in feature set j.
+        """Return distances and positions (-1: none) of the k rows nearest to X in feature set j.
 
-        Neighbours are labelled. Without X, training rows are queried, each left out."""
+        Neighbours are among `references`. Without X, each training row is queried and left out."""
         refs, (X, own) = self.references, self.queried(X)
         k = min(k or self.k, max(1, len(refs)))
         distance, position = nearest(X, self.X[refs], self.views[j], k, like=self.y[refs], own=own)
@@ -86,9 +86,9 @@ class ClassViews(AssignedViews):
         return Evidence(ratio, vote)
 
     def votes(self, j, X=None):
-        """Return votes (row weights over mean) per class of k neighbours in feature set j.
+        """Return votes (rows, classes): total weight of the k neighbours by class in feature set j.
 
-        Without X, each training row is left out."""
+        Weights are divided by their mean. Without X, each training row is queried and left out."""
         k, refs, view = self.k, self.references, self.views[j]
         weight = self.weight[refs] / max(self.weight[refs].mean(), 1e-300)
         values = weight[:, None] * (self.codes[refs][:, None] == np.arange(self.n_classes))
@@ -115,7 +115,7 @@ class ClassViews(AssignedViews):
 
 @forms.record
 class NumberViews(AssignedViews):
-    """Views for a numeric response; most neighbours of a row are assigned to the row's view."""
+    """Views for a numeric response; the view to which most neighbours belong predicts a row."""
 
     task = NUMBERS
 
@@ -148,7 +148,7 @@ class ClusterViews(AssignedViews):
     task = CLUSTERS
 
     def assign(self, X, answers):
-        """Return the cluster of each row of X and the squared distance to its centre."""
+        """Return the cluster of each row in its view `answers.view`, and squared distance to it."""
         return clusters.assign_clusters(self, X, answers)
 
     @property
@@ -182,7 +182,7 @@ class ClusterViews(AssignedViews):
 
 
 def _at_view(value, view):
-    """Return the entry of value (m, r) at position view (m,) for each row; NaN at position -1."""
+    """Return value[i, view[i]] for each row i, (m,); NaN if view[i] is -1."""
     if not value.shape[1]:
         return np.full(len(view), np.nan)
     own = np.take_along_axis(value, np.maximum(view, 0)[:, None], axis=1)[:, 0]

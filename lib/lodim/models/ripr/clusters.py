@@ -30,7 +30,7 @@ def fit_clusters(e, n_clusters, seed):
 
 
 def assign_clusters(e, X, answers):
-    """Return each row's nearest cluster in its feature set, or -1, and the squared distance."""
+    """Return each row's nearest cluster in its view `answers.view`, or -1, and squared distance."""
     out, squared = np.full(len(X), -1), np.full(len(X), np.nan)
     for j in range(len(e)):
         rows, own = np.flatnonzero(answers.view == j), np.flatnonzero(e.centre_view == j)
@@ -50,10 +50,9 @@ def cluster_names(e):
 
 
 def _n_clusters(X, weight, rng):
-    """Return the largest number of clusters (at most 8) with high prediction strength.
+    """Return the largest number of clusters (at most 8) with a prediction strength of 0.85 or more.
 
-    It is the mean over ten random divisions of at most 2,000 rows into halves. The authors of
-    prediction strength advise limits of 0.8 to 0.9."""
+    The strength is the mean over ten random divisions of at most 2,000 rows into halves."""
     most = min(8, len(np.unique(X, axis=0)))
     strength = np.zeros((10, most + 1))
     for each in strength:

@@ -199,7 +199,7 @@ def _errors(e, answers):
 
 
 def _deviances(e, family, answers, error):
-    """Return the mean leave-one-out deviance of e and the null model's; for clusters, distances."""
+    """Return mean leave-one-out deviances of e and null model; for clusters, squared distances."""
     if e.task == CLUSTERS:
         return _mean(error, e.weight, np.isfinite(error)), _scatter(e, answers.view)
     known = np.flatnonzero(np.isfinite(e.y) & (e.weight > 0))

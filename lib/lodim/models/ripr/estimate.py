@@ -203,7 +203,7 @@ def build_ensemble(search, views, shares, k, lambda_):
 
 
 def _common_fields(search, X, views):
-    """Return the record fields that every Ensemble has, as a dict, from the features or axes X."""
+    """Return a dict of the fields that every Ensemble has; X : features of the rows, or axes"""
     features, n = np.unique(views[views >= 0]), len(X)
     fields = {"features": features, "X": X[:, features], "y": search.y, "weight": search.weight}
     fields["views"] = np.where(views >= 0, np.searchsorted(features, views), -1)
@@ -212,24 +212,24 @@ def _common_fields(search, X, views):
 
 
 def _assigned(e, search):
-    """Return the ensemble e with each row's predicting view, `assigned_view`, if it is left out."""
+    """Return e with `assigned_view`, the view that predicts each training row if it is left out."""
     return replace(e, assigned_view=e.query(threads=search.threads).view)
 
 
 def _class_views(common, search, settings):
-    """Return the ClassViews of a fit, calibrated and with each row's predicting view."""
+    """Return the calibrated ClassViews with fields `common` and each row's predicting view."""
     own = {"power": 1.0 - settings.alpha, "balanced": settings.balanced}
     e = _assigned(ClassViews(**common, **own, scale=np.array(INITIAL_SCALE)), search)
     return replace(e, scale=calibrate(e.evidence(threads=search.threads), search.y, search.weight))
 
 
 def _number_views(common, search, settings):
-    """Return the NumberViews of a fit, with each row's predicting view."""
+    """Return the NumberViews with fields `common` and each row's predicting view."""
     return _assigned(NumberViews(**common), search)
 
 
 def _cluster_views(common, search, settings):
-    """Return the ClusterViews of a fit, with clusters in each feature set that predicts a row."""
+    """Return the ClusterViews with fields `common`, and clusters in each feature set in use."""
     views = common["views"]
     e = ClusterViews(
         **common,
@@ -265,7 +265,7 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return (-ratio, vote) in the predicting view, weight and class code of rows that have all."""
+    """Return (-ratio, vote) in the predicting view, weight and class code of the rows with all."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known
@@ -299,7 +299,7 @@ def fit_shared(problems):
 
 
 def _select_shared(searches, losses, weight, ks):
-    """Return the penalty of lowest error over all responses, and its Assignment of stacked rows."""
+    """Return a penalty of low error over all responses, and its Assignment of the stacked rows."""
     c, threads = searches[0].control, searches[0].threads
     grid, path = assignment_path(
         np.concatenate(losses), 1.0, c.least, weight=weight, threads=threads

@@ -115,7 +115,7 @@ def one_row(fit, row):
 
 
 def _view_frame(fit, answers, X):
-    """Return a table of one row's views: loss or weight, prediction, and whether they serve it."""
+    """Return a table per view: its loss or weight, prediction, and whether it is the row's view."""
     e, value, loss = fit.estimates, answers.value[0], answers.loss[0]
     if e.task == CLASSES:
         value = [None if np.isnan(c) else fit.levels[int(c)] for c in value]

@@ -213,7 +213,7 @@ def rows_at(rows, start, stop, x, member, d):
 
 @njit(cache=True, forceinline=True)
 def rounding(x, dim):
-    """Return the rounding error of a distance from a row x with `dim` features, by its size."""
+    """Return the rounding error of a distance from x, proportional to the sum of |x[:dim]|."""
     size = np.float32(0)
     for f in range(dim):
         size += abs(x[f])
@@ -222,9 +222,9 @@ def rounding(x, dim):
 
 @njit(cache=True, error_model="numpy", forceinline=True)
 def log_ratio(own, other, dim, prior, x):
-    """Return dim * log(distance own / distance other) + prior, from the squared distances.
+    """Return dim * log(distance own / distance other) + prior; own, other are squared distances.
 
-    Distances that differ only by rounding count as equal."""
+    Distances from row x that differ only by rounding count as equal."""
     one, two = math.sqrt(own), math.sqrt(other)
     if abs(one - two) <= rounding(x, dim) + TIE * max(one, two):
         return prior
@@ -236,9 +236,9 @@ def log_ratio(own, other, dim, prior, x):
 def pair_ratio(rows, starts, pair, x, k, member, guess, d):
     """Return the log ratio of the distances from x to the k-th nearest rows of two groups.
 
-    It is infinite if a group has no complete row. If a distance is zero, the numbers of rows equal
-    to x are compared. pair : numbers of the groups, and a constant that is added
-    guess : starting values per group, updated for the next row; for others see `log_ratios`"""
+    The ratio is infinite if a group has no complete row. If a distance is zero, the numbers of rows
+    equal to x are compared. pair : numbers of the two groups, and a constant to add to the ratio
+    guess : squared distances per group to start from, updated; for others see `log_ratios`"""
     a, b, prior = pair
     lo, hi = starts[a], starts[a + 1]
     nu_a, _, m = kth_squared(rows, lo, hi, x, k, member[a], guess[a], d)
@@ -296,7 +296,7 @@ def tie_bounds(nu, x, dim):
 def tie_share(d, m, bounds, k, member):
     """Return the weight of each row tied at the k-th distance, so that all weights add up to k.
 
-    d holds m squared distances; those between the bounds are tied, and `member` is left out."""
+    Of m squared distances d, those between the bounds are tied; member is 1 if x itself is in d."""
     low, high = bounds
     within = count_below(d, m, high) - member
     if within <= k:
@@ -307,7 +307,7 @@ def tie_share(d, m, bounds, k, member):
 
 @njit(cache=True, inline="always")
 def widened_window(rows, x, bounds, start, m, d):
-    """Return start and length of a window, widened to all rows tied at the k-th distance.
+    """Widen the window (start, m) to all rows tied at the k-th distance; return start and length.
 
     d holds the squared distances from x to the rows of the window, before and after the call."""
     # Rounding must not exclude rows at the ends of the window, or x itself.

@@ -67,7 +67,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups: data rows at positions `rows`, and as many random points from n on."""
+        """Return two groups: data rows at positions `rows`, as many random points from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -79,8 +79,8 @@ class ReferenceGroups:
 def cluster_losses(X, views, k=None, *, alpha=ALPHA, seed=0, n_samples=N_SAMPLES, threads=1):
     """Return losses (rows, views), low where rows are denser than uniform samples (Sect. 2.2.2).
 
-    A loss is ((own / uniform)^d / v)^(1 - alpha), the geometric mean over samples, for the
-    distances to the k-th nearest row and sample point in d features with `reference_volumes` v."""
+    A loss is the geometric mean over samples of ((own / uniform)^d / v)^(1 - alpha): d features,
+    distances to the k-th nearest row and sample point, and volume v from `reference_volumes`."""
     volumes, how = reference_volumes(X, views), {"seed": seed, "n_samples": n_samples}
     ratios = cluster_ratios(X, X, views, volumes, k, leave_out=True, threads=threads, **how)
     return np.exp((1.0 - alpha) * ratios[:, :, 0])
@@ -108,9 +108,9 @@ def regression_losses(X, y, views, k=None, *, weight=None, threads=1):
 def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
     """Return log ratios (rows, views, pairs) of the distances from rows X to two groups of rows.
 
-    In d features, a ratio is d log(nu_own / nu_other) plus the pair's prior, for the distances nu
-    to the k-th nearest row of a group. member is 1 for groups that contain the row itself. With
-    `pair`, the pair of each row or -1 for all, only the row's smallest ratio is returned."""
+    A ratio is d log(nu_own / nu_other) plus the pair's prior, with d features and nu the distance
+    to the k-th nearest row of a group. member (rows, groups) : 1 if a row is in a group
+    pair : pair to use for each row (-1: all); if given, only the smallest ratio is returned"""
     n_columns, pair = (len(groups.own), np.full(len(X), -1)) if pair is None else (1, pair)
     among = np.unique(np.concatenate(groups.members))  # other rows do not count, nor for the unit
     rows, refs = single_precision(X, references[among])
@@ -130,7 +130,7 @@ def log_ratios(X, references, groups, member, views, k, threads=1, pair=None):
 
 
 def by_base(fill, shape, views, refs):
-    """Return an array (views, *shape), filled by fill(out, views, sizes, base) per base feature.
+    """Return an array (views, *shape); fill(out, views, sizes, base) fills the views of one base.
 
     The base is a view's feature with most distinct values; the order of features has no effect."""
     values = [np.sort(x) for x in refs]
@@ -238,8 +238,8 @@ def cluster_ratios(
 ):
     """Return log ratios (rows of Q, views, 1), small where rows X are denser than uniform samples.
 
-    They are means of log((nu_X / nu_uniform)^d / volume) in d features, for distances nu to the
-    k-th nearest row (with `counts`) and sample point. With `leave_out`, Q is X, without itself."""
+    In d features, a ratio is the mean over samples of log((nu_X / nu_uniform)^d / volume), with nu
+    the distance to the k-th nearest row (`counts`) or point. leave_out : Q is X, each left out"""
     rows = np.arange(len(X)) if counts is None else np.flatnonzero(counts)
     member = np.zeros((len(Q), 2), np.int64)
     if leave_out:
@@ -275,8 +275,8 @@ class NumberAnswers:
 def number_answers(near, y, B, *, weight=None):
     """Return the NumberAnswers: the view to which most neighbours belong, and its prediction.
 
-    View j has the mean share B_ij of the row's neighbours i, weighted by row weight over distance,
-    and predicts their mean y_i. near[j] has their distances and positions in view j."""
+    near[j] : distances and positions of neighbours i in view j. With w_i = weight / distance, the
+    share of view j is the mean of B_ij by weights w_i, its prediction that of y_i by w_i B_ij."""
     weight = np.ones(len(y)) if weight is None else weight
     q = len(near[0][0]) if near else 0
     share, value = np.full((2, q, len(near)), np.nan)

@@ -58,7 +58,7 @@ class Neighbours:
     def positions(self, view, k, *, like=None, threads=1):
         """Return positions (rows, k) of the k nearest rows in a view (feature set); -1 for none.
 
-        Of too many rows tied at the k-th distance, evenly spaced ones by `like` are taken."""
+        Of too many rows tied at the k-th distance, evenly spaced ones in order of `like` count."""
         args, order = self._sorted(view, k)
         rank = np.empty(len(order), np.int64)
         rank[rows_by_content(self.refs.T, like)] = np.arange(len(order))
@@ -80,7 +80,7 @@ def nearest(Q, X, view, k, category_distance=None, *, like=None, own=None, threa
     """Return distances and positions (rows, k) of the rows of X nearest to each row of Q in a view.
 
     If Q is None, rows X are queried, each left out. Missing neighbours have infinite distance and
-    position -1. `like` has a value per row of X: of rows at equal distance, the lowest comes first.
+    position -1. `like` (a value per row of X) sorts ties, as in `Neighbours.positions`.
     category_distance is, per feature, the squared distance between two levels of a factor; for
     `own` see `Neighbours.among`."""
     among = Neighbours.among(Q, X, category_distance, own)

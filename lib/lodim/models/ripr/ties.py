@@ -7,7 +7,7 @@ DIGITS = 9  # digits of shares and means that order views
 
 
 def merge_close(X, counted):
-    """Return features X with values made equal that differ only by rounding in `counted` rows."""
+    """Return X with near-equal values (up to rounding) made equal, as found in `counted` rows."""
     own = X[counted]
     for x in own.T:
         order = np.argsort(x, kind="stable")[: np.count_nonzero(~np.isnan(x))]

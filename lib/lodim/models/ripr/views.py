@@ -116,7 +116,7 @@ def row_blocks(L):
 
 
 def merit(L, weight=None):
-    """Return each view's mean over rows of max(0, the row's mean loss over views - its loss)."""
+    """Return each view's mean over rows of max(0, mean loss of all views - loss of this view)."""
     weight = np.ones(len(L)) if weight is None else weight
     total = np.zeros(L.shape[1])
     for rows in row_blocks(L):
@@ -131,7 +131,7 @@ def merit(L, weight=None):
 def screened_views(p, min_dim, max_dim, losses_of, max_views, weight=None):
     """Return at most `max_views` sets of min_dim to max_dim features, and whether these are all.
 
-    If too many, sets of d features extend the sets of d - 1 with the lowest losses_of(sets)."""
+    If too many, sets of d features extend the sets of d - 1 of most `merit` in losses_of(sets)."""
     max_dim = min(max_dim, p)
     if count(p, min_dim, max_dim) <= max_views:
         return enumerate_views(p, min_dim, max_dim), True
@@ -192,8 +192,8 @@ class Axes:
     def category_distance(self, A, weight):
         """Return the squared distance of two levels on each axis of A; 0 for numbers.
 
-        For scaled features, pairs of rows then have the mean squared difference 2 on a factor, as
-        on a standardized number; otherwise it is one."""
+        With scaled features, the mean squared difference of two rows on a factor is 2, as on a
+        standardized number; otherwise levels have distance one."""
         out = np.zeros(A.shape[1])
         for axis in factors(self.of):
             known = ~np.isnan(A[:, axis])
@@ -221,5 +221,5 @@ def places(X, axis_of):
 
 
 def spread_codes(A, category_distance):
-    """Return A with codes of levels 2 sqrt(category_distance) apart or more; numbers stay as is."""
+    """Return A with codes of levels times 2 sqrt(category_distance); numbers do not change."""
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -36,7 +36,7 @@ class Voters:
 
     @classmethod
     def of_classes(cls, A, category_distance, y, weight, n_classes):
-        """Return Voters for class codes y (n,); other arguments are fields of the class."""
+        """Return Voters for class codes y (n,); A and category_distance are fields of Voters."""
         weight = weight / weight.mean()
         target = (y[:, None] == np.arange(n_classes)).astype(np.float64)
         prior = np.maximum(np.einsum("i,ic->c", weight, target) / weight.sum(), 1e-12)
@@ -44,7 +44,7 @@ class Voters:
 
     @classmethod
     def of_numbers(cls, A, category_distance, y, weight):
-        """Return Voters for numbers y (n,), which are standardized; other arguments are fields."""
+        """Return Voters for numbers y (n,), to be standardized; A, category_distance are fields."""
         weight = weight / weight.mean()
         mean = weight @ y / weight.sum()
         spread = np.sqrt(weight @ (y - mean) ** 2 / weight.sum()) or 1.0
@@ -78,7 +78,7 @@ class Voters:
     def evidence(self, sums):
         """Return log ratios (for numbers, differences) of the neighbours' mean target to the prior.
 
-        `sums` come from `Voters.sums`; two more rows with the prior as target count."""
+        sums : result of `Voters.sums`; two rows with the prior as their target are added to them"""
         total = sums[..., -1:] + PRIOR_ROWS
         if not self.classes:
             return sums[..., :-1] / total
@@ -141,7 +141,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
 
 
 def _axes_to_compare(*samples):
-    """Return the axes that vary in the first of the samples of rows in which an axis varies."""
+    """Return positions of the axes that vary, in the first of `samples` that has such an axis."""
     for A in samples:
         varies = [len(np.unique(x[~np.isnan(x)])) > 1 for x in A.T]
         if any(varies):

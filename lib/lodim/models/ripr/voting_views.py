@@ -16,8 +16,7 @@ from lodim.models.ripr.vote import Voters, factors
 class VotingViews(Ensemble):
     """Ensemble of views (feature sets) that predict together, by `factor` times their evidence.
 
-    Evidence is the log ratio of a class's votes to its share; for numbers a difference of means.
-    """
+    Evidence is the log ratio of a class's votes to its share, or a difference of means."""
 
     factor: float = forms.real(least=0)
     category_distance: np.ndarray = forms.real("a", least=0)
@@ -47,7 +46,7 @@ class VotingViews(Ensemble):
         return Answers(view, says_each, loss, scores(self, voters, evidence), code)
 
     def nearest(self, j, X, k):
-        """Return distances and positions of the k training rows nearest to X; inf, -1 for none."""
+        """Return distances and positions of k training rows nearest to X in set j, or inf, -1."""
         refs, k = self.references, min(k, len(self.references))
         distance, at = nearest(X, self.X[refs], self.views[j], k, self.category_distance)
         return distance, np.where(at >= 0, refs[at], -1)
@@ -77,7 +76,7 @@ def evidence_of(e, voters, X=None, threads=1):
 
 
 def calibrated(e, threads=1):
-    """Return the ensemble e with the factor of lowest leave-one-out loss and its views' shares."""
+    """Return e with the factor of lowest leave-one-out loss, and each row's shares and view."""
     voters = voters_of(e)
     evidence, known = evidence_of(e, voters, threads=threads), e.complete(e.X)
     total = evidence[:, e.references].sum(axis=0)

@@ -167,8 +167,8 @@ def _move(H, c, w, lo, hi, d):
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
 
-    Return its squared length, and whether the same coefficients are zero as before.
-    L : upper bound of the Hessian's eigenvalues in the block; u, d : work arrays"""
+    Return the step's squared length, and whether the same coefficients are zero; update c, `dual`.
+    L : upper bound of the block's eigenvalues of H; eps : negligible gain; u, d : work arrays"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True

@@ -70,7 +70,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups; `cost_of` maps the positions of a group's coefficients to its cost."""
+        """Return Groups; `cost_of` maps a frozenset of positions of coefficients to a cost."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -158,6 +158,7 @@ class Layout:
     def _sorted(cls, at, block, block_of_group, size, member, cost, nested, sign):
         """Return the Layout of A coefficients and their groups, which are sorted by block.
 
+        block, block_of_group : block of each coefficient and group; size : coefficients per group
         member : coefficients of all groups; nested : whether each block's groups form a tree"""
         kept, width = np.unique(block, return_counts=True)
         _, n_groups = np.unique(block_of_group, return_counts=True)

@@ -32,7 +32,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Penalty in units of the response that is 1 for the divided response."""
+        """Factor from a penalty for the divided response to the one in units of the response."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -46,17 +46,17 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the squared loss at the offset, its negative gradient, and the columns' moments.
+        """Return the squared loss at the offset, negative gradients (K, A) and (K, F), and moments.
 
-        The gradient has a penalized and an unpenalized part; moments have the latter first."""
+        A, F : numbers of penalized and unpenalized coefficients; moments have the F ones first"""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, its negative gradient, and a sum over rows.
+        """Return the loss at linear predictors f, negative gradients (K, A) and (K, F), and a sum.
 
-        The gradient is a pair (K, A), (K, F); the sum is that of l'^2 / l'' of rows' losses l."""
+        The weighted sum over rows is of l'^2 / l'', with l a row's loss; A, F : see `at_offset`"""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -70,7 +70,7 @@ class PathProblem(TrainingRows):
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
-        """Return coefficients (..., K, 1 + p), intercept first, with copies of a column added."""
+        """Return coefficients (..., K, 1 + p), intercept first, summed over copies of a column."""
         out = np.zeros((*w.shape[:-1], 1 + self.X.shape[1]))
         for at, own in zip(self._at, (w, b), strict=True):
             np.add.at(out, (..., at), own)
@@ -191,7 +191,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the possible gain of unpenalized coefficients, given their slope `free`."""
+        """Return twice the possible gain by unpenalized coefficients; `free` : negative gradient"""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):
@@ -207,9 +207,9 @@ def _spread(y, weight, offset):
 
 
 def _pseudo_inverse(M, J):
-    """Return the pseudo-inverse of a semidefinite matrix (J F, J F), and its smallest eigenvalue.
+    """Return the pseudo-inverse of a semidefinite matrix M (J F, J F), and M's smallest eigenvalue.
 
-    That eigenvalue is relative to the largest one; those of nearly zero are not used."""
+    Eigenvalues are divided by the largest; negligible ones are ignored. J : number of predictors"""
     unit = np.tile(np.sqrt(np.diag(M).reshape(J, -1).mean(axis=0)), J)
     unit = 1.0 / np.where(unit > 0.0, unit, np.inf)
     value, vector = np.linalg.eigh(0.5 * (M + M.T) * unit * unit[:, None])
@@ -220,9 +220,9 @@ def _pseudo_inverse(M, J):
 
 
 def batch_beyond_null(batch, family):
-    """Return a batch minus its offset and null model, and the null model's intercept (1,).
+    """Return a batch with offset and null model subtracted from y, and the null intercept (K,).
 
-    Batches of other than the gaussian family are unchanged, with an intercept of zero."""
+    This is for the gaussian family; for others the batch is unchanged and the intercept zero."""
     if family.name != "gaussian":
         return batch, np.zeros(family.n_scores)
     offset = batch.offsets(1)

@@ -148,10 +148,10 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return s and d such that the duality gap at w is at most s + d Omega(v), with v the minimum.
+    """Return s and d: the duality gap at w is at most s + d Omega(v), where v is the minimizer.
 
-    Omega is the group penalty, c the negative gradient of the loss at w. u gets c
-    minus a close sum of dual vectors; d bounds its dual norm, to a precision of `tol`."""
+    Omega is the group penalty, c the negative gradient of the loss at w. u becomes c minus its
+    approximation by dual vectors, to a precision of `tol`; the dual norm of u is at most d."""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)
@@ -179,9 +179,9 @@ def duality_gap(w, c, dual, lam, groups, u, tol):
 
 @njit(**INNER)
 def _dual_residual(w, dual, lam, groups, g0, g1, u, tol):
-    """Subtract dual vectors of the groups [g0, g1) at coefficients w from u, in place.
+    """Subtract the dual vectors of the groups [g0, g1) at coefficients w from u, in place.
 
-    The vector is lam cost_g w_g / ||w_g||, or for a group of zeros the one that makes u small."""
+    Group g has the vector lam cost_g w_g / ||w_g||; if w_g is zero, the one that makes u small."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, zero, least = w.shape[0], np.empty(g1 - g0, np.bool_), np.inf
     for g in range(g0, g1):

@@ -102,7 +102,7 @@ class MomentSolver:
 
 
 def saturated(i, share, last):
-    """Return whether penalty i ends a path: its `share` of explained deviance hardly grows."""
+    """Return whether penalty i ends a path: its deviance `share` is near 1 or the `last` one."""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
@@ -293,7 +293,7 @@ class NewtonSolver:
         return False
 
     def _renew_model(self, keep, ridge):
-        """Compute the quadratic model of coefficients `keep`; return True: it is now current."""
+        """Compute and store the quadratic model of the coefficients in `keep` (A,); return True."""
         p, s, model = self.problem, self.state, self._model
         G = p.moments_at(s.f, np.r_[p.free_columns, p.columns[keep]])
         same = model is not None and np.array_equal(keep, model.keep)
@@ -305,7 +305,7 @@ class NewtonSolver:
     def _model_step(self, lam, ridge, target):
         """Return the steps (K, A), (K, F) to the minimum of the quadratic model plus penalty.
 
-        The third result bounds the decrease that the model predicts, from above."""
+        The third result is an upper bound of the decrease of that sum."""
         s, model = self.state, self._model
         # compress() keeps rows contiguous, unlike indexing by a mask.
         w, c = s.w.compress(model.keep, axis=1), s.c.compress(model.keep, axis=1)

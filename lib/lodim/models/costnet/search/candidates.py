@@ -59,7 +59,7 @@ class SearchSpace:
 
     @cached_property
     def requires(self):
-        """(m, m) bool: whether the candidate of a row needs the candidate of a column."""
+        """(m, m) bool: entry [i, j] is whether candidate i needs candidate j."""
         out = self.network.needs[np.ix_(self.candidates, self.candidates)]
         np.fill_diagonal(out, False)
         return out
@@ -89,7 +89,7 @@ class SearchSpace:
     def compatible(self, used):
         """Return whether each of m candidates can be added to r selections `used`, (r, m) bool.
 
-        It cannot if it needs one source of a series and the selection needs another one."""
+        A candidate cannot be added if it needs another source of a series than the selection."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine = self.source[None]
@@ -120,7 +120,7 @@ def with_free_columns(network, p):
 def _single_prices(network, incidence, bases):
     """Return the price (m,) of each candidate alone, with everything that it needs.
 
-    incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) their nodes"""
+    incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) purchases' nodes"""
     if network.set_cost is None:
         return incidence @ network.cost[bases]
     names = [frozenset(network.names[v] for v in bases[row > 0.0]) for row in incidence]
@@ -128,7 +128,7 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source of each of S series that each of m nodes needs, (m, S), or -1 for none."""
+    """Return the source that each of m nodes needs from each of S series, (m, S); -1 for none."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

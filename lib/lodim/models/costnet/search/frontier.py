@@ -38,7 +38,7 @@ class CostFrontier:
 
     @classmethod
     def from_candidates(cls, search, network, candidate_models, held_out=None, error=None):
-        """Return the frontier of `candidate_models`, sorted by price, each better than the last.
+        """Return the frontier of `candidate_models`: in order of price, each better than the last.
 
         held_out (M, D), error (M,) : deviances for D sets of folds, and standard errors"""
         space, states = search.space, [candidate.state for candidate in candidate_models]
@@ -156,14 +156,14 @@ def simplicity(space, used):
 
 
 def _is_simpler(space, state, other):
-    """Return whether a model is as good as `other` of equal price, and smaller or first by name."""
+    """Return whether model `state` is as good as an equally expensive `other`, and simpler."""
     if abs(state.value - other.value) > MIN_FALL:
         return False
     return simplicity(space, state.used) < simplicity(space, other.used)
 
 
 def _simplest(search, state):
-    """Return the simplest model of equal price and criterion that moves from `state` reach."""
+    """Return the simplest model that moves reach from `state` at the same price and criterion."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -182,7 +182,7 @@ def _simplest(search, state):
 
 
 def _equivalents(search, state):
-    """Yield selections that may be as good as model `state`: after a move or switch of sources."""
+    """Yield selections after one move or switch of sources that may be as good as model `state`."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

@@ -33,7 +33,7 @@ class RuleResults:
     def models_along(self, rule, choice):
         """Return the selections (L, m) and prices (L,) of L models on a search rule's path.
 
-        Candidates are left out if they need other sources of the series than `choice` (S,)."""
+        Only candidates whose needed sources are all in `choice` (one per series) are selected."""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -45,13 +45,13 @@ class RuleResults:
 class RefitRecipe:
     """Recipe to find a model's counterpart, at most as expensive, among models of other rows.
 
-    It is on the path of the same search rule, or else the best model of any rule."""
+    The counterpart is on the path of the same search rule, or else the best model of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
 
     def fitted_to(self, results):
-        """Return the counterpart in `results` of other rows; None if price or size forbid it."""
+        """Return the model's counterpart in `results`; None if none is cheap and small enough."""
         own = self.candidate
         if own.rule == "null":
             return replace(own, state=results.search.state(own.state.used))
@@ -110,7 +110,7 @@ class HeldOut:
         """Return the held-out losses of models, given by their `recipes` (RefitRecipe).
 
         fold_results, tests : per fold, the models found without its rows, and its rows. The rows
-            were divided into folds n_draws times: first all folds of the first division"""
+            are divided into folds n_draws times; folds of the same division are adjacent"""
         # Only held-out rows are numbered.
         known = np.unique(np.concatenate([test.rows for test in tests]))
         n = len(known)
@@ -145,7 +145,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return deviances (V, n) of n test rows under V models of other rows; inf if not fitted."""
+    """Return deviances (V, n) of `test` rows by V `recipes`' models in `results`; inf if none."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

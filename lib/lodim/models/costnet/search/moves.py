@@ -58,7 +58,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves from a model: each of `a` sets of candidates to drop with each of `b` sets to add."""
+    """Moves from a model: drop one of `a` sets of candidates and add one of `b` sets."""
 
     drop: np.ndarray
     add: np.ndarray
@@ -71,9 +71,9 @@ class Moves:
 
 
 def possible_moves(search, state, budget, drop=True):
-    """Return all Moves (sets of candidates to drop and to add) from model `state` within a budget.
+    """Return the Moves from model `state` within a budget; with drop=False they only add.
 
-    Their criterion is exact for a gaussian family, otherwise from a quadratic approximation."""
+    The criterion after a move is exact for a gaussian family, otherwise from a quadratic."""
     space, data = search.space, search.refits.data
     on = space.columns_of(state.used)
     at = search.refits.quadratic(on)
@@ -144,9 +144,9 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets of candidates that a move may add, (b, m) bool, and the main one of each.
+    """Return the sets of candidates that a move may add, (b, m) bool, and main candidates (b - 1,).
 
-    A set is empty, one candidate that is not in `used`, or that one with all that it needs."""
+    The first set is empty. Others are one candidate not in `used`, alone or with all its needs."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -181,7 +181,7 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield selections (m,) with another source of series (set of alternatives) s than `used`."""
+    """Yield selections (m,): `used` with another source of series s (a set of alternatives)."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return

@@ -155,9 +155,9 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove the cheapest selections from the queue; refit and return the two most promising.
+    """Remove selections of up to 1.03 times the lowest price from the queue; return two of them.
 
-    They cost at most 3% more than the cheapest one."""
+    The two, refitted, are the most promising of those not yet in `seen`, which is updated."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
@@ -187,7 +187,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) if another alternative source improves model `state`."""
+    """Yield (price, criterion, selection) for switches of a source that improve model `state`."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)

@@ -110,8 +110,8 @@ def gains(model, drops, adds, allowed, sign):
 def _eliminate(M, v, variance, at, going, size, sign):
     """Return the decrease of the deviance by an exchange of columns, and the change of the rank.
 
-    Of the `size` columns `at`, the first `going` are dropped and the others added. M and v, their
-    entries of gram and target in `gains`, are overwritten."""
+    The first `going` of the `size` columns `at` are dropped, the others added. M and v, entries of
+    gram and target for these columns, are overwritten."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]

@@ -41,10 +41,10 @@ class Mixture:
 
 
 def solve(L, delta, lambda_, constraints=None, *, weight=None, **solver):
-    """Return the shares of views in rows, B, that minimize the objective, and the minimum.
+    """Return the shares B (rows, views) that minimize `_objective`, and the minimum.
 
-    This step of Algorithm 2.1.1 of Fiterau (2014) has the cost lambda_ * weight * delta in
-    `_objective`. Raises ArgumentError if no assignment satisfies the constraints."""
+    This step of Algorithm 2.1.1 of Fiterau (2014) has the cost lambda_ * weight * delta, with delta
+    per view. Raises ArgumentError if no assignment satisfies the constraints."""
     import cvxpy as cp  # a second and a half to import
 
     c = constraints or ViewConstraints()

@@ -9,10 +9,10 @@ from lodim.models.ripr.views import row_blocks
 
 
 def assignment_path(L, unit, least, *, weight=None, threads=1):
-    """Return increasing penalties in units of `unit`, and the Assignment of rows to views of each.
+    """Return increasing penalties in units of `unit`, and for each the Assignment of rows to views.
 
-    The grid ends where one view has more than the share `least`, or the views no longer change,
-    but has at most 24 penalties beyond the usual ones."""
+    The grid grows by at most 24 penalties at each end, until the largest selects at most one view
+    (of a share above `least`) and the two smallest select the same views."""
 
     def at(penalty):
         return assign(L, unit * penalty, weight=weight, threads=threads)
@@ -69,10 +69,10 @@ def _errors(path, views, errors_of):
 
 
 def class_errors(ratios, y, columns):
-    """Return a function (ignored, views) -> leave-one-out error of each row's predicted class.
+    """Return a function (ignored, views) -> leave-one-out errors by row: 0, 1 or mean over ties.
 
-    A row gets the class of its smallest log distance ratio (rows, views, classes). An error is 0
-    or 1, or the mean over tied classes."""
+    ratios : log distance ratios (rows, views in `columns`, classes); the smallest one in the given
+    views predicts the class. The error is NaN if the class or all ratios are missing."""
 
     def errors_of(_, J):
         own = ratios[:, np.searchsorted(columns, J)]
@@ -89,7 +89,7 @@ def class_errors(ratios, y, columns):
 def number_errors(near, y, L, weight=None):
     """Return a function (Assignment, views) -> squared leave-one-out errors over the variance of y.
 
-    Rows are reassigned to these views. near[j] has distances and positions of neighbours."""
+    Rows are reassigned to the given views. near[j] : distances and positions of neighbours"""
 
     def errors_of(assignment, J):
         if not len(J):

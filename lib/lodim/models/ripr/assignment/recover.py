@@ -50,7 +50,7 @@ class RecoveryData:
 
     @property
     def default_k(self):
-        """Default number of neighbours: the root of the number of candidates."""
+        """Default number of neighbours: root of the number of rows that can be neighbours."""
         labelled = self.task == "class"
         return losses.default_k(np.count_nonzero(self.y >= 0) if labelled else len(self.X))
 
@@ -71,7 +71,7 @@ class RecoveryData:
         return losses.class_ratios(self.X, self.X, self.y, self.views[columns], k, **how)
 
     def held_out_errors(self, L, k, columns):
-        """Return a function (assignment, some of the views `columns`) -> leave-one-out errors."""
+        """Return a function (Assignment, views out of `columns`) -> leave-one-out errors by row."""
         X, y = self.X, self.y
         if self.task == "class":
             return lambda_path.class_errors(self.log_ratios(k, columns), y, columns)
@@ -97,8 +97,8 @@ class Recovery:
 def recover(data, *, k=None, lambda_=None, L=None):
     """Return the Recovery: views (feature sets) selected by Algorithm 2.1.1, and their rows.
 
-    lambda_ is in units of `Recovery.unit`. By default errors choose it (2 for clustering), or
-    forward selection is used for classes if it has clearly fewer errors. L are known losses."""
+    lambda_ is in units of `Recovery.unit`. None means 2 for clustering, otherwise chosen by errors;
+    for classes, forward selection if it has clearly fewer. L : losses (rows, views) if known"""
     number = k or data.default_k
     best, errors = _by_penalty(data, number, lambda_, L)
     if data.task != "class" or lambda_ is not None:
@@ -111,7 +111,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
 
 
 def _better(rival, best, n_more, weight):
-    """Return whether errors `rival` are smaller in sum by over (n_more + 0.5) standard errors."""
+    """Return whether a rival with n_more more views errs less, by over n_more + 0.5 SE."""
     known = ~np.isnan(rival) & ~np.isnan(best)
     w = np.where(known, 1.0 if weight is None else weight, 0.0)
     gain = w * np.where(known, best - rival, 0.0)
@@ -168,7 +168,7 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the columns of the `largest` views of `search` in L, and the Assignment to them."""
+    """Return the `largest` views of Assignment `search` (columns of L), and the Assignment."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)
@@ -193,7 +193,7 @@ def refit(L, columns, lambda_, weight=None):
 
 
 def single_errors(L, weight=None):
-    """Return each view's error rate: share of rows with loss above 1 (half if it is 1)."""
+    """Return each view's error rate: share of rows with loss above 1; a loss of 1 counts half."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
         for end in (1.0 - 1e-8, 1.0 + 1e-8):

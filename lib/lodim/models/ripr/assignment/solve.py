@@ -232,7 +232,7 @@ def cheapest_chain(price, switch):
 def assign_in_order(L, lambda_, switch, *, weight=None):
     """Assign rows in order of time to one view (feature set) each; return the Assignment.
 
-    In Algorithm 2.1.1 with Sect. 4.2 of Fiterau (2014), each change of view adds `switch`."""
+    It is Algorithm 2.1.1 of Fiterau (2014) with a cost `switch` per change of view (Sect. 4.2)."""
     L = _level_least(L, lambda_)
     finite = np.isfinite(L)
     served = finite.any(axis=1)

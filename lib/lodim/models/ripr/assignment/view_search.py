@@ -160,7 +160,7 @@ class ViewSearch:
         return replace(recovery, views=self.views[columns], assignment=own, forward=False)
 
     def _constrained(self, L, recovery):
-        """Return selected columns of the losses L and a Mixture under the user's constraints."""
+        """Return the selected columns of losses L, and a Mixture under the user's constraints."""
         lambda_, rows = recovery.lambda_ * recovery.unit, self.rows[self.used]
         constraints, weight = self.settings.constraints, self.weights
         every = constraints.on_views(self.views, rows)
@@ -175,7 +175,7 @@ class ViewSearch:
         return J[order], own
 
     def _in_order(self, L, recovery):
-        """Return columns of L (views) and the Assignment of rows that are ordered by time."""
+        """Return the selected columns of losses L, and the Assignment of rows in order of time."""
         rank = np.argsort(self.order[self.used], kind="stable")
         weight = None if self.weights is None else self.weights[rank]
         lambda_ = recovery.lambda_ * recovery.unit
