@@ -91,7 +91,7 @@ class Items:
         return measured | sets | free, paid
 
     def cheaper_after(self, state, item):
-        """Return the columns (k,) that get cheaper if a row in a State buys the column `item`."""
+        """Return the columns (k,) that get cheaper for a row in State `state` if it buys `item`."""
         if self.network.set_cost is None and self._options[0].sum() == len(self):
             return np.empty(0, np.int64)  # nothing needs anything else
         paid = self.pay(state.paid, self.one_hot(item))

@@ -38,7 +38,7 @@ def updated(policy, data, window, decay, every):
 
 
 def _recent_surprises(policy, X, y):
-    """Return how far recent rows' losses exceed expectations, or nothing after a drift warning."""
+    """Return recent rows' losses minus their expectations; none after a warning about drift."""
     found = [_surprise(policy, x, v) for x, v in zip(X, y, strict=True)]
     values = np.append(policy.recent, found)[-ROWS:]
     mean, sd = policy.settings["surprise"], policy.settings["surprise_sd"]

@@ -69,7 +69,7 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the limit up to which an eigenvalue of the information counts as zero."""
+    """Return the largest eigenvalue that counts as zero, from the null model's information."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 

@@ -51,7 +51,7 @@ def products(X, columns, T, live, slopes, curvatures, gradient, information):
 
 @njit(**FAST)
 def squared_lengths(X, columns, T, live, out):
-    """Fill out (n,) with the squared length of T'x per row; zero in blocks without row `live`."""
+    """Fill out (n,) with the squared length of T'x per row; zero in blocks without a live row."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     for first in range(0, len(X), TILES):
         _fill(X, columns, live, first, x)

@@ -60,6 +60,6 @@ def pearson(family, y, mean):
 
 
 def saturated(y, trials):
-    """Return the log-likelihood (n,) of proportions y of `trials`, each with its own mean."""
+    """Return the log-likelihood (n,) of proportions y of `trials` if each mean equals its y."""
     ways = gammaln(trials + 1.0) - gammaln(trials * y + 1.0) - gammaln(trials * (1.0 - y) + 1.0)
     return ways + trials * (xlogy(y, y) + xlogy(1.0 - y, 1.0 - y))

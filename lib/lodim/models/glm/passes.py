@@ -1,4 +1,4 @@
-"""Sums over the rows of a range, for nearly orthogonal columns z = T'x, which lose no digits."""
+"""Sums over ranges of rows, of nearly orthogonal columns z = T'x, so that no digits are lost."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -120,7 +120,7 @@ def weigh_kernels(scale, w, shift, e):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def subtract_forces(x, U, e, T):
-    """Subtract forces e (x - U), with kernels e, from T; return the sum of the forces."""
+    """Subtract e * (x - U), forces by kernels e, from T; return the sum of the forces."""
     total = 0.0
     for i in range(e.size):
         t = e[i] * (x - U[i])

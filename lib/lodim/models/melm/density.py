@@ -163,7 +163,7 @@ def leave_one_out_scores(rows, background, width, options, threads, known=None):
 
 
 def select_width(rows, background, options, threads):
-    """Return the factor of the kernel width with the lowest leave-one-out log-loss of the rows."""
+    """Return the factor of the kernel width that gives `rows` the lowest leave-one-out log-loss."""
     of_class = np.arange(len(rows.Z)), rows.code
     share, loss = evaluation_weights(rows.code, rows.share, options.equal), []
     widths = WIDTHS / options.gamma
@@ -175,7 +175,8 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value of lowest loss, by a parabola; `values` are a geometric progression."""
+    """Return the value with the lowest loss, by a parabola; `values` are a geometric progression.
+    """
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:

@@ -90,7 +90,7 @@ def with_dimensions(problem):
 
 
 def _counted(batch):
-    """Return the batch; weights with a sum below the number of rows are scaled to this sum."""
+    """Return the batch; weights that sum to less than the number of rows are scaled to this sum."""
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)

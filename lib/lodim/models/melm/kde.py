@@ -59,10 +59,10 @@ def gap(u, low, high):
 
 @njit(**INNER, fastmath=REASSOCIATE)
 def log_sum(u, classes, c, tile, place, gaps, e):
-    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows of class c.
+    """Return the log of the sum of w_i exp(-1/2 |u - U_i|^2) over the rows U_i of class c.
 
-    Row `place` of tile `tile` is left out (-1 for none). Tiles whose box [low, high] is far from u
-    are skipped. gaps and e are work arrays."""
+    Row `place` of tile `tile` is left out (-1 for none). Tiles with a bounding box far from u are
+    skipped. gaps and e are work arrays."""
     _, U, w, low, high, start = classes
     first, stop = start[c], start[c + 1]
     nearest = first

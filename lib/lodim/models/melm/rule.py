@@ -135,8 +135,8 @@ class Estimator:
 class Rule:
     """Rule that gives class probabilities from the coordinates of a row.
 
-    rows, densities, background : rows kept for plots; kernel and wide normal densities of
-        classes"""
+    rows, densities : rows kept for plots, and kernel densities of the classes
+    background : wide normal densities of the classes"""
 
     rows: Rows = forms.part(Rows)
     densities: Densities = forms.part(Densities)

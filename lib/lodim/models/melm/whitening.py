@@ -34,8 +34,8 @@ class Basis:
     def from_rows(cls, X, code, weight, shrinkage_factor=0.0):
         """Return the Basis of rows X (n, p), from their pooled covariance within classes `code`.
 
-        A positive shrinkage_factor (see `_shrinkage`) shrinks it towards its diagonal, and keeps
-        directions in which only class means differ."""
+        A positive shrinkage_factor shrinks this covariance towards its diagonal (see `_shrinkage`),
+        and keeps directions in which only class means differ."""
         share = weight / weight.sum()
         mean = share @ X
         residual, means = center_by_class(X, code, weight)
