@@ -66,7 +66,7 @@ class Mixture:
         return np.column_stack([np.interp(*column) for column in columns])
 
     def refit(self, X, y, weight, seed, settings):
-        """Return the mixture that `settings` fit to other rows, with their `features` X (n, p)."""
+        """Return a mixture with given `settings`, fitted to rows whose `features` are X (n, p)."""
         n_classes = max(self.label.max() + 1, 0)
         kept = {name: settings[name] for name in TRIED}
         fit = learn(X, y, weight, n_classes, seed, **kept)

@@ -232,7 +232,7 @@ class _Search:
 
 
 def _candidates(rest, total, G, rng):
-    """Return bool sets to try: pairs of columns in `rest` with least `total`, and random sets."""
+    """Return bool (sets, G): pairs of columns in `rest` with least `total`, and random sets."""
     top = rest[np.argsort(total, kind="stable")[:PAIRED]]
     i, j = np.triu_indices(len(top), 1)
     n = RANDOM if len(rest) > 1 else 0

@@ -91,7 +91,7 @@ def buy_all(oracle, X, items):
 
 
 def fixed_order(oracle):
-    """Return one order of columns for all rows; each next column saves most loss per price."""
+    """Return one order of columns for all rows: each next column saves most loss per price."""
     items = oracle.items
     rows = np.flatnonzero(oracle.weight > 0.0)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int))]

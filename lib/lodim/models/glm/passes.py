@@ -1,4 +1,4 @@
-"""Sums over ranges of rows, of nearly orthogonal columns z = T'x, so that no digits are lost."""
+"""Sums over ranges of rows, with nearly orthogonal columns z = T'x for accuracy."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -175,8 +175,7 @@ def select_width(rows, background, options, threads):
 
 
 def lowest_between(values, loss):
-    """Return the value with the lowest loss, by a parabola; `values` are a geometric progression.
-    """
+    """Return the value of lowest loss, by a parabola; `values` are a geometric progression."""
     loss = np.asarray(loss)
     at = int(np.flatnonzero(loss <= (1.0 + SAME) * loss.min())[0])
     if not 0 < at < len(loss) - 1:
