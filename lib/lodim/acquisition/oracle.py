@@ -206,8 +206,8 @@ class _Search:
         """Return which of the columns `chosen` to buy first: one that tells which to buy next.
 
         Per column, each similar training row buys the set that is best for rows with nearly its
-        value. Of the columns with least loss (up to one standard error), one saves most loss per
-        price."""
+        value. Of the columns with least loss (up to one standard error), return the one that,
+        bought alone, saves most loss per price."""
         order = np.argsort(self.total, kind="stable")[:LOOKS]
         follow = self.sets[np.append(0, order[np.isfinite(self.total[order])])]
         sets, values = follow | self.alone[chosen][:, None], []

@@ -82,7 +82,7 @@ def correlations(X, Z, share):
 
 
 def orient(V, X, code, weight):
-    """Return V (p, k) rotated and scaled to the printed axes, which keeps the divergence.
+    """Return V (p, k) rotated and scaled to the printed axes; the divergence stays the same.
 
     Coordinates of rows X have unit covariance within classes. Class means differ most along the
     first axes, spreads of classes along the others."""
