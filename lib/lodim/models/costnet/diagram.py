@@ -97,7 +97,7 @@ def _joined(box, step, chosen):
 
 
 def _first(boxes, most):
-    """Return at most `most` boxes, in their order: those of predict()'s model, then cheap ones."""
+    """Return at most `most` boxes, order kept: those of predict()'s model, then cheap ones."""
     if len(boxes) <= most:
         return boxes
     most = min(most, sum(box.step > 0 for box in boxes) or most)

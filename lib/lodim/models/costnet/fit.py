@@ -282,7 +282,7 @@ class CostnetFit(Fit):
     # Methods of costnet only --------------------------------------------------------------------
 
     def at(self, budget: float | None = None, lambda_: float | None = None) -> Self:
-        """Return the fit with another of its models: prints and predictions then belong to it.
+        """Return a copy of the fit that prints and predicts with another of its models.
 
         Parameters
         ----------
@@ -376,11 +376,11 @@ class CostnetFit(Fit):
     def prices(self) -> pd.DataFrame:
         """Return the frontier: one row per model; each is better than all cheaper models.
 
-        Columns: cost; df, the number of columns with a coefficient (of all levels of a category,
-        once for several classes); deviance; dev_ratio; dev_ratio_held_out in cross-validation (NaN
-        if unknown); rule that found the model; lambda_ (NaN except for the rule "group"); relax,
-        the share of the refit; new and dropped, purchases added and removed since the row above;
-        chosen, the model that predict() uses.
+        Columns: cost; df, the number of columns with a coefficient (each level of a category is a
+        column; several classes count once); deviance; dev_ratio; dev_ratio_held_out (NaN without
+        cross-validation); rule that found the model; lambda_ (NaN unless the rule is "group");
+        relax, the share of the unpenalized refit in the coefficients; new and dropped, purchases
+        added and removed since the row above; chosen, whether predict() uses the model.
 
         See Also
         --------

@@ -235,7 +235,7 @@ def _notes(fit):
 
 
 def _coefficients_are(fit):
-    """Return the note on the coefficients: penalized, refitted or between, without p-values."""
+    """Return the note that coefficients are penalized, refitted or a mix, so without p-values."""
     if not fit.step.df:
         return "The model has no feature: it predicts the same for every row."
     if fit.step.rule == PENALIZED:

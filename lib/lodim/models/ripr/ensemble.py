@@ -74,7 +74,7 @@ class Ensemble:
         return np.where(np.isfinite(self.y), self.y, -1.0).astype(np.int64)
 
     def rows(self, batch):
-        """Return the used features of a batch; near-equal values become those of training rows."""
+        """Return a batch's used features; values close to one of training rows are set to it."""
         X = places(tiles.unpack(batch.X, batch.n).astype(np.float64), self.axis_of)
         return ties.match_close(X[:, self.features], self.X[self.weight > 0.0])
 

@@ -148,7 +148,7 @@ def assignment_ensemble(search, lambda_, L):
 
 
 def held_out_scores(e, search, eval_batch):
-    """Return linear predictors of held-out rows, the null model's if all sets miss a feature."""
+    """Return linear predictors of held-out rows; the null model's where all sets lack a feature."""
     score, family = e.query(e.rows(eval_batch), search.threads).score, search.family
     known = np.flatnonzero(np.isfinite(search.y) & (search.weight > 0))
     weight = search.weight[known] / search.weight[known].sum()
@@ -265,7 +265,7 @@ def calibrate(evidence, y, weight):
 
 
 def _evidence_in_chosen_view(evidence, y, weight):
-    """Return (-ratio, vote) in the predicting view, weight and class code of the rows with all."""
+    """Return (-ratio, vote) in the predicting view, weight and class code of rows that have all."""
     least = evidence.least
     known = np.flatnonzero(np.isfinite(least).any(axis=1) & np.isfinite(y) & (weight > 0))
     view = ties.argmin(least[known]) if least.shape[1] else known

@@ -135,7 +135,7 @@ class RiprFit(Fit):
             column per class. "link": linear predictors, such as log-odds. "class": the most
             probable class (in ties, the largest). "prob": one column with the probability of each
             class. "view": the view (feature set) that predicts the row, or has most evidence.
-            Without a response "view" or "cluster" (the default), such as "2.1": first of view 2.
+            Without a response: "cluster" (default), such as "2.1", the first in view 2; or "view".
         offset : None
             ripr fits no offset.
         new_levels : {"error", "missing"}

@@ -67,7 +67,7 @@ class ReferenceGroups:
 
     @classmethod
     def from_sample(cls, n, rows):
-        """Return two groups: data rows at positions `rows`, as many random points from n on."""
+        """Return two groups: data rows at positions `rows`, len(rows) random points from n on."""
         members = [rows, n + np.arange(len(rows))]
         return cls(members, np.array([0]), np.array([1]), np.zeros(1), np.ones(n, bool))
 
@@ -193,7 +193,7 @@ def reference_volumes(X, views):
 
 
 def value_cells(x):
-    """Return the ends of each value's interval: halfway to the next values if it is repeated."""
+    """Return low and high ends per value: halfway to the next values if repeated, else itself."""
     value, of, count = np.unique(x, return_inverse=True, return_counts=True)
     if len(value) < 2:
         return x.copy(), x.copy()

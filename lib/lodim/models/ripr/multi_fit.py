@@ -97,7 +97,7 @@ class RiprFits:
         ----------
         data : frame
         type : str
-            As in RiprFit.predict(); "class" gives the mean of a numeric response.
+            As in RiprFit.predict(); for a numeric response, "class" gives the prediction.
         new_levels : {"error", "missing"}
             Levels that did not occur in training: an error, or a missing value.
 

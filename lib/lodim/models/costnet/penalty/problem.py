@@ -191,7 +191,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the possible gain by unpenalized coefficients; `free` : negative gradient"""
+        """Return twice the loss decrease left to unpenalized coefficients; `free` : their slope"""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

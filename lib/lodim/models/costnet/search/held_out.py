@@ -145,7 +145,7 @@ class HeldOut:
 
 
 def _losses(recipes, results, test, family):
-    """Return deviances (V, n) of `test` rows by V `recipes`' models in `results`; inf if none."""
+    """Return deviances (V, n) of `test` rows by the models of V `recipes` in `results`, or inf."""
     X = tiles.unpack(test.X, test.n).astype(np.float64)
     offset, space, known = test.offset_matrix(family.n_scores), results.search.space, {}
     most = family.most_deviance(np.append(results.search.refits.data.given[0], test.y))

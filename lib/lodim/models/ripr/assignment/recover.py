@@ -168,7 +168,7 @@ def _by_forward_selection(data, k, L):
 
 
 def keep_largest(L, search, control, weight=None):
-    """Return the `largest` views of Assignment `search` (columns of L), and the Assignment."""
+    """Return the `largest` views of `search` (columns of L), and the rows' Assignment to them."""
     order = largest(search.mass, control)
     columns = search.views[order]
     return columns, reassign(L[:, columns], search, search.mass[order], weight)

@@ -131,7 +131,7 @@ def _loss_tolerance(lambda_):
 
 
 def _level_least(L, lambda_):
-    """Return the losses L with values tied with a row's smallest loss set to it."""
+    """Return the losses L (rows, views); those tied with a row's smallest become equal to it."""
     best = L.min(axis=1, keepdims=True, initial=np.inf)
     return np.ascontiguousarray(np.where(best + _loss_tolerance(lambda_) >= L, best, L))
 
