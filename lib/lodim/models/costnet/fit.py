@@ -376,8 +376,8 @@ class CostnetFit(Fit):
     def prices(self) -> pd.DataFrame:
         """Return the frontier: one row per model; each is better than all cheaper models.
 
-        Columns: cost; df, the number of columns with a coefficient (each level of a category is a
-        column; several classes count once); deviance; dev_ratio; dev_ratio_held_out (NaN without
+        Columns: cost; df, the number of columns with a coefficient (a category can have several;
+        classes share them); deviance; dev_ratio; dev_ratio_held_out (NaN without
         cross-validation); rule that found the model; lambda_ (NaN unless the rule is "group");
         relax, the share of the unpenalized refit in the coefficients; new and dropped, purchases
         added and removed since the row above; chosen, whether predict() uses the model.
