@@ -377,7 +377,7 @@ class CostnetFit(Fit):
         """Return the frontier: one row per model; each is better than all cheaper models.
 
         Columns: cost; df, the number of columns with a coefficient (a category can have several;
-        classes share them); deviance; dev_ratio; dev_ratio_held_out (NaN without
+        a column counts once for all classes); deviance; dev_ratio; dev_ratio_held_out (NaN without
         cross-validation); rule that found the model; lambda_ (NaN unless the rule is "group");
         relax, the share of the unpenalized refit in the coefficients; new and dropped, purchases
         added and removed since the row above; chosen, whether predict() uses the model.
