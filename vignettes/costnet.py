@@ -197,7 +197,9 @@ series.at(budget=100).bought()
 
 # %% [markdown]
 # The column `serves` of `bought()` names the alternatives (the *series*) among which a bought test
-# was chosen. With the exercise test, the heart rate costs only one dollar more. Does a model explain
+# was chosen.
+#
+# A model that buys the exercise test pays only one dollar more for the heart rate. Does it explain
 # more of the deviance if it may use the exercise test instead of the thallium test?
 
 # %%

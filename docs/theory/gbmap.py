@@ -169,12 +169,12 @@ legend = axes[0].legend(frameon=False)
 #
 # A joint fit (`refit="joint"`) starts from the boosts and then optimizes all learners together.
 #
-# - *Size.* A joint fit has 60 learners per score, or fewer if they would have more parameters than
-#   there are rows. A learner has 2 + p parameters for p columns.
+# - *Size.* A joint fit has 60 learners (per class, if there are several), or fewer if they would
+#   have more parameters than there are rows. A learner has 2 + p parameters for p columns.
 # - *Penalty.* The joint fit has its own `lambda_`, chosen by its held-out deviance.
 # - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at
 #   least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity
-#   activation, or if the rows allow fewer than eight learners. `path` and `cv` use joint fits only
+#   activation, or if rows are so few that it would have fewer than eight learners. `path` and `cv` use joint fits only
 #   with `refit="joint"`.
 #
 # ### Optimizer

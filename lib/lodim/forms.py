@@ -220,7 +220,9 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field: a record of class `kind`, or a dict with the fields of the dict `kind`."""
+    """Declare a field that is itself a record, of class `kind`.
+
+    If `kind` is a dict of declared fields, the field is a dict with these fields."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 

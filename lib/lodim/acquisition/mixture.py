@@ -110,7 +110,9 @@ class Mixture:
         return np.vstack([mean, np.sqrt(variance)])
 
     def surprise(self, V, y, columns, n_classes):
-        """Return how much each prediction's loss exceeds its expectation, given V (columns, rows).
+        """Return how much each row's loss exceeds its expectation, given only known features.
+
+        V has the known features: an array with a row per entry of `columns`, a column per row.
 
         It is the log-loss minus the entropy, or squared error / variance - 1, on average near 0."""
         answer = self.predict(V, columns, n_classes)

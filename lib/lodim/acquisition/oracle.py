@@ -81,7 +81,9 @@ class Oracle:
         return [np.flatnonzero((code == k) & used) for k in range(max(self.n_classes, 1))]
 
     def start(self, x, own=-1):
-        """Return the State of a row x of which only values that cost nothing are known."""
+        """Return the State of a row x before the first purchase: its free values are known.
+
+        own : position of the row among the training rows, or -1"""
         items = self.items
         nothing = State(x, np.zeros(len(items), bool), np.zeros(len(items.network), bool), own)
         return self.buy(nothing, (), x)

@@ -90,7 +90,9 @@ def words_of(heads, answer):
 
 
 def grow(policy, X: np.ndarray, played: list[Played], depth: int) -> Tree:
-    """Return the Tree of the most frequent purchases in `played`, at most `depth` on a path."""
+    """Return the Tree of the most frequent purchases of a policy, at most `depth` on a path.
+
+    played : what the policy bought for each row of X"""
     growing = _Growing(policy, X, played)
     root = growing.node(np.arange(len(X)), (), depth)
     total = sum(min(len(one.items) + 1, depth) for one in played)

@@ -202,7 +202,9 @@ def _answers(fit, task, test):
 
 
 def _peer(name, task, train, test):
-    """Fit a scikit-learn model to lodim's features in one fold; return results as `_part` does."""
+    """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
+
+    Return its linear predictors of the rows `test`, and the other results of `_part`."""
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
     design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)

@@ -127,9 +127,10 @@ def _extremes(table, column, found):
 
 
 def _count(table, column, known):
-    """Return a dict of a column's levels, their numbers of rows and their weights.
+    """Return a dict: "levels" of a column, and for each the number of rows ("counts") and "mass".
 
-    Levels without rows are left out, unless the column declares them."""
+    `known` are the rows to count (None: all). Levels without rows are left out, unless the column
+    declares them."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]

@@ -94,7 +94,9 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return a list with a Summary of each C(expression) in `codes`, for one chunk of rows."""
+    """Return the Summary (counts of levels) of each C(expression) in `codes`, for a chunk of rows.
+
+    fills : values of missing numbers"""
     table, found = filled(table, fills), []
     for code in codes:
         part = known_rows(table, factors.columns_of((None, code)))[0]

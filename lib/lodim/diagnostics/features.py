@@ -337,10 +337,11 @@ def names_rows(name, x):
 
 
 def repeats(rows, X):
-    """Return the positions of rows that equal an earlier row; none if chance explains them.
+    """Return the positions of rows that equal an earlier row.
 
-    `rows` (n, q) are the features X and the response. By chance, n^2 P / 2 pairs of rows are
-    equal. P is the product of the three smallest probabilities that two rows agree in a feature."""
+    `rows` (n, q) are the features X and the response. The result is empty if few rows are equal, or
+    not many more than n^2 P / 2, the number of pairs that are expected by chance. P is the product
+    of the three smallest probabilities that two rows agree in a feature."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):

@@ -38,7 +38,7 @@ class Delegates(ABC):
     # Provided by each model --------------------------------------------------------------------
 
     def _expressions(self, features, offset):
-        """Return linear predictors, and conditions for NaN, as expressions for an export.
+        """Return expressions for an export: linear predictors, and where a prediction is NaN.
 
         features, offset : expressions of the scaled features and of the offset"""
         raise ArgumentError(f"a fit of {self.name} cannot be exported: use save()")

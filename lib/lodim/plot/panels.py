@@ -91,9 +91,10 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes of `rows`, values of feature j of a view; level codes are returned unchanged.
+    """Return codes of values of feature j of a view, `rows`.
 
-    Codes 0, 1, ... number the distinct values of the feature in all rows, x (n,)."""
+    Codes 0, 1, ... number the distinct values of the feature in all rows, x (n,). Values of a
+    factor are codes already, and are returned unchanged."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)

@@ -73,8 +73,9 @@ def class_style(k):
 def scatter_values(ax, xy, value, key, *, hollow=False, unknown=None, **style):
     """Draw points xy (n, d) coloured by `key`; return the artist for a colour scale (or None).
 
-    hollow : draw numbers as rings; style : arguments of ax.scatter; an array (n,) has a value per
-    point; unknown : further arguments for points with unknown value"""
+    value : number or class code of each point, (n,); hollow : draw points with numbers as rings;
+    style : arguments of ax.scatter, arrays (n,) with an entry per point; unknown : further
+    arguments for points whose value is NaN"""
     known = np.isfinite(value)
 
     def put(rows, **further):

@@ -46,7 +46,9 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return each row's fold, from `fold` of weighted rows; -1 without weight or response, (n,)."""
+    """Return the fold of each row, (n,), or -1 for a row without a weight or a response.
+
+    `fold` has the folds of the rows with positive weight."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)

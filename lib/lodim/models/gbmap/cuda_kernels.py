@@ -325,7 +325,9 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _ordered_margin(code, score, class_table, y, base):
-    """Fill y with class_table[0] at each row's class, `base` with score + class_table[1] there."""
+    """Write ordered classes as y and `base` of a loss of one score, as `Ordinal.margin` does.
+
+    For a row of class k, y is class_table[0, k], and `base` is its score + class_table[1, k]."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         k = int(code[t, i])

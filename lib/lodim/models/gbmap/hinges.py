@@ -109,7 +109,9 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(k, curvature, room):
-    """Scale k directions room.U and rows' projections to unit variance, in place; return how many.
+    """Scale k directions, room.U, so that the projections of rows, room.Z, have variance 1.
+
+    `curvature` (n,) are the weights of the rows. Return the number of scaled directions.
 
     Directions with constant projections are dropped and not counted, unless all are constant."""
     U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0

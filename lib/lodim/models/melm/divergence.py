@@ -90,9 +90,9 @@ class Divergence:
         return self._potentials(V, np.zeros(1, np.int64), np.zeros_like(V))[0]
 
     def _potentials(self, V, active, gradient):
-        """Return logs of integrals of products of class densities, (len(active), C, C).
+        """Return logs of integrals of products of two class densities, for each of V[active].
 
-        The projections are V[active]; their gradients are written to gradient[active]."""
+        The shape is (len(active), C, C). Their gradients by V go to gradient[active]."""
         s, q, k, r = self._sample, len(active), self.k, self.r
         C, n, units = s.n_classes, self._Z.shape[1], q * self._stripes
         threads = self._threads if self._many else 1

@@ -195,7 +195,7 @@ def _checked_basis(X, code, weight, settings):
 
 
 def _plan(settings):
-    """Return the settings of a search."""
+    """Return the Plan of a search: those of the user's settings that the search needs."""
     s, same = settings, ("k", "covariance", "shrinkage_factor", "n_starts", "seed")
     same += ("max_iter", "tol", "engine")
     return Plan(

@@ -211,8 +211,9 @@ def _column(room, start, i):
 def _feature_sums(tile, j, stage, C, zero, room, out):
     """Add sum_ij C_ij (v_d (x_id - x_jd))^2 / 2 over 64 rows i and 64 points j to out[d].
 
-    C (4, 4) is this thread's part of C_ij: the weight of point j times the derivative of row i's
-    loss by it. The argument j is the first point; `zero` is 0 in the precision of the sums; `stage`
+    v are feature weights, x rows and points, all in `tile`. C (4, 4) is this thread's part of
+    C_ij: the weight of point j times the derivative of row i's loss by it. The argument j is the
+    first point; `zero` is 0 in the precision of the sums; `stage`
     and `room` are shared memory."""
     D, (row, point) = tile[5], stage
     thread = cuda.threadIdx.x

@@ -85,10 +85,10 @@ class BatchObjective:
         return value + sums[0], gradient
 
     def _sums(self, v, w, u, active, order, loss):
-        """Return the loss and its derivatives by u, v (D,) and w (J,), as a vector (2 + D + J,).
+        """Return the loss, and its derivatives by u, v (D,) and w (J,), in one vector (2 + D + J,).
 
-        v are weights of the features at positions `active`, w of the candidates at positions
-        `order`."""
+        u is an inverse width, v are weights of the features at positions `active`, w of the
+        candidates at positions `order`."""
         rows, kind, D = self._scoring, self._X.dtype, len(active)
         small_w, small_v, target = w.astype(kind), v.astype(kind), self._target[order]
         V = scaled(self._x, small_v, order, active)

@@ -315,7 +315,9 @@ def _kernel_sum(t, values, features):
 
 
 def _prior(t, offset):
-    """Return the null model's class probabilities as expressions of the expression `offset`."""
+    """Return expressions of the null model's class probabilities, for an export.
+
+    t are the Prototypes, `offset` is the expression of the offset."""
     if isinstance(offset, Constant):
         return [
             Constant(float(p)) for p in prior(t.level, np.zeros((1, len(t.level))), t.n_classes)[0]

@@ -328,11 +328,12 @@ def widened_window(rows, x, bounds, start, m, d):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find_nearest(i, X, rows, own, k, reach, x, d):
-    """Find the k nearest of the ViewRows `rows` to row i of X.
+    """Find the k nearest reference rows, rows.refs, to row i of X.
 
     Return the squared k-th distance (1e30 if none), bounds of squared distances tied with it, and
-    start and length of a window of refs with all neighbours. d gets the window's squared
-    distances, x row i. `own` is the position of row i in refs, or -1."""
+    the start and the length of a window of references with all neighbours. `own` is the position
+    of row i in the references, or -1. The buffers x and d are overwritten: x by row i, d by the
+    squared distances in the window."""
     n, zero, member = rows.refs.shape[1], np.int64(0), np.int64(1 if own >= 0 else 0)
     if not load_row(X, i, rows, x):
         return FAR, (FAR, FAR), zero, zero

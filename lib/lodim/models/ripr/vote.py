@@ -100,7 +100,9 @@ def smoothed_targets(code, n_classes):
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Views (sets of numbers or factors, padded with -1) in the order of forward selection."""
+    """The selected views, in the order of forward selection.
+
+    A view is a row of positions of numeric features or factors, filled up with -1."""
 
     views: np.ndarray
     k: int

@@ -181,7 +181,9 @@ def _best_switch(search, state, budget):
 
 
 def source_switches(space, used, s):
-    """Yield selections (m,): `used` with another source of series s (a set of alternatives)."""
+    """Yield copies of the selection `used` (m,) that take series s from another of its sources.
+
+    A series is a quantity with alternative sources, of which a selection buys one."""
     mine = used & (space.source[:, s] >= 0)
     if not mine.any():
         return
