@@ -174,8 +174,8 @@ legend = axes[0].legend(frameon=False)
 # - *Penalty.* The joint fit has its own `lambda_`, chosen by its held-out deviance.
 # - *When it is used.* If you omit `refit`, the joint fit is used if its held-out deviance is at
 #   least 2% lower than that of the boosts. It is not tried with an L1 penalty, with the identity
-#   activation, or if rows are so few that it would have fewer than eight learners. `path` and `cv` use joint fits only
-#   with `refit="joint"`.
+#   activation, or if rows are so few that it would have fewer than eight learners. `path` and `cv`
+#   use joint fits only with `refit="joint"`.
 #
 # ### Optimizer
 #
