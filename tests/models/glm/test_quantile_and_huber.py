@@ -66,6 +66,13 @@ def test_quantile_is_exact(seed):
     assert (np.abs(rest) < 1e-12).sum() >= 5
 
 
+@pytest.mark.parametrize(("n", "known"), [(41, False), (42, True)])
+def test_the_summary_says_when_rows_are_too_few_for_standard_errors(df, n, known):
+    fit = ld.glm("y ~ a", df[:n], family="quantile", quantile=0.9)
+    assert fit.tidy()["std_error"].notna().all() == known
+    assert ("Standard errors are unknown" in str(fit.summary())) != known
+
+
 def test_weighted_quantiles_are_those_of_weighted_columns(df):
     """As in R's quantreg, with its standard errors."""
     some = df[df["w"] > 0]

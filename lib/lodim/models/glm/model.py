@@ -186,7 +186,8 @@ def glm(
     Standard errors for "quantile" and "huber" assume errors of the same distribution in all rows.
     They are those of statsmodels (vcov="iid" of QuantReg, cov="H1" of RLM) with the t distribution.
     For "quantile", all rows must fit into memory; with weights, errors must be inversely
-    proportional to the weights, as in R's quantreg.
+    proportional to the weights, as in R's quantreg. Extreme quantiles of few rows have no standard
+    errors (NaN): 0.9 needs at least 42 rows.
 
     If a few values of a feature are separated from the others by more than ten times their range,
     the middle of the others replaces them, with a warning. R uses such values unchanged; a

@@ -147,6 +147,11 @@ def _doubts(fit):
         notes.append(f"A row has leverage 1, for which {kind} is undefined: use HC0 or HC1.")
     if fit.df_resid == 0:
         notes.append(f"{SATURATED}.")
+    elif fit.family.name == "quantile" and np.isnan(fit.dispersion):
+        notes.append(
+            "Standard errors are unknown: these rows do not give the density of the residuals at "
+            "the quantile. lodim.bootstrap gives standard errors."
+        )
     if fit.separated:
         notes.append(
             "SEPARATED: no finite maximum likelihood estimate exists for "
