@@ -35,7 +35,7 @@ def squared_distances(rows, lo, hi, x, out):
     m, a, xa, levels = hi - lo, refs[view[0], lo:hi], x[0], np.float32(0)
     for f in range(dim):
         levels += level_gap[view[f]]
-    if levels > 0:
+    if levels > 0 or dim > 3:
         mixed_distances(rows, lo, hi, x, out)
         return
     if dim == 1:
