@@ -91,4 +91,5 @@ ax = fit.plot("view")
 #   weight of k + 1 rows in k dimensions. The kernel width has the lowest leave-one-out log-loss, on
 #   at most 10,000 rows.
 # - *Calibration.* Held-out predictions calibrate the probabilities, and give the held-out balanced
-#   accuracy and log-loss. There are as many sets of folds as for gamma, but other ones.
+#   accuracy and log-loss. With at most 250 rows (or groups) and five classes, each row (or group)
+#   is held out once. Otherwise there are as many sets of folds as for gamma.

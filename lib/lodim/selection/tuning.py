@@ -22,22 +22,22 @@ MOST_DRAWS = 2  # number of sets of random folds that choose() averages, if rows
 ROUND = 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0  # numbers of stages from 10 on, in tens
 
 
-def quick_splits(problem, draws=1):
+def quick_splits(problem, draws=1, folds=FOLDS):
     """Return (training, held-out) batches for `draws` sets of folds; DataError if not possible."""
     model = problem.model
     needed = [k for k, penalty in model.penalties.items() if penalty.needed]
     names = filter(None, [*needed, model.stage_setting, model.shared_setting])
     check_units(problem.batch, " and ".join(names))
     levels, seed = problem.design.levels, problem.settings.seed
-    return fold_splits(problem.batch, levels, seed, problem.standardize, draws)
+    return fold_splits(problem.batch, levels, seed, problem.standardize, draws, folds)
 
 
-def fold_splits(batch, levels, seed, standardize, draws=1):
+def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
 
     With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
     batch = _few_rows(batch, levels, seed)
-    n_folds = min(FOLDS, count_units(batch))
+    n_folds = min(folds, count_units(batch))
     held_out = []
     for fold in assign_draws(batch, n_folds, levels, seed, draws):
         held_out += [fold == k for k in (range(fold.max() + 1) if batch.n <= QUICK_ROWS else [0])]

@@ -22,11 +22,13 @@ from lodim.models.melm.settings import validate
 from lodim.models.melm.view import View, correlations, orient, project
 from lodim.models.melm.whitening import CONSTANT, Basis, Sample, center_by_class
 from lodim.selection import folds
-from lodim.selection.tuning import count_draws, quick_splits
+from lodim.selection.tuning import FOLDS, QUICK_ROWS, count_draws, quick_splits
 
 N_CALIBRATION_PARTS = 5  # parts of a single held-out fold, each calibrated by the others
 MOST_DRAWS = 6  # most random divisions into folds
+ALONE, FEW_CLASSES = 250, 5  # rows and classes up to which rows are held out singly
 QUICK = {"rough": 1e-2, "refined": 1, "ftol": 1e-5}  # tolerances of searches in folds
+CLOSE = {"rough": 1e-7, "refined": 1, "ftol": 1e-7}  # the same, starting close to the optimum
 
 
 def fit_stages(batch, family, settings, eval_batch=None):
@@ -40,15 +42,16 @@ def fit_stages(batch, family, settings, eval_batch=None):
         yield None, None, score
 
 
-def fold_scores(train, test, family, settings, gammas, first_gamma=None):
+def fold_scores(train, test, family, settings, gammas, first_gamma=None, warm_start=None):
     """Fit to `train` per kernel width in `gammas`; return a list of linear predictors of `test`.
 
-    Each is (n, K). The search starts with `first_gamma`. Without a fit, the null model predicts."""
+    Each is (n, K). The first search, of `first_gamma`, has many starts, or starts at the projection
+    warm_start (p, k). Without a fit, the null model predicts."""
     try:
         rows = ClassRows.from_batch(train, settings, count_classes(family))
-        plan = replace(_plan(settings), **QUICK)
-        data = rows.X, rows.code, rows.weight
-        found = search_gammas(*data, plan, gammas, first_gamma, rows.within)
+        plan = replace(_plan(settings), **(QUICK if warm_start is None else CLOSE))
+        starts = first_gamma, warm_start, rows.within
+        found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
         fits = [
             _classifier(found[gamma].V, train, rows, replace(settings, gamma=gamma), family)
             for gamma in gammas
@@ -129,8 +132,8 @@ def fit_view(batch, settings, family, first_gamma=None):
     rows = ClassRows.from_batch(batch, settings, n_classes)
     plan = _plan(settings)
     gammas = steps(first_gamma, plan.gamma) if first_gamma else (plan.gamma,)
-    data = rows.X, rows.code, rows.weight
-    found = search_gammas(*data, plan, gammas, first_gamma, rows.within)
+    starts = first_gamma, None, rows.within
+    found = search_gammas(rows.X, rows.code, rows.weight, plan, gammas, *starts)
     manifold = found[plan.gamma]
     V, Z, rule = _classifier(manifold.V, batch, rows, settings, family)
     size = np.bincount(rows.code, rows.weight)
@@ -287,10 +290,9 @@ def calibrate(problem, view, log):
     problem = for_folds(problem)
     settings, family = problem.settings, problem.family
     others = replace(settings, seed=settings.seed + 1)
-    draws = count_draws(problem.batch, most_draws(problem.batch))
-    splits = quick_splits(replace(problem, settings=others), draws)
-    how = family, settings, (settings.gamma,), log["gamma"][0] if "gamma" in log else None
-    score = np.concatenate([fold_scores(*pair, *how)[0] for pair in splits])
+    splits, draws, starts = _calibration_splits(replace(problem, settings=others), view, log)
+    how = family, settings, (settings.gamma,)
+    score = np.concatenate([fold_scores(*pair, *how, **starts)[0] for pair in splits])
     tests = [test for _, test in splits]
     y = np.concatenate([test.y for test in tests])
     weight = np.concatenate([test.row_weights for test in tests])
@@ -304,6 +306,20 @@ def calibrate(problem, view, log):
         "held_deviance": float(weight @ family.deviance(y, factor * score)),
         "held_balanced_accuracy": balanced_accuracy(y, weight, score),
     }
+
+
+def _calibration_splits(problem, view, log):
+    """Return pairs (train, test), the number of cross-validations, and arguments of the search.
+
+    Each of few rows is held out by itself, without random folds; searches then start from the
+    projection of `view`. Otherwise they start as usual, with width log["gamma"] if present."""
+    batch, few_classes = problem.batch, count_classes(problem.family) <= FEW_CLASSES
+    units, few_rows = folds.count_units(batch), len(batch.positive_weight) <= QUICK_ROWS
+    if few_classes and few_rows and FOLDS < units <= ALONE:
+        return quick_splits(problem, 1, units), 1, {"warm_start": view.V}
+    draws = count_draws(batch, most_draws(batch))
+    first_gamma = log["gamma"][0] if "gamma" in log else None
+    return quick_splits(problem, draws), draws, {"first_gamma": first_gamma}
 
 
 def _factors_of_others(rule, loss, part, draw):

@@ -64,12 +64,12 @@ class Manifold:
     rows: int  # number of rows in the sums of the divergence
 
 
-def search_gammas(X, code, weight, plan, gammas, first_gamma=None, within=None):
+def search_gammas(X, code, weight, plan, gammas, first_gamma=None, warm_start=None, within=None):
     """Search the projection for several gammas (kernel widths); return a dict of Manifolds.
 
-    The search for first_gamma (default: closest to 4) starts from many projections; each other
-    search starts from its neighbour's result. `within` is the Basis, if known; code (n,) are the
-    classes of the rows X."""
+    The search for first_gamma (default: closest to 4) starts from many projections, or from
+    warm_start (p, k); each other search starts from its neighbour's result. `within` is the Basis,
+    if known; code (n,) are the classes of the rows X."""
     with single_blas(), progress.bar(len({*gammas, first_gamma} - {None}), "views") as shown:
         basis = within or make_basis(X, code, weight, plan)
         sample = Sample.from_rows(X, code, weight, basis, plan.covariance)
@@ -77,7 +77,10 @@ def search_gammas(X, code, weight, plan, gammas, first_gamma=None, within=None):
         if sample.n_classes == 1:
             return dict.fromkeys(gammas, _extreme_entropy(sample, basis, plan))
         first = first_gamma or min(gammas, key=lambda gamma: abs(np.log(gamma / MIDDLE)))
-        starts = starting_projections(sample, basis, plan)
+        if warm_start is None:
+            starts = starting_projections(sample, basis, plan)
+        else:
+            starts = _orthonormal(basis.of_directions(warm_start))[None], [NEIGHBOUR]
         found = {first: _search(sample, basis, replace(plan, gamma=first), *starts)}
         shown.update(1)
         above = sorted(gamma for gamma in gammas if gamma > first)
