@@ -183,7 +183,7 @@ def _shrink_differences(label, common, share, rows, mean, cov):
 
 
 def _signal(found, noise):
-    return np.maximum(0.0, 1.0 - noise / np.maximum(found, 1e-300))
+    return np.clip(1.0 - noise / np.maximum(found, 1e-300), 0.0, 1.0)
 
 
 def shrink(parts, p, pooling, independence):
