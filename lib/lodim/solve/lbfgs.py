@@ -214,7 +214,7 @@ def _outlook(falls, n_iter):
         every += fall
         last += fall if back < RECENT_STEPS else 0.0
         before += fall if RECENT_STEPS <= back < 2 * RECENT_STEPS else 0.0
-    if n_iter >= 2 * RECENT_STEPS and last <= 0.25 * before:
+    if n_iter >= 2 * RECENT_STEPS and last <= 0.25 * before:  # gains decrease quickly
         return max(0.0, last) ** 2 / max(before - last, 1e-300)
     return every if n_iter >= OUTLOOK else np.inf
 

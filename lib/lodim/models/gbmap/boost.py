@@ -245,6 +245,7 @@ def _preconditioned(state):
     settings = state.settings
     if settings.monotone is not None:
         return False
+    # A Hessian of the row sample pays for at most 512 parameters.
     most = WIDE if settings.low_precision else 512
     return settings.l1_ratio == 0.0 and 2 + state.X.shape[1] <= most
 
@@ -318,7 +319,7 @@ def _refine(objective, sampled, theta, stop, state):
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
     if state.spanned:  # the Hessian is that of few rows
-        way, damping = way | {"memory": 30}, 0.1
+        way, damping = way | {"memory": 30}, 0.1  # damping: share of the largest curvature
     if sampled is None:
         return minimize(objective, theta, state, **stop, **way)
     most = 40 if exact else stop["max_iter"]  # evaluations with the same Hessian

@@ -526,7 +526,7 @@ class GbmapFit(Fit):
         """Warn once if predictions f (n,) are far outside the range of the training response."""
         low, high = self.response_range
         beyond = np.maximum(low - f, f - high)
-        # 1e-12: rounding errors of a sum of learners.
+        # A quarter of the training range, but more than rounding errors of a sum of learners.
         least = max(0.25 * (high - low), 1e-12 * self.estimates.scale)
         if self.calibration is not None:
             least = max(least, self.drift_threshold())

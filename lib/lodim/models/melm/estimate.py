@@ -83,7 +83,7 @@ def with_dimensions(problem):
     problem = replace(problem, batch=_counted(problem.batch))
     if problem.settings.k is not None:
         return validate(problem)
-    k = 2
+    k = 2  # largest default
     if problem.family.name != "gaussian":  # not allowed, raises in validate
         code, weight, i = _rows(problem.batch)
         X = np.asarray(tiles.rows(problem.batch.X, i), np.float64)
@@ -94,6 +94,7 @@ def with_dimensions(problem):
 
 def _counted(batch):
     """Return the batch; weights that sum to less than the number of rows are scaled to this sum."""
+    # 1e-12: rounding errors of a sum of weights.
     if batch.weights is None or batch.weight_sum >= batch.n_positive * (1.0 - 1e-12):
         return batch
     return replace(batch, weights=batch.weights / batch.weight_sum * batch.n_positive)
@@ -183,6 +184,7 @@ def _checked_basis(X, code, weight, settings):
     with single_blas():
         within = make_basis(X, code, weight, settings)
     share, residual = weight / weight.sum(), center_by_class(X, code, weight)[0]
+    # Less than 1e-20 of the variance within classes is a rounding error.
     if (share @ residual**2).sum() <= 1e-20 * (share @ (X - share @ X) ** 2).sum():
         raise DataError(
             "features must vary within classes; here each feature determines the class exactly: "
@@ -245,6 +247,7 @@ def _log(manifold):
 
 def most_draws(batch):
     """Return the largest number of repetitions of a cross-validation: more for fewer rows."""
+    # Together, the repetitions hold out up to 1,500 rows.
     return min(MOST_DRAWS, max(1, 1500 // max(len(batch.positive_weight), 1)))
 
 

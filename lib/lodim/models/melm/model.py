@@ -36,7 +36,7 @@ class Melm(Model):
     reference = REFERENCE
     settings = Settings
     families = ("binomial", "multinomial", "none")
-    penalties: ClassVar = {"gamma": Penalty(lambda *_: GAMMAS[0], 1 / 128)}
+    penalties: ClassVar = {"gamma": Penalty(lambda *_: GAMMAS[0], 1 / 128)}  # 16 to 0.125
     shared_setting = "gamma"
     many_rows = 1_500_000
     options = (
@@ -86,6 +86,7 @@ MODEL = Melm()
 def _chosen(problem):
     """Choose gamma by cross-validation; return the problem with it, and the table of losses."""
     quick = estimate.for_folds(problem)
+    # Losses within 2 SEs get similar weights; a difference of 10 in total deviance is a tie.
     how = {"spread": 2.0, "parts": FINE, "tie": 10.0 / max(1.0, problem.batch.weight_sum)}
     draws = estimate.most_draws(problem.batch)
     quick, frame = choose(quick, {"gamma": GAMMAS}, most_draws=draws, **how)

@@ -62,7 +62,7 @@ def sample_rows(Z, code, weight, n_rows, seed):
     if n <= n_rows:
         return np.arange(n)
     key = row_keys.keys(Z, weight, code, int(code.max()) + 1)
-    least, rows = max(30, k + 1), []
+    least, rows = max(30, k + 1), []  # at least 30 rows per class
     for c in np.unique(code):
         of_class = np.flatnonzero(code == c)
         count = max(least, round(n_rows * len(of_class) / n))

@@ -35,7 +35,7 @@ class Plan:
     average: bool = False  # for more than two classes, weight pairs by the products of their shares
     smallest: bool = False  # for one class, search the smallest entropy
     refined: int = REFINED  # number of results of the first search that are improved on more rows
-    rough: float = 1e-4
+    rough: float = 1e-4  # relative gain of two successive steps at which a start is stopped
     # n_starts, seed: number of starting points, and seed of the random ones
     n_starts: int = 17
     seed: int = 0

@@ -76,6 +76,7 @@ class Settings:
         check_threads(self)
         if self.gamma is not None and not isinstance(self.gamma, tuple):
             wanted = "a positive number, from 0.001 to 1000"
+            # Other kernels are too narrow or too wide.
             check(self, "gamma", (int, float), lambda v: 1e-3 <= v <= 1e3, wanted)
         wanted = f"a number from 0 to {STRONGEST:g}"
         check(self, "shrinkage_factor", (int, float), lambda v: 0 <= v <= STRONGEST, wanted)

@@ -113,6 +113,7 @@ def upright(V, Z, share):
 def _axes(means, share, covariances):
     """Return axes (k, k), the first m along class means, the others along class spreads; and m."""
     values, vectors = _eigen((means.T * share) @ means)
+    # Eigenvalues below 1e-6 of the largest are zero: class means do not differ along these axes.
     n_mean_axes = int((values > 1e-6 * max(values[0], 1e-300)).sum())
     others = vectors[:, n_mean_axes:]
     unlike = [S - np.eye(len(S)) for S in covariances]

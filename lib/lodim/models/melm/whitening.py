@@ -227,7 +227,7 @@ class Sample:
             return self
         rows, total = [], len(self.weight)
         for lo, hi in pairwise(self.start):
-            count = max(256, round(n_rows * (hi - lo) / total))
+            count = max(256, round(n_rows * (hi - lo) / total))  # at least 256 rows per class
             rows.append(lo + row_keys.drawn(self.key[lo:hi], count, seed))
         start = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
         rows = np.concatenate(rows)

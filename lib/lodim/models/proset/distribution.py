@@ -59,7 +59,7 @@ def quantiles(prototypes, calibration, X, n, levels, threads):
     out = np.empty((n, len(calibrated)))
     step = max(1, 2**18 // max(1, len(prototypes)))  # rows whose normals fit in the cache
     for rows, W, total in _mixtures(prototypes, X, n, threads):
-        for k, p in enumerate(np.clip(calibrated, 2.0**-53, 1.0 - 2.0**-53)):
+        for k, p in enumerate(np.clip(calibrated, 2.0**-53, 1.0 - 2.0**-53)):  # never 0 or 1
             for lo in range(0, len(W), step):
                 part = slice(lo, lo + step)
                 out[rows, k][part] = _inverse_cdf(prototypes, W[part], total[part], p)

@@ -174,7 +174,7 @@ def minimize(objective, loss, features, J, settings):
     start[:D] = (10.0 / max(1, D)) ** 2
     start[-1] = 3.0 if loss == DENSITY else 0.0
     lower = np.zeros(len(start))
-    lower[:D], lower[-1] = LEAST_V**2, 1e-3 if loss == DENSITY else 0.0
+    lower[:D], lower[-1] = LEAST_V**2, 1e-3 if loss == DENSITY else 0.0  # inverse width of normals
     stop = {"tol": settings.tol, "ftol": settings.ftol, "patience": PATIENCE}
     stop["precision"] = float(np.finfo(settings.precision).eps)
     rough = {"tol": 10.0 * settings.tol, "ftol": 100.0 * settings.ftol}

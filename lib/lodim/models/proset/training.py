@@ -46,6 +46,7 @@ class BatchState:
             self.scale = float(np.sqrt(self.weight @ residual**2)) or 1.0
             self.y, self.moment = residual / self.scale, np.zeros(batch.n)
             density = np.exp(-0.5 * self.y**2) / ROOT_TAU
+            # Its logarithm must exist.
             self.a = self.moment if self.loss == SQUARED else np.maximum(density, 1e-30)
         else:
             self.n_classes, self.loss, self.y = max(2, family.n_scores), CLASSES, batch.y

@@ -129,6 +129,7 @@ def choose_views(voters, seed, *, min_dim, max_dim, k, n_views, max_views, threa
     views, n_compared = compare(few, on, bounds, k or default_k(len(few.A)), max_views, threads)
     found = [forward_selection(own, views, each, n_views or 8, threads) for each in ks]
     last = np.array([losses[-1] for _, losses in found])
+    # Another k than the square root must lower the loss by a tenth.
     at = int(last.argmin()) if last.min() < 0.9 * last[0] else 0
     chosen, losses = found[at]
     grown = np.sqrt(len(voters.A) / len(own.A))
@@ -190,7 +191,7 @@ def compare(voters, on, bounds, k, max_views, threads):
         if room == 0:
             break
     views, losses = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    best = np.sort(ties.descending(-losses)[:200])
+    best = np.sort(ties.descending(-losses)[:200])  # views for forward selection
     return np.where(views[best] >= 0, on[views[best]], -1), len(views)
 
 
@@ -235,8 +236,10 @@ def forward_selection(voters, views, k, most, threads=1):
     while len(chosen) < min(most, len(views)):
         new = factors(voters, total, evidence, threads)[1]
         new[chosen] = np.inf
+        # A view with more features must lower the loss by 0.5% more.
         fewest = size[new <= new.min() + 0.005 * losses[-1]].min()
         j = int(ties.argmin(np.where(size == fewest, new, np.inf)))
+        # A further view must lower the loss by 1% plus 0.1% of the null loss.
         if chosen and losses[-1] - new[j] <= 0.01 * losses[-1] + 0.001 * null:
             break
         chosen, losses, total = [*chosen, j], [*losses, new[j]], total + evidence[j]

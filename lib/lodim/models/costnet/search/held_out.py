@@ -88,7 +88,7 @@ def recipes_of(results, relax=None):
         for place, choice, used in path_selections(search.space, path):
             if place % STEP or not affordable(search.space.price(used), search.budget):
                 continue
-            for share in (1.0, 0.5, 0.0) if relax is None else [relax]:
+            for share in (1.0, 0.5, 0.0) if relax is None else [relax]:  # shares of the refit
                 state = _state(search, used, share)
                 if state:
                     where = float(path.lambdas[place]), path, place

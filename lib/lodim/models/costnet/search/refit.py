@@ -121,7 +121,7 @@ def _fit_with_signs(refits, on):
     sign, open_, coef = refits.data.sign[on], np.full(len(on), True), np.zeros((len(on), 1))
     scale = np.sqrt(np.maximum(np.diag(refits.at_null.gram)[on], 1e-300))
     found = None
-    for _ in range(10 * len(on)):
+    for _ in range(10 * len(on)):  # steps of the active-set method
         end, null = np.zeros_like(coef), refits.null
         intercept, end[open_], deviance = (
             fit(refits, on[open_]) if open_.any() else (null.intercept, null.coef, null.deviance)
@@ -135,6 +135,7 @@ def _fit_with_signs(refits, on):
             continue
         coef, found = end, (intercept, end, deviance)
         pull = np.where(open_, 0.0, sign * _slopes(refits, on, intercept, coef) / scale)
+        # A coefficient that gains less than 1e-12 of the null deviance stays at zero.
         if open_.all() or pull.max() ** 2 <= 1e-12 * refits.null.deviance:
             break
         open_[pull.argmax()] = True
@@ -166,7 +167,7 @@ def _newton(refits, on, cold=False):
     value, slope, bend = _derivatives_at(data, on, theta, ridge)
     if not (cold or value <= 0.5 * refits.null.deviance):
         return _newton(refits, on, cold=True)
-    negligible = 1e-16  # decrease of half the mean deviance
+    negligible = 1e-16  # decrease of half the mean deviance that may remain
     last = negligible  # unknown before the first step
     for _ in range(50):
         step = np.linalg.solve(bend, slope.ravel()).reshape(theta.shape)

@@ -63,6 +63,7 @@ def selections_along(space, path):
     owner = np.repeat(np.arange(len(space)), np.diff(space.start))
     owns[owner, space.columns[space.at]] = True
     size = np.abs(path.coef)  # nearly equal free columns have huge coefficients
+    # Coefficients below 1e-4 of the largest priced one count as zero.
     least = 1e-4 * size[:, owns[space.single_price > 0.0].any(axis=0)].max(initial=0.0)
     large = (size > least).any(axis=2)
     return np.array([(owns & on).any(axis=1) for on in large])
@@ -181,7 +182,7 @@ def _additions(search, state):
         used = moves.after(state.used, 0, b)
         price = search.space.price(used) if by_function else float(moves.price[0, b])
         key = float(f"{price:.6g}")
-        if kept.get(key, 0) < 2 and affordable(price, search.budget):
+        if kept.get(key, 0) < 2 and affordable(price, search.budget):  # two selections per price
             kept[key] = kept.get(key, 0) + 1
             yield price, float(value[b]), used
 
