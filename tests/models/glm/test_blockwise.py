@@ -89,7 +89,7 @@ def test_many_rows_go_by_blocks_without_being_asked(df, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the rows are copied")
 
-    monkeypatch.setattr(estimate, "_in_memory", refuse)
+    monkeypatch.setattr(rows.Rows, "in_memory", refuse)
     by_blocks = ld.glm("gaussian ~ a + g", df)
     X = sm.add_constant(np.column_stack([df["a"], df["g"] == "v", df["g"] == "w"]).astype(float))
     known = sm.OLS(df["gaussian"], X).fit()

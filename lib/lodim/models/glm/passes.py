@@ -56,7 +56,8 @@ class RowBlock:
         return np.asarray(self.X), self.kept - 1, np.ascontiguousarray(self.T), live
 
     def of_live(self, array):
-        return None if array is None else array[self.live]
+        # Broadcast ones are copied: NumPy adds products of contiguous arrays in another order.
+        return None if array is None else np.ascontiguousarray(array[self.live])
 
     def padded(self, values):
         """Return values (k, m) of rows with positive weight as (k, N); other rows get zeros."""

@@ -29,7 +29,8 @@ class Rows:
     @cached_property
     def weights(self):
         """Weights (n,) of the rows, as given; ones by default."""
-        return self.batch.row_weights
+        given = self.batch.weights
+        return np.broadcast_to(1.0, self.batch.n) if given is None else given
 
     @cached_property
     def positive(self):
