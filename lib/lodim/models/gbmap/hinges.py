@@ -41,7 +41,7 @@ def _orthonormal(Q, k):
                 _add(Q[j], -along, Q[i])
             else:
                 size, rest = rest, math.sqrt(along)
-        if rest > 1e-10 * size:
+        if rest > 1e-10 * size:  # a shorter rest is rounding
             for i in range(Q.shape[1]):
                 Q[kept, i] = Q[j, i] / rest
             kept += 1
@@ -124,7 +124,7 @@ def _to_unit_variance(k, curvature, room):
         deviation[j] = math.sqrt(deviation[j] / total)
         largest = max(largest, deviation[j])
     for j in range(k):
-        if deviation[j] > 1e-9 * largest:
+        if deviation[j] > 1e-9 * largest:  # else the projection is constant
             for i in range(U.shape[1]):
                 U[kept, i] = U[j, i] / deviation[j]
             for i in range(curvature.size):

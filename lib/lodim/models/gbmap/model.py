@@ -101,6 +101,7 @@ def _choose(problem):
         losses[kind] = np.average(table["mean"], weights=table["weight"])
         near = chosen.settings.lambda_
     gain = 1.0 - losses["joint"] / max(losses["none"], 1e-300) if len(losses) > 1 else np.nan
+    # Joint fits must lower the held-out deviance by 2%.
     best = next(iter(found)) if len(found) == 1 else "joint" if gain >= 0.02 else "none"
     return *found[best], float(gain)
 
@@ -116,6 +117,7 @@ def _search(problem, near):
     else:
         values = lambda_grid(problem, "lambda_", N_LAMBDAS, 1e-12)
         at = None if near is None else int(np.abs(np.log(values / near)).argmin())
+        # Penalties tried first; the loop adds some if the best one is at an end.
         lo, hi = (3, 12) if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
         margin = 2 if exact.joint else 1  # smaller penalties tried than the best one
         while True:

@@ -183,7 +183,7 @@ def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
                     elif not leapt and gain < 0.25 * promised:
                         damping *= 2.0
                     flat = flat + 1 if gain <= enough else 0
-                    convex = convex and gain > 1e-3 * abs(new)
+                    convex = convex and gain > 1e-3 * abs(new)  # else H is the full Hessian
                 started, value, moved, reach = True, new, True, np.inf
                 largest = steepest
                 for k in range(d):

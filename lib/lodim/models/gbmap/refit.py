@@ -98,6 +98,7 @@ def joint_refit(batch, family, settings, learners, log):
             error = state.standard_error(0, replace(learners, theta=start))
         else:
             error = together.standard_error(start, state.weight)
+        # A gain of 0.03 standard errors by ten further steps does not matter.
         stop["resolution"] = max(0.03 * error, boost.LEAST_RESOLVED)
     if settings.monotone is not None:
         stop = {name: getattr(settings, name) or 1e-8 for name in ("tol", "ftol")}

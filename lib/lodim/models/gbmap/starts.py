@@ -136,7 +136,7 @@ def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sig
     sign = np.concatenate([sign, warm_sign])
     within = penalize(settings, V.shape[1], state.p)
     rows = stage_objective(state, (Z, y, score, weight), within)
-    end = lbfgs(rows(sign), theta, max_iter=100, tol=0.0, ftol=1e-6)
+    end = lbfgs(rows(sign), theta, max_iter=100, tol=0.0, ftol=1e-6)  # passes are cheap in a span
     theta = np.hstack([end.theta[:, :2], end.theta[:, 2:] @ V.T])
     if on_sample:
         return _best_of_each_sign(end, sign, theta, 0)
@@ -226,6 +226,7 @@ def krylov(product, first):
         for _ in range(2):
             rest = rest - V.T @ (V @ rest)
         size = np.linalg.norm(rest)
+        # Each direction takes a pass, and shorter new parts are rounding errors.
         if len(basis) == 8 or size <= 1e-5 * np.linalg.norm(images[-1]):
             T = V @ np.array(images).T
             return V.T, 0.5 * (T + T.T)

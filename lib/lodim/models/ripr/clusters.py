@@ -60,7 +60,7 @@ def _n_clusters(X, weight, rng):
         halves = np.array_split(rows, 2)
         for c in range(2, most + 1):
             each[c] = _agreement([(X[half], weight[half]) for half in halves], c, rng)
-    strong = np.flatnonzero(strength.mean(axis=0) >= 0.85)
+    strong = np.flatnonzero(strength.mean(axis=0) >= 0.85)  # its authors advise 0.8 to 0.9
     return int(max(strong, default=1))
 
 

@@ -57,7 +57,7 @@ class Ensemble:
     y: np.ndarray = forms.responses("n", nan=True)
     weight: np.ndarray = forms.real("n", least=0)
     # (n, views) shares of the views in the prediction of each row
-    assignment: np.ndarray = forms.real("n", "r", least=0, most=1 + 1e-6)
+    assignment: np.ndarray = forms.real("n", "r", least=0, most=1 + 1e-6)  # allows rounding
     # view that predicts each row when the row itself is left out; -1 if none
     assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
     n_classes: int = forms.size("C")

@@ -93,6 +93,7 @@ def _originals(X):
     total = np.einsum("if,i->f", np.nan_to_num(X), random)  # equal for copies, rarely otherwise
     for a, b in pairwise(np.argsort(total, kind="stable")):
         x, y = X[:, a], X[:, b]
+        # Features that differ by less are copies.
         atol = 1e-8 * np.abs(np.nan_to_num(x)).max(initial=0.0)
         if np.isclose(total[a], total[b], rtol=0.0, atol=atol * len(X)) and np.allclose(
             x, y, rtol=0.0, atol=atol, equal_nan=True
@@ -199,6 +200,7 @@ class Axes:
             known = ~np.isnan(A[:, axis])
             mass = np.bincount(A[known, axis].astype(int) + 1, weight[known])
             apart = 1.0 - ((mass / max(mass.sum(), 1e-300)) ** 2).sum()
+            # 1e-6: finite if the rows have one level.
             out[axis] = 2.0 / max(apart, 1e-6) if self.scaled else 1.0
         return out
 
@@ -222,4 +224,5 @@ def places(X, axis_of):
 
 def spread_codes(A, category_distance):
     """Return A with codes of levels times 2 sqrt(category_distance); numbers do not change."""
+    # Twice the distance of the levels, so that no two codes are close.
     return A * np.where(category_distance > 0.0, 2.0 * np.sqrt(category_distance), 1.0)

@@ -85,6 +85,7 @@ class MomentSolver:
             c, n_iter = start - w @ H[0, 0], 0
             radius = max(norms + (loss + 0.5 * ridge * squares) / lam, 1e-300)
             if lam * (1.0 + 1e-13) < self.lambda_max:  # not equal up to rounding
+                # At most five sweeps per allowed quadratic model.
                 limits = model.lipschitz, target, radius, 5 * max_iter
                 n_iter = block_descent.minimize(groups, H, c, w, self._dual, lam, *limits)
                 c = start - w @ H[0, 0]
@@ -198,7 +199,7 @@ class NewtonSolver:
         s, p, K = self.state, self.problem, self.problem.n_scores
         self._set_scores(s.f)
         for _ in range(100):
-            if np.abs(s.slope).max() <= 1e-10:
+            if np.abs(s.slope).max() <= 1e-10:  # zero up to rounding
                 return
             G = p.moments_at(s.f, p.free_columns)
             model = ReducedQuadratic.from_moments(G, len(p.free_columns))

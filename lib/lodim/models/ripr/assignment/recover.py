@@ -136,7 +136,7 @@ def _by_penalty(data, k, lambda_, L):
     if lambda_ is None and data.task != "cluster":
         lambda_, search, errors = _select_lambda(data, k, L, unit)
     else:
-        lambda_ = 2.0 if lambda_ is None else lambda_
+        lambda_ = 2.0 if lambda_ is None else lambda_  # clustering has no held-out error
         search = assign(L, unit * lambda_, weight=weight, threads=threads)
     columns, own = keep_largest(L, search, control, weight)
     if data.task == "class":
@@ -196,7 +196,7 @@ def single_errors(L, weight=None):
     """Return each view's error rate: share of rows with loss above 1; a loss of 1 counts half."""
     weight, out = np.ones(len(L)) if weight is None else weight, np.zeros(L.shape[1])
     for rows in row_blocks(L):
-        for end in (1.0 - 1e-8, 1.0 + 1e-8):
+        for end in (1.0 - 1e-8, 1.0 + 1e-8):  # tolerance of a tie
             out += 0.5 * np.einsum("i,ij->j", weight[rows], ~(L[rows] < end))
     return out / weight.sum()
 

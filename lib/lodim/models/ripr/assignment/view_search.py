@@ -201,6 +201,7 @@ def flat_features(batch):
     for f, x in enumerate(X.T):
         known = x[~np.isnan(x)]
         distance = np.abs(known - np.median(known)) if len(known) else known
+        # Most rows differ by less than 5% of the SD, so a few set the scale.
         if distance.any() and np.median(distance[distance > 0]) < 0.05 * known.std():
             out.append(f)
     return np.array(out, np.int64)
