@@ -62,7 +62,7 @@ class Ensemble:
     assigned_view: np.ndarray = forms.whole("n", least=-1, most="r - 1")
     n_classes: int = forms.size("C")
     n_scores: int = forms.size("K")  # number of linear predictors of the family; 1 for two classes
-    k: int = forms.whole(least=1, most="max(n, 10000)")
+    k: int = forms.whole(least=1, most="max(n, 10000)")  # a file may have fewer rows than k
     axis_of: np.ndarray = forms.ascending(forms.whole("p", most="p - 1"))
 
     def __len__(self):

@@ -21,12 +21,12 @@ def assignment_path(L, unit, least, *, weight=None, threads=1):
     decades, step = int(np.log10(mean_row_variance(L) / unit)), 10.0**0.125
     grid = [penalty * 10.0**decades for penalty in 10.0 ** np.arange(-1.5, 1.51, 0.125)]
     path = [at(penalty) for penalty in grid]
-    for _ in range(24):
+    for _ in range(24):  # three decades further
         if len(path[-1].selected(least)) < 2:
             break
         grid.append(grid[-1] * step)
         path.append(at(grid[-1]))
-    for _ in range(24):
+    for _ in range(24):  # three decades further
         if np.array_equal(*(np.sort(a.selected(least)) for a in path[:2])):
             break
         grid.insert(0, grid[0] / step)

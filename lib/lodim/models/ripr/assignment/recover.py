@@ -104,7 +104,7 @@ def recover(data, *, k=None, lambda_=None, L=None):
     if data.task != "class" or lambda_ is not None:
         return best
     if k is None and L is None:
-        number = max(1, round(number / 4))
+        number = max(1, round(number / 4))  # forward selection compares fewer neighbours
     rival, rival_errors = _by_forward_selection(data, number, L)
     more = len(rival.views) - len(best.views)
     return rival if _better(rival_errors, errors, more, data.weight) else best
