@@ -62,8 +62,9 @@ print(fit)
 # ## Selection
 #
 # How are the penalties chosen? Up to 1,000 rows, cross-validation chooses `lambda_v` among six
-# values, of which the largest gives (nearly) the null model. With more rows, `lambda_v` is 10 / n.
-# `lambda_w` is 1e-8, as Ruf proposes. [How proset works](../theory/proset) has the details.
+# values, of which the largest gives (nearly) the null model. If no other value is clearly better,
+# the fit is the null model. With more rows, `lambda_v` is 10 / n. `lambda_w` is 1e-8, as Ruf
+# proposes. [How proset works](../theory/proset) has the details.
 #
 # The next plot, the *path*, shows the feature weights for many values of `lambda_v`. As `lambda_v`
 # decreases, features enter the model. A feature leaves again if another one is better:

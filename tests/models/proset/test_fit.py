@@ -12,7 +12,7 @@ import lodim as ld
 from lodim import forms
 from lodim.engine import tiles
 from lodim.fitting.fit_model import model_of, prepare
-from lodim.models.proset import candidates, distribution
+from lodim.models.proset import candidates, distribution, model
 from lodim.models.proset.cpu_kernels import CLASSES
 from lodim.models.proset.estimate import fit_stages
 from lodim.models.proset.objective import BatchObjective, ScoringRows, penalize
@@ -241,6 +241,16 @@ def test_of_noise_nothing_is_learnt(seed):
     shares = df["y"].value_counts(normalize=True)[list(fit.levels)]
     np.testing.assert_allclose(fit.predict(df), np.tile(shares, (60, 1)), rtol=1e-12)
     assert fit.chosen and fit.dev_ratio == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("spread, beats", [(0.02, True), (0.08, False)])
+def test_the_null_model_is_compared_fold_by_fold(spread, beats):
+    """The folds' losses differ by far more than the gain of 0.05, but alike for all values."""
+    hard = 1.0 + np.array([-0.4, -0.2, 0.0, 0.2, 0.4])
+    gain = 0.05 + spread * np.array([1.0, -1.0, 0.0, -1.0, 1.0])
+    mean = np.stack([hard, hard - gain, hard + 0.1])
+    losses = np.stack([mean, np.full((3, 5), 20.0), np.full((3, 5), 0.1)], axis=2)
+    assert model._beats_null(losses) == beats
 
 
 # Batches ---------------------------------------------------------------------------------------
@@ -484,9 +494,9 @@ def test_automatic_penalties_are_chosen_or_those_of_the_family():
     assert (classes.settings.lambda_v, classes.settings.lambda_w) == (8e-3, 1e-8)
     assert not numeric.chosen and not classes.chosen
     few = ld.proset("kind ~ .", two_moons(100), n_batches=2)
-    assert list(few.chosen) == ["lambda_v"] and len(few.selection) == 5
+    assert list(few.chosen) == ["lambda_v"] and len(few.selection) == 6
     assert few.settings.lambda_v == ld.proset("kind ~ .", two_moons(100)).settings.lambda_v
-    assert "lambda_v: cross-validation over 5 settings" in " ".join(str(few.summary()).split())
+    assert "lambda_v: cross-validation over 6 settings" in " ".join(str(few.summary()).split())
     assert numeric.update(waves(), lambda_v=1e-3).settings.lambda_w == 1e-6
     with pytest.raises(ld.ArgumentError, match="lambda_v"):
         ld.proset("y ~ .", waves(), lambda_v="large")

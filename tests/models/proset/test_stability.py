@@ -8,7 +8,6 @@ from scipy.optimize import nnls
 import lodim as ld
 from lodim.engine import row_keys
 from lodim.models.proset import estimate
-from lodim.solve.lbfgs import Steps
 
 pytestmark = pytest.mark.long
 
@@ -197,7 +196,7 @@ def test_what_is_left_out_comes_back(rounds, D, monkeypatch):
 
     monkeypatch.setattr(estimate, "ROUNDS", rounds)
     stop = {"tol": 1e-9, "ftol": 0.0, "patience": 5, "precision": 0.0}
-    end = estimate._descend(function, np.ones(42), np.zeros(42), D, 3000, stop, Steps(42))
+    end = estimate._descend(function, np.ones(42), np.zeros(42), D, 3000, stop)
     ridge = np.vstack([A, np.sqrt(1e-3) * np.eye(42)])
     expected, _ = nnls(ridge, np.append(y, np.zeros(42)))
     assert end.converged[0]

@@ -17,7 +17,8 @@ from lodim.models.proset.estimate import combine, fit_stages, largest_v, largest
 from lodim.models.proset.explain.reference import Typical
 from lodim.models.proset.fit import ProsetFit
 from lodim.models.proset.settings import Settings
-from lodim.selection.tuning import choose
+from lodim.selection.racing import fold_means, standard_error
+from lodim.selection.tuning import choose, count_draws
 from lodim.typing import Data, DType, Engine, Family, Missing, Offset, RowValues
 
 __all__ = ["extend", "proset"]
@@ -123,7 +124,7 @@ MODEL = Proset()
 def _choose_lambda_v(problem):
     """Return the problem with lambda_v chosen by cross-validation, and the table of values.
 
-    The largest value gives (nearly) the null model."""
+    The largest value gives (nearly) the null model, and is chosen if no other one beats it."""
     s, n = problem.settings, problem.batch.n_positive
     null = largest_v(problem.batch, problem.family, s)
     # Values in between hardly improve the held-out loss; with finer steps the predictions would
@@ -133,9 +134,24 @@ def _choose_lambda_v(problem):
     # sets. 1,000 candidates would take twice the time.
     rough = {"max_iter": min(s.max_iter, 50), "n_candidates": min(s.n_candidates, 300)}
     compared = replace(problem, settings=replace(s, lambda_v=None, n_batches=1, **rough))
-    problem, table = choose(compared, {"lambda_v": values}, most_draws=3)
-    chosen = replace(s, lambda_v=problem.settings.lambda_v)
-    return replace(problem, settings=chosen), table
+    runs, draws = {}, count_draws(problem.batch, 3)
+    problem, table = choose(compared, {"lambda_v": values}, most_draws=3, runs=runs)
+    losses = np.array([run.rows[-1] for run in runs.values()])
+    parts = zip(problem.chosen["lambda_v"], np.split(losses, draws, axis=1), strict=False)
+    by_draw = tuple(value if _beats_null(part) else values[0] for value, part in parts)
+    lambda_v = problem.settings.lambda_v if _beats_null(losses, draws) else values[0]
+    settings = replace(s, lambda_v=lambda_v)
+    return problem.settle(settings, chosen={"lambda_v": by_draw}), table
+
+
+def _beats_null(losses, draws=1):
+    """Return whether the lowest loss is below the null model's by two SE of the difference.
+
+    losses (n_values, folds, 3) are those of `grid_losses`; the first value is the null model."""
+    change = losses[fold_means(losses).argmin()].copy()
+    change[:, 0] -= losses[0, :, 0]
+    mean = fold_means(change[None])[0]
+    return mean < -2.0 * standard_error(change, mean, draws)
 
 
 def extend(fit, data, n_batches):
