@@ -248,7 +248,7 @@ def stages():
         return call
 
     patches = [
-        mock.patch("lodim.design.design.read_source_rows", timed("scan_s", read_source_rows)),
+        mock.patch("lodim.design.reading.read_source_rows", timed("scan_s", read_source_rows)),
         *(
             mock.patch.object(features.Features, name, timed(f"{name}_s", method))
             for name, method in (
