@@ -40,6 +40,21 @@ except ImportError as error:
     needs = "lodim.sklearn needs scikit-learn, 1.6 or newer"
     raise MissingExtraError(f"{needs}: pip install 'lodim[sklearn]'") from error
 
+__all__ = [
+    "CostnetClassifier",
+    "CostnetRegressor",
+    "GbmapClassifier",
+    "GbmapRegressor",
+    "GlmClassifier",
+    "GlmRegressor",
+    "MelmClassifier",
+    "ProsetClassifier",
+    "ProsetRegressor",
+    "RiprClassifier",
+    "RiprClusterer",
+    "RiprRegressor",
+]
+
 # Arguments that belong to fit(), that scikit-learn handles in its own way, and the family, which
 # follows from the class.
 ROW_ARGUMENTS = {
@@ -482,7 +497,3 @@ class GlmClassifier(_Classifier, _Estimator, model="glm", without=PARAMETERS, ow
     `classes_` has. With missing="drop", the default, missing values raise an error."""
 
     _of_predict: ClassVar[dict] = RANK_DEFICIENT
-
-
-_ENDINGS = "Regressor", "Classifier", "Clusterer"
-__all__ = [name for name in dir() if name.endswith(_ENDINGS) and not name.startswith("_")]

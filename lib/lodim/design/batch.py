@@ -54,6 +54,13 @@ class Batch:
         return self.weights / max(self.weight_sum, 1e-300)
 
     @property
+    def worker_weight(self):
+        """`weight` as WorkerTiles, computed where the rows are."""
+        if self.weights is None:
+            return self.X.constant(1.0 / max(self.n, 1))
+        return self.X.column(self.weights).map(np.divide, max(self.weight_sum, 1e-300))
+
+    @property
     def weight_sum(self):
         """Sum of the weights as given."""
         if self.weights is None:

@@ -261,14 +261,14 @@ def read_dataset(dataset: Any) -> Source:
         dataset = dataset.replace_schema(dataset.schema)
         dataset._scan_options = {}
     fragments = list(dataset.get_fragments())
-    pieces: tuple[FragmentPiece, ...] = ()
+    pieces: list[FragmentPiece] = []
     for k, fragment in enumerate(fragments):
-        pieces += tuple(_pieces(fragment, f"fragment {k + 1}", dataset.schema, rows))
+        pieces += _pieces(fragment, f"fragment {k + 1}", dataset.schema, rows)
     if not sum(1 if piece.n is None else piece.n for piece in pieces):
         raise DataError("the Dataset has no rows")
-    pieces = _with_categories(pieces, _categories(fragments, dataset.schema))
-    files = {piece.file: None for piece in pieces if piece.file}
-    return Source(tuple(dataset.schema.names), pieces, "pyarrow", tuple(files))
+    coded = _with_categories(tuple(pieces), _categories(fragments, dataset.schema))
+    files = {piece.file: None for piece in coded if piece.file}
+    return Source(tuple(dataset.schema.names), coded, "pyarrow", tuple(files))
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:

@@ -116,11 +116,7 @@ def _rows(batch, n_scores):
 def _known_rows(batch, n_scores):
     """Return the response, weight and offset of a batch whose features are on cluster workers."""
     X, (y, weight, offset) = batch.X, _rows(batch, n_scores)
-    if batch.weights is None:
-        X.know(weight, X.constant(float(weight[0])))
-    else:
-        total = max(batch.weight_sum, 1e-300)
-        X.know(weight, X.column(batch.weights).map(np.divide, total))
+    X.know(weight, batch.worker_weight)
     X.know(offset, X.column(batch.offset).map(_of_scores, n_scores, shape=(n_scores, TILE)))
     return y, weight, offset
 

@@ -238,8 +238,10 @@ def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
             for k in range(d):
                 trial[k] = theta[m, k] - step[k]
             trial[0] += sign[m] * (_softplus(theta[m, 1], beta) - _softplus(trial[1], beta))
-        ends[m, 0], ends[m, 1], ends[m, 2], ends[m, 3] = value, largest, n_iter, passes
-        ends[m, 4] = converged
+        ended = 1.0 if converged else 0.0
+        end = Ending(value, largest, float(n_iter), float(passes), ended)
+        for k in range(len(end)):
+            ends[m, k] = end[k]
 
 
 def polish(objective, end, max_iter=10):

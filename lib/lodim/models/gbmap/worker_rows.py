@@ -35,11 +35,11 @@ class WorkerRows:
         X, y, axes = batch.X, batch.X.column(batch.y), (family.n_functions, tiles.TILE)
         offset = X.column(batch.offset)
         if family.link == "identity":
-            y = y.map(beyond_null, offset, null).map(_divided, scale)
+            y = y.map(beyond_null, offset, null).map(np.divide, scale)
             score = X.constant(0.0).map(_null_score, np.zeros(1), shape=axes)
         else:
             score = offset.map(_null_score, null, shape=axes)
-        return cls(family, loss, X, y, _row_weights(batch), score)
+        return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
         """Return response, linear predictor (see `margin`) and weight for class k, in X's dtype."""
@@ -79,17 +79,6 @@ class WorkerRows:
         """Return the loss and its derivatives per boundary, (K - 1, 3), over all rows."""
         rest = self.y, self.weight, self.family, boundaries
         return reduce(np.add, self.score.spans(_boundary_sums, *rest))
-
-
-def _row_weights(batch):
-    """Return row weights on the workers, with sum one."""
-    if batch.weights is None:
-        return batch.X.constant(1.0 / max(batch.n, 1))
-    return batch.X.column(batch.weights).map(_divided, max(batch.weight_sum, 1e-300))
-
-
-def _divided(v, by):
-    return v / by
 
 
 def _null_score(offset, null):
