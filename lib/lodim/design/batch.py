@@ -55,14 +55,13 @@ class Batch:
 
     @property
     def worker_weight(self):
-        """`weight` as WorkerTiles, computed where the rows are."""
+        """`weight`, (n,), as numbers that stay on the Dask workers (WorkerTiles)."""
         if self.weights is None:
             return self.X.constant(1.0 / max(self.n, 1))
         return self.X.column(self.weights).map(np.divide, max(self.weight_sum, 1e-300))
 
     @property
     def weight_sum(self):
-        """Sum of the weights as given."""
         if self.weights is None:
             return float(self.n)
         return float(sum_rows(lambda i: self.weights[i].sum(), self.n))
@@ -84,14 +83,14 @@ class Batch:
 
     @property
     def out_of_core(self):
-        """Whether X must stay on disk: `streamed` is true and X has over 65,536 rows."""
+        """Whether X must stay on disk: it has over 65,536 rows, and `streamed` is true."""
         return self.streamed and self.n > SPAN_ROWS
 
     @cached_property
     def runs(self):
-        """Stretches of 4,096-row blocks that have rows of positive weight, as a list of pairs.
+        """Which blocks of 4,096 rows have rows of positive weight, as ranges of block numbers.
 
-        A pair (lo, hi) means the blocks lo to hi - 1. None means all blocks."""
+        A pair (lo, hi) stands for the blocks lo to hi - 1. None stands for all blocks."""
         if self.weights is None or self.n <= SPAN_ROWS:
             return None
         starts = np.arange(0, self.n, tiles.TILE * tiles.TILES_PER_BLOCK)
@@ -99,7 +98,6 @@ class Batch:
 
     @property
     def n_positive(self):
-        """Number of rows with positive weight."""
         return self.n if self.weights is None else int(np.count_nonzero(self.weights))
 
     def offsets(self, n_scores):
@@ -121,7 +119,7 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the pair of batches of `split`, and the means (p,) and scales (p,) used for both."""
+    """Return the two batches of `split`, and the means (p,) and scales (p,) that they share."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])
@@ -151,10 +149,10 @@ def _moments(X, weight):
 
 
 class SplitsInPlace(Sequence):
-    """Pairs of batches (training rows, held-out rows), one pair per fold, which share X.
+    """Sequence of pairs of batches (training rows, held-out rows), one pair per fold, that share X.
 
-    Both batches have all rows; rows that belong to the other one have weight zero. `fold` (n,)
-    has the number of the fold in which a row is held out, or -1 for never."""
+    Both batches have all rows; in each batch, the rows of the other one have weight zero. `fold`
+    (n,) is the number of the fold in which a row is held out, or -1 if it never is."""
 
     def __init__(self, batch, fold):
         self.batch, self.fold, self._n = batch, fold, int(fold.max()) + 1
@@ -177,7 +175,7 @@ def with_positive_weight(batch):
 
 
 def subset(batch, i, X=None):
-    """Return a Batch of the rows at positions i; X (n, p), if given, replaces their features."""
+    """Return a Batch of the rows at positions i, (k,); X (k, p), if given, is their features."""
     given = {name: getattr(batch, name) for name in ("y", *INPUTS)}
     return Batch(
         X=tiles.pack(tiles.rows(batch.X, i) if X is None else X, batch.X.dtype),

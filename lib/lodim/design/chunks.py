@@ -25,11 +25,10 @@ from lodim.sources import ROWS_PER_CHUNK
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """One chunk of complete rows (up to 65,536): its number `k` and its place in the data.
+    """One chunk of up to 65,536 complete rows: its number `k`, and where it lies in the data.
 
-    The data's rows start to stop - 1 contain the chunk. `rows` are its positions within this
-    range, empty if it has the whole range. `n` is its number of rows, and `first` the number of
-    complete rows in earlier chunks."""
+    It lies within the data's rows start to stop - 1. `rows` are the positions of its rows in this
+    range; empty means the whole range. `n` is its number of rows; `first` counts earlier ones."""
 
     k: int
     first: int
@@ -40,7 +39,7 @@ class Span:
 
 
 def spans_of(rows, n):
-    """Return the Spans of all chunks of n complete rows at positions `rows` (empty: all rows)."""
+    """Divide n complete rows, at positions `rows` of the data (empty: all), into chunks (Spans)."""
     spans = []
     for k, first in enumerate(range(0, n, ROWS_PER_CHUNK)):
         last = min(first + ROWS_PER_CHUNK, n)
@@ -50,7 +49,7 @@ def spans_of(rows, n):
 
 
 def span_of(rows, k, first):
-    """Return the Span of chunk k, whose complete rows are at positions `rows` of the data.
+    """Return the Span (chunk) number k, whose complete rows are at positions `rows` of the data.
 
     `first` is the number of complete rows in earlier chunks."""
     start, stop = int(rows[0]), int(rows[-1]) + 1
@@ -69,12 +68,12 @@ def merge_summaries(found, request):
 
 
 def tiles_of(X, span):
-    """Return the part of X (n_tiles, p, 64) that holds the rows of a chunk (Span)."""
+    """Return the part of X, the features (n_tiles, p, 64) of all rows, that belongs to a Span."""
     return X[span.first // TILE : -(-(span.first + span.n) // TILE)]
 
 
 def table_of_span(table, span, columns):
-    """Return the Table of one chunk (Span): its part of `table`, with the given columns.
+    """Restrict a Table to the rows of one chunk (Span), and give it the `columns` of these rows.
 
     columns : dict name -> Column of the data's rows span.start to span.stop - 1"""
     here = slice(span.first, span.first + span.n)
@@ -91,12 +90,10 @@ class Chunks:
 
     @property
     def n(self):
-        """Number of complete rows."""
         return self.table.n
 
     @property
     def positive_weight(self):
-        """Which rows have positive weight, (n,) bool; None if all rows have."""
         return self.table.positive_weight
 
     def summaries(self, request):
@@ -113,7 +110,6 @@ class TableChunks(Chunks):
 
     @property
     def in_one(self):
-        """Whether there is only one chunk."""
         return self.n <= ROWS_PER_CHUNK
 
     def gather(self, rows, names):
@@ -121,7 +117,7 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Return a list of work(span, table) for each chunk; `work` needs the columns `names`."""
+        """Call work(span, table) for each chunk; return the results. It needs columns `names`."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -148,10 +144,10 @@ class RowPlace:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Row labels for messages: the source (such as a file) of a row, and the row's number in it.
+    """Row labels for messages: labels[i] has the number of row i within its file, and the file.
 
-    `runs` has a tuple per stretch of rows from one source: position among all rows, number in the
-    source, name of the source."""
+    `runs` has a tuple per stretch of rows from one file (or other source): position among all
+    rows, number in the source, name of the source."""
 
     runs: list
     rows: object
@@ -174,7 +170,7 @@ def frame_of(read, labels):
 
 
 class Cutter:
-    """Buffer that receives rows in ranges, as files give them, and returns them in chunks."""
+    """Buffer for rows, which come in ranges of any length (from files) and leave in chunks."""
 
     def __init__(self, stop=0):
         self.held, self.stop = [], stop
@@ -198,15 +194,16 @@ class Cutter:
 
 @dataclass(frozen=True, eq=False)
 class ChunkStore:
-    """Data that are not in memory, in pieces (such as files); `starts` has their first rows."""
+    """Data not in memory, in pieces such as files; `starts` : position of a piece's first row."""
 
     source: object
     starts: tuple[int, ...]
 
     def read(self, names, start=0):
-        """Yield (start, stop, columns) per range of rows start to stop - 1; columns : dict by name.
+        """Read the named columns in ranges of rows; yield (start, stop, dict name -> column).
 
-        The first range is at the beginning of the piece (file) that contains row `start`."""
+        A range has the rows start to stop - 1. The first range begins the piece (file) that
+        contains the row at position `start`, the argument."""
         first = bisect_right(self.starts, start) - 1
         at = self.starts[first]
         for piece in self.source.pieces[first:]:
@@ -251,7 +248,7 @@ def ahead(items):
 
 
 def count_rows(source, names):
-    """Return the number of rows of a Source (data not in memory); may read column names[0]."""
+    """Return a Source's number of rows (data not in memory); if unknown, read column names[0]."""
     if source.n is not None:
         return source.n
     with closing(ahead(source.chunks(names[:1]))) as chunks:
@@ -259,7 +256,7 @@ def count_rows(source, names):
 
 
 def read_rows_at(source, names, rows, n):
-    """Return a Frame of a Source: columns `names` of the rows at positions `rows`, of n in all."""
+    """Read rows of a Source at positions `rows`, of n in all; return columns `names` as a Frame."""
     source.check_unchanged()
     check_names(source, names)
     held, stop = {name: [] for name in names}, 0
@@ -302,12 +299,12 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Return a list of work(span, table) for each chunk; `table` has the columns `names`."""
+        """Call work(span, table) for each chunk; return the results. It needs columns `names`."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 
     def _bare(self, span):
-        """Return the Table of a chunk of rows (Span), with its row labels but without columns."""
+        """Return the Table of a chunk (Span) without columns, which a Dask worker will read."""
         table = table_of_span(self.table, span, {})
         starts = [run[0] for run in table.index.runs]
         lo, hi = bisect_right(starts, span.start) - 1, bisect_right(starts, span.stop - 1)
@@ -349,7 +346,7 @@ class SourceChunks(Chunks):
 
 @dataclass(frozen=True, eq=False)
 class ChunkReader:
-    """Function that returns chunk k of the data as a Batch (numbers), also on Dask workers."""
+    """Callable that reads chunk k of the data as a Batch of numbers; Dask workers can call it."""
 
     design: object
     store: ChunkStore
@@ -360,7 +357,8 @@ class ChunkReader:
     def from_parts(cls, design, chunks, inputs):
         """Return a ChunkReader of the training rows in `chunks` (SourceChunks).
 
-        `inputs` are the RowInputs of all rows of the data, also of incomplete ones."""
+        `inputs` are the weights, offset etc. (RowInputs) of all rows, not only of the complete
+        ones."""
         spans = spans_of(chunks.table.rows, chunks.n)
         ranges = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -382,9 +380,9 @@ def part_task(store, span, table, work, names):
 
 
 def _pick(span, table, rows):
-    """Return the part of `rows` that lies in one chunk (Span and Table), as a dict name -> Column.
+    """Return a dict name -> Column of those of `rows` that lie in one chunk (Span and Table).
 
-    `rows` are ascending positions among all complete rows; None means all of them."""
+    `rows` are ascending positions among the complete rows of all chunks; None means all rows."""
     if rows is None:
         at = np.arange(table.n)
     else:
@@ -417,7 +415,7 @@ class WorkerChunks(SourceChunks):
         return cls(read.store, read.table, read.n_rows, read.known, client)
 
     def map(self, work, names):
-        """Return a list of work(span, table with columns `names`), called on workers per chunk."""
+        """Let workers call work(span, table with columns `names`) per chunk; return the results."""
         if not names:
             return super().map(work, names)
         spans = spans_of(self.table.rows, self.n)
@@ -425,10 +423,10 @@ class WorkerChunks(SourceChunks):
         return dask_cluster.run_tasks(self.client, part_task, self.store, each)
 
     def tiles(self, design, given, inputs):
-        """Return the features X, which stay on the workers, the response y (n,), and RowInputs.
+        """Let workers compute the features; return X, the response y (n,) and the RowInputs.
 
-        `given` are the row inputs as the user gave them. The returned ones are `inputs`, with the
-        weights and the offset that the workers read."""
+        X stays on the workers. `given` are the row inputs of all rows, as the user gave them. The
+        returned ones are `inputs`, with the weights and the offset that the workers read."""
         make = ChunkReader.from_parts(design, self, given)
         X = workers.read_parts(self.client, make, self.n, len(design.names), design.dtype)
         here = {name: values for name, (values, _) in X.beside.items()}

@@ -29,7 +29,6 @@ def weight_unit(weights):
 
 
 def as_real(values):
-    """Return a column's values as float64, read-only and contiguous."""
     return read_only(values.astype(np.float64, copy=False))
 
 
@@ -95,7 +94,7 @@ def moments(x, rows, weights):
 
 
 def merge_moments(parts):
-    """Merge moments (..., 5), in the order of `moments`, of consecutive parts of the rows."""
+    """Merge the moments (..., 5) of consecutive parts of the rows, in the order of `moments`."""
     parts = iter(parts)
     total, mean, spread, least, greatest = np.moveaxis(np.asarray(next(parts)), -1, 0)
     for part in parts:
@@ -112,7 +111,7 @@ def merge_moments(parts):
 
 
 def inverses(scale, dtype):
-    """Return the argument `inverse` of `pack` for each scale (p,): 1 / scale, or 0 for float64."""
+    """Return 1 / scale for each scale (p,), or 0 if `pack` must divide, as it does for float64."""
     if np.dtype(dtype) == np.float64:
         return np.zeros(len(scale))
     with np.errstate(all="ignore"):
@@ -122,10 +121,11 @@ def inverses(scale, dtype):
 
 @njit(**_OPTIONS)
 def pack(x, rows, mean, scale, inverse, tiles, k, size):
-    """Write (x[rows] - mean) / scale to column k of X, given as `tiles` (n_tiles, p, 64).
+    """Write (x[rows] - mean) / scale to column k of X, which has blocks (tiles) of 64 rows.
 
-    `inverse` is 1 / scale, or 0 to divide by `scale`. size (64,) is overwritten: size[j] becomes
-    the largest |x - mean| of the rows at position j of a tile."""
+    tiles : X, (n_tiles, p, 64); inverse : 1 / scale, or 0 to divide by `scale`
+    size : (64,), overwritten; size[j] is the largest |x - mean| of the rows at position j of
+    tiles"""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

@@ -251,7 +251,7 @@ def concat(chunks):
 
 
 def _place_codes(column, levels, place):
-    """Return the positions in `levels` of a column's values, (n,) int32; -1 if missing."""
+    """Return a column's values as positions in `levels`, (n,); place : dict level -> position."""
     if column.kind == "empty":
         return np.full(len(column.values), -1, np.int32)
     if column.levels == levels:
@@ -291,7 +291,7 @@ def _is_open(column):
 
 def _check_alike(one, other):
     """Raise DataError if a column holds numbers in one chunk and text or categories in another."""
-    if _sort(one) == _sort(other):
+    if _shared_kind(one) == _shared_kind(other):
         return
 
     def shown(column):
@@ -302,8 +302,8 @@ def _check_alike(one, other):
     raise DataError(f"column {one.name!r} holds {what}; {cure}")
 
 
-def _sort(column):
-    """Return what all chunks of a column must share: its kind, or for levels their Python type."""
+def _shared_kind(column):
+    """Return what the chunks of a column must share: its kind, or the type of its levels."""
     if column.kind != "level":
         return column.kind
     level = column.levels[0]
@@ -331,7 +331,9 @@ def used_levels(column, rows):
 
 
 def recode(column, levels, rows, cure=""):
-    """Return positions in `levels` of a column's values in `rows`; DataError for unknown ones."""
+    """Return positions in `levels` of a column's values in `rows`.
+
+    Raise DataError for an unknown level, with advice `cure`."""
     if column.kind == "date":
         what = f"column {column.name!r} must have levels, as in training"
         raise DataError(f"{what}; here it has dates")
@@ -428,7 +430,6 @@ def expand_rows(values, where, n):
 
 
 def has_gaps(table, name):
-    """Return whether a column has missing values in the rows of a table."""
     if name in table.complete_columns:
         return False
     return bool(is_missing(table.columns[name], table.rows).any())

@@ -103,8 +103,9 @@ class Design:
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
         The Batch holds the training rows as numbers; those of weight zero do not influence the
-        Design. By default the response decides the family: levels, and numbers {0, 1} or {-1, 1},
-        are classes. Features are always centred; `which` selects a response."""
+        Design. Features are always centred. By default the response decides the family: levels, and
+        numbers {0, 1} or {-1, 1}, are classes.
+        parameters : dict of the families' parameters; which : number of the response, if several"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
         weights = read.rows.inputs.weights
@@ -174,10 +175,11 @@ class Design:
                 warn(f"{what}. The fit uses {one.middle:g} instead", ExtrapolationWarning)
 
     def batch_of(self, frame, inputs, response, known, part=False):
-        """Return the complete rows of a Frame as a Batch, with the response if `response`.
+        """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
 
         inputs : RowInputs; known : result of `known_levels`
-        part : whether the rows are a part of the training rows, which were checked before"""
+        part : whether the rows are one chunk of the training rows, so that weights stay as they
+        are"""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
@@ -194,7 +196,7 @@ class Design:
         return Batch(X, y, **vars(inputs), index=frame.index, rows=rows)
 
     def wild_rows(self, data):
-        """Return extreme outliers in data: a tuple (Limits, row positions, values) per feature."""
+        """Find extreme outliers in data; return (Limits, row positions, values) per feature."""
         at = [self.names.index(one.feature) for one in self.wild]
         design, kept = self.restrict(at)
         frame, known = read_frame(data), design.known_levels("missing")
@@ -211,7 +213,7 @@ class Design:
     def restrict(self, features):
         """Return a design with only the terms that make the features at positions `features`.
 
-        Also return the positions of all features that these terms make."""
+        Also return the positions, in this design, of all features of the new one."""
         wanted = np.unique(self.term_of[features])
         kept = np.flatnonzero(np.isin(self.term_of, wanted))
         names = tuple(self.names[k] for k in kept)
@@ -268,7 +270,7 @@ class Design:
 
     @property
     def compressed(self):
-        """Names of the columns whose heavy tails are compressed, each by a term of its own."""
+        """Names of columns with heavy tails that are compressed, as in np.arcsinh((x - 5) / 2)."""
         codes = [t[0] for t in self.terms if len(t) == 1 and isinstance(t[0], factors.Expression)]
         columns = [(factors.needs(code)[0], code.name) for code in codes if factors.needs(code)]
         return [name for name, code in columns if is_compressed(code, name)]
@@ -277,9 +279,9 @@ class Design:
         return list(dict.fromkeys([*self.features, *_answers(self.response), *others]))
 
     def known_levels(self, new_levels):
-        """Return a dict column -> (training levels, new levels that count as missing).
+        """Return which levels new data may have: dict column -> (training levels, other levels).
 
-        The second entry is None if all new levels count as missing."""
+        The other levels count as missing. None means that any other level counts as missing."""
         one_of("new_levels", new_levels, ("error", "missing"))
         found, parts = {}, list(itertools.chain.from_iterable(self.terms))
         for name, part in [(factors.column_with_levels(part), part) for part in parts]:
@@ -375,10 +377,10 @@ def _read(formula, data, given, family, which, missing, reading):
 
 
 def _tiles(design, features, flat, read, scratch):
-    """Return X in blocks of 64 rows, the response, and the row inputs (weights, offset etc.).
+    """Compute the features of all rows; return X in blocks of 64 rows, response and RowInputs.
 
-    Constant features, marked in `flat`, stay zero. `scratch` is the folder of X's file, or None.
-    """
+    features : Features; read : the training data; scratch : folder of a file for X, or None
+    flat : (p,) bool, constant features, which stay zero in X"""
     rows, parts = read.rows, read.parts
     if isinstance(parts, WorkerChunks):
         return parts.tiles(design, read.given, rows.inputs)
@@ -397,7 +399,9 @@ def _check_arguments(family, dtype, standardize, missing):
 
 
 def read_formula(text, family, which=None):
-    """Return a parsed Formula and its response; raise FormulaError if the family does not fit."""
+    """Parse a formula; return it and its response (number `which`, if it has several).
+
+    Raise FormulaError if the family does not fit the response."""
     parsed = parse(text)
     response = parsed.response if which is None else parsed.responses[which]
     if response is None and family not in (None, "none"):

@@ -77,7 +77,9 @@ def check_states(code, width, states):
 
 
 def _width(node, states):
-    """Return the number of columns of a syntax tree; remove its splines' states from `states`."""
+    """Return the number of columns that a syntax tree makes.
+
+    Its calls that learned, such as bs(), are checked and their entries removed from `states`."""
     if column_name(node) is not None:
         return 1
     called = isinstance(node, ast.Call)

@@ -62,7 +62,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor for data without missing values; the arguments are its fields."""
+        """Return a Levels factor without rules for missing values; see the fields of the class."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -111,7 +111,7 @@ KINDS = (Numeric, Levels, Expression, Missing)
 
 @functools.lru_cache(5000)
 def columns_of(key):
-    """Return the data columns of a factor's key: (column, None), or (None, text of a call)."""
+    """Return the data columns of a factor's key, (column, None) or (None, text of a call)."""
     name, code = key
     return (name,) if code is None else tuple(column_name(n) for n in column_nodes(tree(code)))
 
@@ -144,7 +144,9 @@ def learn(key, summaries, table, missing, polynomials=False):
 
 
 def _of_column(summary, n, polynomials):
-    """Return the Levels of a column from its Summary; n rows have a value."""
+    """Return the Levels factor of a column, given its Summary and number n of known values.
+
+    polynomials : whether ordered levels are coded by polynomials, not by thresholds"""
     column, levels = summary.column, summary.used_levels
     check_numeric_text(column, levels, n)
     if names_rows(summary):
@@ -249,7 +251,7 @@ def letters(factor):
 
 
 def least_width(key):
-    """Return the least number of columns that a factor can make; `key` is what is known of it."""
+    """Return the least number of columns that a factor may make, from its key, before learning."""
     return 1 if key[1] is None else language.width(tree(key[1]))
 
 
@@ -354,7 +356,9 @@ def _is_number(value):
 
 
 def _categorical(code, name, used):
-    """Return the Levels of a call C() or I(); `used` are the levels that occur in the data."""
+    """Return the Levels of a call C() or I(), the text `code`.
+
+    name : column, for errors; used : levels that occur in the data"""
     node = tree(code)
     keywords = {word.arg: word.value for word in node.keywords}
     contrast = node.args[1] if len(node.args) > 1 else keywords.get("contrast")
@@ -373,10 +377,10 @@ def _categorical(code, name, used):
 
 
 def _with_missing(factor, summary, missing):
-    """Return a Levels factor that treats declared categories without rows as missing.
+    """Return a Levels factor with rules for missing values, given the column's Summary.
 
-    With missing="indicator", missing values get a column of their own. If training has none, they
-    get the shares of the levels instead."""
+    Declared categories without rows count as missing. With missing="indicator", missing values
+    get a column of their own or, if training has none, the frequencies of the levels."""
     declared = summary.levels if summary.column.declared else ()
     factor = replace(factor, unseen=tuple(v for v in declared if v not in factor.levels))
     if missing != "indicator":

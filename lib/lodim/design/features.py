@@ -42,7 +42,7 @@ KEPT = 4_000_000  # largest number of factor values kept between terms
 
 
 class Prepared:
-    """Cache of factors' values; `again` says that all terms will be evaluated twice."""
+    """Cache of factors' values; `again` keeps all of them, not only those that terms share."""
 
     def __init__(self, terms, table, again=False):
         self.table, self.room, self.kept, self.again = table, KEPT, {}, again
@@ -59,7 +59,7 @@ class Prepared:
 
 
 def _sources(term, table, prepared):
-    """Yield a pair per feature of a term: values, and positions of the rows to use (empty: all)."""
+    """Yield (values, positions of the rows to use) for each feature of a term; empty means all."""
     part, where = known_rows(table, [name for f in term for name in factors.needs(f)])
     if where is ALL_ROWS:
         yield from _known_sources(term, part, prepared)
@@ -93,7 +93,7 @@ def _product(columns):
 
 
 def _for_terms(work, terms, table, p):
-    """Call work(term, position of its first feature) for all terms, in threads for large data."""
+    """Call work(term, position of its first feature) for each term; in threads if n * p is big."""
     widths = [math.prod(map(factors.width, term)) for term in terms]
     firsts = np.cumsum([0, *widths])[:-1].tolist()
     pairs = list(zip(terms, firsts, strict=True))
@@ -101,9 +101,10 @@ def _for_terms(work, terms, table, p):
 
 
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
-    """Standardize the features of terms and write them to X (n_tiles, p, 64), initially zero.
+    """Standardize the features of terms and write them to X (n_tiles, p, 64), which has zeros.
 
-    Features marked `flat` stay zero; values outside of `limits` become the middle in `limits`."""
+    mean, scale : (p,); flat : (p,) bool, features that stay zero
+    limits : dict position -> (lower, upper, middle); values outside become the middle"""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
     def work(term, first):
@@ -118,9 +119,9 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 
 
 def learn_moments(terms, table, prepared=None, *, known, limits):
-    """Return the features' weights, mean, squared deviations, minimum and maximum, (p, 5).
+    """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    Features marked `known` get zeros; values outside of `limits` become the middle in `limits`."""
+    known : (p,) bool, features to skip, which get zeros; limits : as in `write_features`"""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -170,10 +171,10 @@ def learn_tails(terms, table, prepared=None, *, at, size):
 
 
 def scaling(found, names, standardize):
-    """Return mean, scale and size (p,), and whether each feature is constant, (p,) bool.
+    """Return mean, scale and size (p,) of features, and which are constant, (p,) bool.
 
-    found : moments (p, 5). The standard deviation (1 for a constant feature) is the scale if
-    `standardize`, else the size; the other one is 1."""
+    found : moments (p, 5). If `standardize`, the scale is the standard deviation (1 for a
+    constant feature) and the size is 1; otherwise the size is, and the scale is 1."""
     total, mean, spread, least, greatest = found.T
     with np.errstate(all="ignore"):
         sd = np.sqrt(spread / total)
@@ -189,7 +190,7 @@ def scaling(found, names, standardize):
 
 
 def check_distance(distance, scale, term, dtype):
-    """Raise DataError if a feature's largest distance from its mean is too far to compute with."""
+    """Raise DataError if distance / scale, a feature's largest |z|, is too large to be squared."""
     with np.errstate(over="ignore"):
         largest = distance / scale
     if largest > FAR[dtype.name]:
@@ -216,7 +217,7 @@ class Features:
         self._kept = None
 
     def moments(self, p, summaries):
-        """Return the features' moments (p, 5), as `learn_moments` does, using known `summaries`."""
+        """Return the features' moments (p, 5); for plain columns, `summaries` already have them."""
         found, known, first = np.zeros((p, 5)), np.zeros(p, bool), 0
         for term in self.terms:
             if has_known_moments(term, summaries, self.missing):
@@ -225,7 +226,7 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Return the Limits of each feature with extreme outliers; levels and splines have none."""
+        """Find features with extreme outliers, not levels or splines; return their Limits."""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -323,7 +324,7 @@ def _needed(terms):
 
 
 def apply_to_chunk(_, table, terms, fills, missing, work):
-    """Replace missing values in one chunk of rows (a Table); return work(terms, table)."""
+    """Replace missing values in the Table of a chunk by `fills`; return work(terms, table)."""
     return work(terms, filled(replace(table, missing=missing), fills))
 
 

@@ -214,7 +214,7 @@ READABLE = "a pandas or polars DataFrame, a pyarrow Table, or a dict of columns"
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's data as named columns; fetch(keys[name]) returns the column of that name.
+    """The user's data as named columns, each read on demand: fetch(keys[name]) is a column.
 
     Several columns share the names `repeated`; `kind` is the package, "pandas" for a dict."""
 

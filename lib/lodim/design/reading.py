@@ -51,9 +51,10 @@ class Reading:
         return dask_cluster.checked_client(self.client)
 
     def reader(self, data, source, request, answers, inputs, missing):
-        """Return a function that reads the data as Rows, and the RowInputs to call it with.
+        """Return a function that reads complete rows as Rows, and the RowInputs to call it with.
 
-        Weights that depend on the response need a second call. `source` is None for a frame."""
+        It is called again if weights depend on the response. `source` is None for data in memory.
+        request : ColumnRequest; answers : columns of the response; missing : as in Design"""
         if self.sample is not None:
             whole("sample", self.sample, most=MOST_ROWS)
             needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))

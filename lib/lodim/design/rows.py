@@ -280,7 +280,9 @@ class Flags:
 
 
 def flag_missing(read, answers, inputs, missing, index):
-    """Find the rows with missing values as Flags; `answers` are names of the response's columns."""
+    """Find the rows with missing values; return Flags.
+
+    read : dict name -> Column; answers : columns of the response; index : labels for errors"""
     n = len(index)
     gaps, bad, lacking = np.zeros(n, bool), np.zeros(n, bool), {}
 
@@ -314,7 +316,9 @@ def complete_rows(flags, weights, missing, learning):
 
 
 def _flag(column, bad, index):
-    """Set bad (n,) to True in rows where a column is missing; return the number of these rows."""
+    """Set bad (n,) to True in rows where a column is missing; return their number.
+
+    Raise DataError if a number is infinite; `index` has the labels of the rows."""
     if column.kind == "level":
         missing = column.codes < 0
         bad[missing] = True  # never write False: several threads mark the same rows
@@ -338,11 +342,11 @@ def _raise_no_rows(n, dropped, incomplete):
 
 
 def learn_response(response, family, table):
-    """Evaluate the left side of a formula, `response`, on the rows of a table.
+    """Evaluate the left side of a formula on the rows of a table; return y, response and family.
 
-    Return y (n,), with classes as codes; the Response that does the same for new data; and the
-    name of the family, inferred if `family` is None. Without a response: (None, None, "none"). A
-    row kept without a response gets NaN."""
+    y is (n,), with classes as codes, and NaN in rows kept without a response. The returned
+    Response knows the classes, and can code new data. The family is inferred if `family` is None.
+    Without a left side, return (None, None, "none")."""
     if response is None:
         return None, None, "none"
     n = table.n
@@ -534,7 +538,7 @@ def _fill(column, value):
 
 
 def indicators(terms, fills):
-    """Return a 0/1 term per column with missing values, unless they are coded as a level."""
+    """Return a 0/1 term for each column of `fills` that misses values, unless coded as a level."""
     coded = (term[0] for term in terms if len(term) == 1)
     own = {factors.column_with_levels(part) for part in coded}
     gaps = [f.name for f in fills if f.n_missing and f.name not in own]

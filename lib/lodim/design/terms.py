@@ -31,7 +31,7 @@ TAIL_SAMPLE = 100_000  # largest number of rows from which the constants are com
 
 
 def columns_of(keys):
-    """Return the data columns that terms, tuples of factors' keys, need, each once."""
+    """Return the data columns that terms need, each once; a term is a tuple of factors' keys."""
     every = dict.fromkeys(key for term in keys for key in term)
     return list(dict.fromkeys(name for key in every for name in factors.columns_of(key)))
 
@@ -67,8 +67,9 @@ def row_names(keys, summaries, written):
 
 
 def learn(keys, parts, summaries, fills, missing, reference_levels):
-    """Learn terms; return them, a dict of names, and the number of sampled rows.
+    """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
+    keys : a tuple of factors' keys per term; parts : Chunks of the rows
     The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned
     from the sampled rows (0: from all). `reference_levels` codes factors as R does."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
@@ -83,7 +84,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Return a dict with a Summary of the distinct values of each C(expression), by its key."""
+    """Count the values of each C(expression) in all rows; return a dict key -> Summary."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -94,7 +95,7 @@ def _computed_levels(keys, parts, fills):
 
 
 def _count_computed(_, table, codes, fills):
-    """Return the Summary (counts of levels) of each C(expression) in `codes`, for a chunk of rows.
+    """Count the values of each C(expression) in `codes` in a chunk of rows; return their Summaries.
 
     fills : values of missing numbers"""
     table, found = filled(table, fills), []
@@ -121,7 +122,7 @@ def _rows_to_learn(keys, parts, summaries, fills):
 
 
 def draw_rows(parts, ends, size):
-    """Return positions of rows (None: all rows), and whether they are a sample.
+    """Return positions of rows to learn from (None: all rows), and whether they are a sample.
 
     Up to `size` rows of positive weight are all used. Otherwise the sample has `size` random ones
     and the rows `ends`, which have the smallest or largest value of a column."""
@@ -148,10 +149,10 @@ def _learn_factors(keys, summaries, table, missing, reference_levels):
 
 
 def _against_reference(keys):
-    """Return a dict term -> set of its factors that get no column for their first level, as in R.
+    """Decide which factors of a term get no column for their first level, as in R.
 
-    A factor is in the set if the product of the other factors of its term is in the model. If
-    there are none, this product is the intercept (Chambers & Hastie 1992, page 38)."""
+    Return a dict term -> set of such factors. A factor is in it if the product of the term's
+    other factors is in the model; the empty product is the intercept (Chambers & Hastie 1992)."""
     reduced, covered = {}, {frozenset()}
     for term in sorted(keys, key=len):
         rests = {key: frozenset(term) - {key} for key in term}
@@ -202,7 +203,7 @@ def names(terms, sizes):
 
 
 def column_choices(term):
-    """Return a tuple per feature of a term: one column number per factor, the first fastest."""
+    """Return for each feature of a term the column numbers of the factors that it multiplies."""
     widths = [range(factors.width(part)) for part in term]
     return [choice[::-1] for choice in itertools.product(*reversed(widths))]
 

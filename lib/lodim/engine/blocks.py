@@ -198,7 +198,7 @@ def row_spans(n):
 
 
 def sum_rows(part, n, add=np.add):
-    """Return part(rows), added up by `add`, for slices of 65,536 rows that cover n rows."""
+    """Return the sum of part(rows) over slices of 65,536 rows that cover n rows; add(a, b) adds."""
     return reduce(add, map(part, row_spans(n)))
 
 
@@ -275,7 +275,7 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args), computed where the tiles of rows are: here or on Dask workers."""
+    """Return work(tiles, *args); Dask workers that hold the tiles compute it for their parts."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

@@ -120,7 +120,7 @@ LINE = 64  # size of a cache line in bytes
 
 
 @intrinsic
-def ask_for(typingctx, array, offset):
+def prefetch(typingctx, array, offset):
     """Prefetch memory, `offset` bytes after the start of an array, from compiled code."""
 
     def codegen(context, builder, signature, args):
@@ -128,9 +128,9 @@ def ask_for(typingctx, array, offset):
         first = context.make_array(signature.args[0])(context, builder, args[0]).data
         place = builder.gep(builder.bitcast(first, byte), [args[1]])
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         read, near, data = word(0), word(2), word(1)
-        builder.call(prefetch, [place, read, near, data])
+        builder.call(instruction, [place, read, near, data])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen

@@ -43,8 +43,8 @@ def keys(X, weight, y=None, n_classes=0):
 def _by_response(u, share, y, n_classes, most):
     """Return a number per row, (n,), that depends on its features and on all responses y (n,).
 
-    u (n, p) are standardized features, share (n,) weights with sum one. Variation far below `most`,
-    the weighted mean of the rows' sums of squares, counts as rounding error."""
+    u (n, p) are standardized features, share (n,) weights with sum one. Variation far below
+    `most`, the mean of the rows' sums of squares, counts as rounding error."""
     if not n_classes:
         y = _standard(y, share, np.abs(y).max())
         return _standard(u @ (u.T @ (share * y)), share, most)

@@ -46,9 +46,9 @@ class WorkerTiles:
         return WorkerTiles(self.cluster, futures, self.n, shape, dtype or self.dtype)
 
     def add(self, kernel, onto, *args):
-        """Return values per row, as WorkerTiles, that a kernel (compiled loop) adds to `onto`.
+        """Let a kernel (compiled loop) add values per row to `onto`; return them as WorkerTiles.
 
-        `onto` are WorkerTiles, which are copied, or the shape (..., 64) of a tile of zeros. The
+        `onto` are WorkerTiles, which stay unchanged, or the shape (..., 64) of a tile of zeros. The
         call is kernel(lo, hi, tiles, *args, out), for blocks lo to hi - 1 of 64 tiles each."""
         if isinstance(onto, WorkerTiles):
             shape, args = onto.shape, (*args, onto)
@@ -80,7 +80,7 @@ class WorkerTiles:
         return [span for part in self.cluster.results(futures) for span in part]
 
     def map_spans(self, work, *rows):
-        """Return a list of work(X, *rows) per 65,536 rows; `rows` are values per row or None."""
+        """Return a list of work(X, *rows) per 65,536 rows; `rows` are arrays (n, ...) or None."""
         given = [v is not None for v in rows]
         columns = [self.column(v) for v in rows if v is not None]
         return self.spans(_rowwise, *columns, work, given)
@@ -102,7 +102,6 @@ class WorkerTiles:
         return out
 
     def astype(self, dtype):
-        """Return the array converted to a dtype on the workers; unchanged if it has this dtype."""
         return self if dtype == self.dtype else self.map(_cast, dtype, dtype=dtype)
 
     def constant(self, value):
@@ -138,7 +137,6 @@ class WorkerTiles:
         self._sent.append((ref(values), there))
 
     def varies(self):
-        """Return which features have a number other than 0 in some row, (p,) bool."""
         futures = self.cluster.submit(_varies, (self,))
         return np.any(self.cluster.results(futures), axis=0)
 
@@ -151,13 +149,13 @@ class WorkerTiles:
 
     @property
     def groups(self):
-        """Groups of consecutive rows, one per worker."""
         return self.cluster.groups
 
     def _split(self, function, args):
-        """Split a call into two tuples: arrays that workers hold, and arguments to send to them.
+        """Split function(tiles, *args) into arrays that workers hold, and what to send to them.
 
-        Sent are `function`, positions of WorkerTiles in `args`, and `args` with None there."""
+        Sent are the function, the positions of WorkerTiles in `args`, and `args` with None
+        there."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)
@@ -228,7 +226,7 @@ def _find(name):
 
 
 def _merge(arrays, at, sent):
-    """Return the list of arguments `sent` with arrays at the positions `at`, where it has None."""
+    """Return the list of arguments `sent`, with `arrays` in place of None at the positions `at`."""
     args = list(sent)
     for i, array in zip(at, arrays, strict=True):
         args[i] = array
@@ -250,10 +248,10 @@ def _fill(group, X, *rest):
 
 
 def _span_sums(group, X, *rest):
-    """Return the sums (n_spans, *shape) that a kernel computes on a worker, one per 65,536 rows.
+    """Call a kernel for a worker's rows; return its sums (n_spans, *shape), one per 65,536 rows.
 
-    `rest` has further arrays of the worker's rows, then the kernel's name, the arguments `at` and
-    `sent` of `_merge`, and the shape of a sum."""
+    `rest` has other arrays of these rows, the kernel's name, `at` and `sent` of `_merge` (its
+    arguments), and the shape of a sum."""
     *held, name, at, sent, shape = rest
     n_blocks = count_blocks(X)
     partials = np.empty((n_blocks, *shape))
@@ -276,9 +274,9 @@ def _by_span(group, X, *rest):
 
 
 def _rowwise(rows, X, *rest):
-    """Return work(X, *arrays) for 65,536 rows, with arrays converted from tiles to values per row.
+    """Return work(X, *arrays) for a slice `rows`, with arrays per row (n, ...) instead of tiles.
 
-    `rest` are these arrays, `work`, and a list of bools: False where an argument is None."""
+    `rest` are the arrays in tiles, `work`, and a list of bools: False where an array is None."""
     *columns, work, given = rest
     flat = (tiles.by_row(v, rows.stop - rows.start) for v in columns)
     return work(X, *(next(flat) if there else None for there in given))

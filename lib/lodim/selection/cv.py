@@ -274,7 +274,9 @@ class CV(Generic[FitT_co]):
         return self._value((self.budget,), self.index_1se)
 
     def _value(self, names, index):
-        """Return the value at row `index` of the first of `names` in `frame`, or else in `best`."""
+        """Return a setting in row `index` of `frame`, or the best fit's if it was not varied.
+
+        names : settings of which the first one that varied counts"""
         for name in names:
             if name in self.frame:
                 return float(self.frame[name][index])
@@ -348,7 +350,7 @@ def _shown(value):
 
 
 def _check_not_given(grid, arguments):
-    """Raise ArgumentError if the call gives a setting, and the default grid tries other values."""
+    """Raise ArgumentError if an argument of the call sets a setting for which `grid` has values."""
     for name, values in grid.items():
         value = arguments.get(name)
         if isinstance(value, int | float) and [value] != list(values):

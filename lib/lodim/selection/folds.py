@@ -46,9 +46,7 @@ def assign_by_position(batch, folds, seed):
 
 
 def _in_all_rows(batch, fold):
-    """Return the fold of each row, (n,), or -1 for a row without a weight or a response.
-
-    `fold` has the folds of the rows with positive weight."""
+    """Return `fold`, of rows with positive weight, for all rows: -1 without weight or response."""
     out = np.full(batch.n, -1)
     out[batch.positive_weight] = fold
     return out if batch.y is None else np.where(np.isnan(batch.y), -1, out)
@@ -133,8 +131,9 @@ def count_units(batch):
 def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
-    Each group goes to the fold with the fewest rows of the group's most frequent class. `key` is a
-    number per row, made from its content: row order has no effect. `of_class`: its class means."""
+    Each group goes to the fold with the fewest rows of the group's most frequent class. So that
+    row order has no effect, `key` is a number per row made from its content; `of_class` has its
+    class means."""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size
@@ -146,7 +145,9 @@ def _whole_units(batch, folds, key, of_class, seed):
 
 
 def _main_class(batch, code, of_class):
-    """Return each group's most frequent class as a rank by `of_class`; 0 without classes."""
+    """Return the most frequent class per group, (n_groups,), as a number; 0 without classes.
+
+    code : (n,) group of each row; of_class : a mean per class, by which classes are numbered"""
     C = len(of_class)
     if not C or batch.y is None:
         return np.zeros(code.max() + 1, np.int64)

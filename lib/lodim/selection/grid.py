@@ -12,7 +12,9 @@ from lodim.selection.racing import LOSSES, fold_means, grid_losses, ordered, sta
 
 
 def points_of(grid, model):
-    """Return grid points as dicts: rows of a frame, or a dict's combinations, simplest first."""
+    """Return the points of a grid as a list of dicts setting -> value.
+
+    `grid` is a frame with a row per point, or a dict setting -> values, which are all combined."""
     if isinstance(grid, pd.DataFrame):
         if grid.empty:
             raise ArgumentError("the grid must have at least one row")
@@ -66,9 +68,9 @@ def _check_values(name, values, model):
 
 
 def settings_at(problem, point):
-    """Return the problem's settings with the values of a grid point.
+    """Return the problem's settings, changed to the values of a grid point (dict name -> value).
 
-    A None in the point has no effect if the setting is None in the call, too."""
+    A None in the point changes nothing if the setting is None in the call, too."""
     ours = {k for k, v in point.items() if v is None and problem.arguments.get(k, 0) is None}
     return replace(problem.settings, **{k: v for k, v in point.items() if k not in ours})
 
@@ -89,7 +91,7 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return the `grid_losses` of a list of settings, by the loss function called `name`."""
+    """Return the held-out losses of settings (see `grid_losses`) by the loss function `name`."""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 
@@ -99,9 +101,10 @@ def loss_of(problem, name):
 
 
 def summarize(problem, points, settings, losses, stage, draws=1):
-    """Return a frame (point, mean loss `mean`, standard error `se`), and each point's settings.
+    """Return a frame of grid points with `mean` and `se` of the held-out loss, and their settings.
 
-    `stage` has each point's number of stages (such as learners), for settings that lack it."""
+    losses : result of `grid_losses`, from `draws` sets of folds; stage : number of stages (such
+    as learners) per point, used where the settings leave it open"""
     stages = problem.model.stage_setting
     rows, chosen = [], []
     for point, own, curve, last in zip(points, settings, losses, stage, strict=True):

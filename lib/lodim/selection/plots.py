@@ -66,7 +66,9 @@ def cv_curve(cv, ax=None):
 
 
 def _several_series(ax, cv, frame, place, others, numeric):
-    """Draw held-out losses at x = `place`, a series per combination of the settings `others`."""
+    """Draw held-out losses at positions `place` on the x axis, in one colour per series.
+
+    A series has equal values of the settings `others`; numeric : whether to draw lines, too"""
     series = list(frame.groupby(others, sort=False))
     for k, (values, part) in enumerate(series):
         x, mean = place[part.index], part["mean"]

@@ -102,7 +102,7 @@ def _shared_by(model, settings):
 
 
 def _without(settings, name):
-    """Return the settings with the named one set to None, and its value (1 without `name`)."""
+    """Return the settings with the one called `name` (if any) set to None, and its former value."""
     if name is None:
         return settings, 1
     return replace(settings, **{name: None}), getattr(settings, name)
@@ -115,9 +115,10 @@ def ordered(values, down=False):
 
 
 def _run_settings(model, key, values):
-    """Return settings for one fit that covers all `values` of a setting, and its number of stages.
+    """Return settings of one fit that serves several grid points, and its number of stages.
 
-    The number is None if the held-out losses decide. `key` are the other settings."""
+    The points differ only in `values` of one setting; `key` are the others. The number of stages
+    is None if the held-out losses decide."""
     if model.shared_setting:
         return replace(key, **{model.shared_setting: tuple(ordered(values))}), len(values)
     return key, None if None in values else max(values)
@@ -210,7 +211,9 @@ class StageLosses:
 
 
 def fold_row(test, each):
-    """Return mean, weight and standard error (over groups, if any) of a fold's losses `each`."""
+    """Return mean loss, weight and standard error of a fold; test : Batch, each : losses (n,).
+
+    The standard error is over groups of rows, if there are any."""
     weight = test.weight
     mean = sum_rows(lambda i: weight[i] @ each[i], test.n)
     if test.units is None:
@@ -232,17 +235,18 @@ def fold_means(rows):
 
 
 def rows_error(row, draws=1):
-    """Return the standard error of a mean loss, treating rows as sampling units.
+    """Return the standard error of a mean loss over folds, with rows as sampling units.
 
-    `row`, (folds, 3), has each fold's mean loss, weight and standard error, in `draws` sets."""
+    row : (folds, 3), mean loss, weight and standard error per fold, for `draws` sets of folds"""
     share = row[:, 1] / row[:, 1].sum()
     return float(np.sqrt(draws * (share**2 * row[:, 2] ** 2).sum()))
 
 
 def standard_error(row, mean, draws=1):
-    """Return the standard error of a mean loss: standard deviation over K folds / sqrt(K - 1).
+    """Return the standard error of the mean loss, from the variation between folds.
 
-    `row` has a line per fold: mean loss, weight, error. More `draws` do not lower the result."""
+    It is the standard deviation over K folds / sqrt(K - 1); several `draws` of folds do not lower
+    it. row : (draws * K, 3), mean loss, weight and standard error per fold; mean : their mean"""
     K = len(row) // draws
     if K == 1:
         return float(row[0, 2])

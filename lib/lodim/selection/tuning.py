@@ -73,9 +73,9 @@ def count_draws(batch, most=None):
 def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs=None):
     """Return the problem with settings chosen by held-out deviance, and the table of grid points.
 
-    The choice is the mean of the points of `grid`, a dict setting -> values: weighted by loss with
-    `spread` and `tie`, as in `weights`, and rounded with `parts`, as in `centre`. Folds are drawn
-    up to `most_draws` times. `runs` keeps the folds and fits for other grids of the problem."""
+    The choice is a mean of grid points, weighted by their losses (`weights` explains `spread` and
+    `tie`) and rounded (`centre` explains `parts`). grid : dict setting -> values; most_draws :
+    largest number of sets of folds; runs : dict that keeps folds and fits for a later grid"""
     grid = {name: values_of(name, values, problem.model) for name, values in grid.items()}
     points = points_of(grid, problem.model)
     draws = count_draws(problem.batch, most_draws)
@@ -94,7 +94,9 @@ def choose(problem, grid, *, most_draws=None, spread=0.5, parts=2, tie=0.0, runs
 
 
 def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
-    """Return the settings at the mean of points, weighted by losses, and a frame of the points."""
+    """Return the settings at the weighted mean of grid points, and a frame of the points.
+
+    losses : result of `grid_losses`; spread, tie : as in `weights`; parts : as in `centre`"""
     stages = problem.model.stage_setting
     open_stages = stages and getattr(problem.settings, stages) is None
     weight = weights(losses, draws, open_stages, spread, tie)
@@ -107,11 +109,11 @@ def _centre(problem, grid, points, losses, draws=1, *, spread, parts, tie):
 
 
 def weights(losses, draws, stages_open, spread=0.5, tie=0.0):
-    """Return a weight per stage of each grid point, proportional to exp(-(loss - lowest) / s).
+    """Return weights (stages,) of each grid point, proportional to exp(-(loss - lowest) / s).
 
-    A point is a combination of settings; a stage is a step of a fit, such as one learner added. The
-    losses of a point are (stages, folds, 3): mean, weight, standard error. Only last stages count
-    unless `stages_open`. s is `spread` standard errors of the lowest loss, but at least `tie`."""
+    A stage is a step of a fit, such as one learner added; unless `stages_open`, only the last one
+    counts. A point's losses are (stages, folds, 3): mean, weight, standard error. The scale s is
+    `spread` standard errors of the lowest loss, but at least `tie`."""
     means = [fold_means(rows) for rows in losses]
     if not stages_open:
         means = [np.where(np.arange(len(m)) < len(m) - 1, np.inf, m) for m in means]
@@ -135,10 +137,11 @@ def central_count(weight):
 
 
 def centre(grid, weight, penalties, parts=2):
-    """Return the grid point nearest to the weighted mean, and a dict of penalties between points.
+    """Find the weighted mean of grid points: return the nearest point, and penalties beside it.
 
-    The points are all combinations of values in the dict `grid`; the last setting varies fastest.
-    Penalties are rounded to `parts` steps, equal in log, between two grid values."""
+    grid : dict setting -> values; weight : one per combination, the last setting varies fastest
+    The position of the nearest point is returned, with a dict of penalties that lie between two
+    values. `parts` : number of equal steps, in log, to which penalties are rounded between them."""
     shape = [len(values) for values in grid.values()]
     nearest, between = [], {}
     for (name, values), where in zip(grid.items(), np.indices(shape), strict=True):
@@ -175,7 +178,9 @@ def grid_ends(problem, frame, names, at):
 
 
 def _goes_on(problem, name, value, neighbour):
-    """Return whether the next value of a grid that ends with `neighbour`, `value` is valid."""
+    """Return whether a grid of a setting can be extended beyond `value`, its end.
+
+    neighbour : the value before the end, which gives the step to the next value"""
     model = problem.model
     if name == model.shared_setting and name not in model.penalties:
         return False  # prices: the ends mean no columns, and all columns

@@ -272,7 +272,9 @@ def read_dataset(dataset: Any) -> Source:
 
 
 def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[FragmentPiece]:
-    """Yield a fragment's pieces, of about 65,536 rows (one if not Parquet); `rows` filters rows."""
+    """Divide a fragment of a dataset into pieces of about 65,536 rows, or one if not Parquet.
+
+    place : name of the dataset for messages; rows : filter expression of the rows, or None"""
     file = None
     if path := getattr(fragment, "path", None):
         local = type(fragment.filesystem).__name__ == "LocalFileSystem"
@@ -290,7 +292,10 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 
 
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
-    """Return the schema of columns with one category type in all fragments, if all are Parquet."""
+    """Return the schema of the columns that have the same category type in all Parquet fragments.
+
+    Arrow drops this type for partitioned data. If a fragment is not Parquet, the schema is
+    empty."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -124,7 +124,9 @@ def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> 
 
 
 def _cuts(file: FileState, n: int) -> list[Cut]:
-    """Cut n rows into (first row, number of rows, first byte, end byte); bytes None if uncut."""
+    """Cut a file of n rows into pieces (first row, number of rows, first byte, end byte).
+
+    The bytes are None for a file that is one piece."""
     whole: list[Cut] = [(0, n, None, None)]
     if n <= ROWS_PER_CHUNK or file.name.lower().endswith(PACKED):
         return whole

@@ -77,7 +77,9 @@ def _size_and_times(path: str, filesystem: Any) -> tuple[int, int, int | None]:
 
 @contextmanager
 def reading(file: FileState, kind: str) -> Iterator[None]:
-    """Raise DataError, which names the file, if a `with` block fails or if the file has changed."""
+    """Turn errors of a `with` block that reads a file into DataErrors; also check for changes.
+
+    kind : word for the file's format in messages, such as "a CSV file"."""
     file.check_unchanged()
     try:
         yield

@@ -34,7 +34,7 @@ class Fingerprint:
 
 
 def _hashes(values: Any) -> np.ndarray:
-    """Return a hash per value of a pandas or polars Series, (n,) uint64; zeros for some types."""
+    """Return a hash per value of a pandas or polars Series, (n,) uint64; 0 if it has no hash."""
     if isinstance(values, pd.Series):
         try:
             return pd.util.hash_pandas_object(values, index=False).to_numpy()

@@ -56,7 +56,9 @@ def check_columns(first: str, known: list[str], name: str, names: list[str]) -> 
 
 
 def _unify(field: Any, origin: str, other: Any, name: str) -> Any:
-    """Return a field for a column of the files `origin` and `name`; DataError if there is none."""
+    """Merge the fields of a column in two files; raise DataError if no type contains both types.
+
+    field, origin : field and file name; other, name : the same of the other file"""
     if field.type == other.type:
         return field
     pa = arrow()

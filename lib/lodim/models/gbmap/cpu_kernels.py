@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lodim.engine.compiled import LINE, ask_for, inlined, njit
+from lodim.engine.compiled import LINE, inlined, njit, prefetch
 from lodim.engine.scalar_math import exp_negative, log1p_unit
 from lodim.engine.tiles import TILE, TILES_PER_BLOCK
 from lodim.family.losses import tile_curvature, tile_loss_slope
@@ -81,7 +81,7 @@ def project_ahead(tile, v, z):
         stop = min(k + width, p)
         if near:
             for line in range((p + k) * step, (p + stop) * step, LINE):
-                ask_for(tile, line)
+                prefetch(tile, line)
         project(tile[k:stop], v[k:stop], z)
 
 
