@@ -56,7 +56,6 @@ def no_row_warnings() -> Iterator[None]:
 
 
 def warn_not_converged(message: str) -> None:
-    """Warn that an optimizer stopped before its tolerance was met."""
     warn(message, ConvergenceWarning)
 
 

@@ -124,7 +124,6 @@ def choice(*allowed: Any) -> Any:
 
 
 def text() -> Any:
-    """Declare a field of text."""
     return _checked(_check_text)
 
 
@@ -174,7 +173,7 @@ def optional(inner: Any) -> Any:
 
 
 def apart(inner: Any) -> Any:
-    """Declare a field with the form `inner`; lengths such as "p" that it sets hold only in it."""
+    """Declare a field of the form `inner`; lengths in it, such as "p", may differ from others."""
     return Form(lambda value, where, sizes: inner.read(value, where, dict(sizes)), inner.write)
 
 
@@ -220,9 +219,7 @@ def table(rows: Size, forms: dict[str, Any], **others: Any) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Declare a field that is itself a record, of class `kind`.
-
-    If `kind` is a dict of declared fields, the field is a dict with these fields."""
+    """Declare a field: a record of class `kind`; if `kind` is a dict of fields, a dict of them."""
     is_dict = isinstance(kind, dict)
     forms = kind if is_dict else kind._forms
 

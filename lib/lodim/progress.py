@@ -182,7 +182,6 @@ class Bars(Display):
         self._close()
 
     def refresh(self):
-        """Draw the progress bar of the outermost task."""
         with self.lock:
             step = next(iter(self.shown()), None)
             if step is not self.of:

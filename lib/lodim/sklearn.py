@@ -97,7 +97,9 @@ UNFITTED = "This %(name)s is not fitted yet: call fit(X, y) first."
 
 
 def _constructor(function, without, own):
-    """Return an __init__ with a function's keywords except `without`, and `own` {name: default}."""
+    """Return an __init__ whose parameters are the keywords of a model function.
+
+    without : names to leave out; own : dict name -> default of parameters to add"""
     known = inspect.signature(function).parameters.values()
     kept = [p for p in known if p.kind is p.KEYWORD_ONLY and p.name not in without]
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in kept]
@@ -184,7 +186,7 @@ class _Estimator(BaseEstimator):
         return self
 
     def _fitted(self, formula, data, arguments, folds, groups, X, y):
-        """Return the model's fit to `data`; if `folds` (cv=) is given, the best one of `cv`."""
+        """Return the model's fit to `data`; with `folds` (cv=), the best fit of `lodim.cv`."""
         model = getattr(lodim, self._model)
         arguments["progress"] = False  # since a grid search makes many fits
         if folds is None:
@@ -230,7 +232,6 @@ class _Estimator(BaseEstimator):
 
     @property
     def _names(self):
-        """Names of the columns of X in formulas."""
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
         return [f"x{j}" for j in range(self.n_features_in_)]

@@ -134,7 +134,6 @@ def _check_arguments(function, arguments):
 
 
 def has_peers():
-    """Return whether scikit-learn is installed."""
     return find_spec("sklearn") is not None
 
 

@@ -406,7 +406,7 @@ class Comparison:
         frame["p_value"] = confidence_set(mean, covariance, rows.degrees)
         half = joint_quantile(mean, covariance, rows.degrees) * frame["difference_se"]
         low, high = frame["difference"] - half, frame["difference"] + half
-        frame = frame.assign(conf_low=low, conf_high=high, **self._needs())
+        frame = frame.assign(conf_low=low, conf_high=high, **self._sizes())
         frame = frame.sort_values("deviance", kind="stable", ignore_index=True)
         frame = frame.reindex(range(len(self._records)))
         frame.loc[len(self._known) :, "model"] = list(self.failed)
@@ -431,10 +431,10 @@ class Comparison:
             found["auc"] = np.array([area for area, _ in areas]), errors
         return found
 
-    def _needs(self):
-        """Return a dict of lists with an entry per model: features, parts, price, part, seconds.
+    def _sizes(self):
+        """Return sizes and times of the models, means over folds, as a dict of lists.
 
-        Numbers are means over folds; `part` is the name of the parts, such as "learner"."""
+        Keys: features, parts, price, part (name of the components, such as "learner"), seconds."""
         records = [self._records[label] for label in self._known]
         found = {k: [_mean([need.get(k) for need in r.needs]) for r in records] for k in COUNTS}
         found["part"] = [r.needs[0].get("part", "") for r in records]

@@ -39,7 +39,6 @@ class Task:
 
     @property
     def levels(self):
-        """Classes of the response in order, or None for a numeric response."""
         return self.design.levels
 
     @property
@@ -88,7 +87,7 @@ def _record(candidate, task, n_folds, bar):
     for k in range(n_folds):
         train, test = np.flatnonzero(task.fold != k), np.flatnonzero(task.fold == k)
         try:
-            found, need, converged, strict = _part(candidate, task, train, test)
+            found, need, converged, strict = _fit_fold(candidate, task, train, test)
         except Exception as error:  # any error of a model is listed as its reason
             bar.update(n_folds - k)
             return Record(reason=_reason(error, k, n_folds))
@@ -114,7 +113,7 @@ def _reason(error, k, n_folds):
 
 
 def _why_unanswered(strict, data):
-    """Return why rows are predicted as NaN: the message of the error that strict(data) raises."""
+    """Return why rows of data have no prediction: the error of strict(data), or a usual reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -124,10 +123,10 @@ def _why_unanswered(strict, data):
     return "features are missing, or have levels that the training rows of the fold did not have"
 
 
-def _part(candidate, task, train, test):
-    """Fit a Candidate in one fold; return predictions, size, whether it converged, and a checker.
+def _fit_fold(candidate, task, train, test):
+    """Fit a Candidate to rows `train`; return predictions, size, convergence, and a checker.
 
-    Predictions (m, K) are linear predictors of the held-out rows. The size is a dict such as
+    Predictions (m, K) are linear predictors of the rows `test`. The size is a dict such as
     {"features": 7}. The checker is a function of data that raises an error for unknown levels, or
     None."""
     if candidate.kind == "null":
@@ -204,7 +203,7 @@ def _answers(fit, task, test):
 def _peer(name, task, train, test):
     """Fit the scikit-learn model `name` to the features of a lodim design, on the rows `train`.
 
-    Return its linear predictors of the rows `test`, and the other results of `_part`."""
+    Return its linear predictors of the rows `test`, and the other results of `_fit_fold`."""
     how = {"family": task.design.family, "parameters": task.parameters, "missing": "indicator"}
     data = take_rows(task.data, task.batch.rows[train])
     design, batch = Design.learn(task.formula, data, task.inputs_of(train), **how)

@@ -45,10 +45,10 @@ def differences(comparison, ax=None):
 
 
 def _within_error(center, high):
-    """Return which of the increasing differences `center` to draw, (n,) bool; others are written.
+    """Return which of the increasing differences `center` are drawn at their place, (n,) bool.
 
-    A difference is written if it, or a smaller one, exceeds twice the largest interval end `high`
-    of those below it. At least half are drawn."""
+    The others, over twice the largest interval end `high` of smaller ones, are only written as
+    numbers. At least half are drawn."""
     near = np.ones(len(center), bool)
     for k in range((len(center) + 1) // 2, len(center)):
         if center[k] > FAR * high[:k].max():

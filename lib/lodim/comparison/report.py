@@ -110,7 +110,6 @@ def _lines(comparison):
 
 
 def _loss_name(task):
-    """Return the name of a Task's loss, such as "deviance"."""
     return "twice the log-loss" if task.family.loss == "log-loss" else task.family.loss
 
 

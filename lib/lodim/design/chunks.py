@@ -357,8 +357,7 @@ class ChunkReader:
     def from_parts(cls, design, chunks, inputs):
         """Return a ChunkReader of the training rows in `chunks` (SourceChunks).
 
-        `inputs` are the weights, offset etc. (RowInputs) of all rows, not only of the complete
-        ones."""
+        `inputs` are weights, offset etc. (RowInputs) of all rows, not only of complete ones."""
         spans = spans_of(chunks.table.rows, chunks.n)
         ranges = np.array([(span.start, span.stop) for span in spans])
         inputs = RowInputs(inputs.weights, inputs.offset).arrays()
@@ -407,9 +406,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Return the SourceChunks `read` as WorkerChunks, processed by a Dask client's workers.
-
-        Without a client, or if there is only one chunk, return `read` itself."""
+        """Let a client's workers process chunks (unless it is None, or there is only one chunk)."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

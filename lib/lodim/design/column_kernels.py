@@ -124,8 +124,7 @@ def pack(x, rows, mean, scale, inverse, tiles, k, size):
     """Write (x[rows] - mean) / scale to column k of X, which has blocks (tiles) of 64 rows.
 
     tiles : X, (n_tiles, p, 64); inverse : 1 / scale, or 0 to divide by `scale`
-    size : (64,), overwritten; size[j] is the largest |x - mean| of the rows at position j of
-    tiles"""
+    size : (64,), overwritten; size[j] is the largest |x - mean| of rows at position j of a tile"""
     for j in range(TILE):
         size[j] = 0.0
     n = rows.size if rows.size else x.size

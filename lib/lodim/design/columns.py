@@ -52,9 +52,7 @@ def parse_date(text):
 
 
 def date_part(name, days, origin="1970-01-01"):
-    """Return a part (n,) of dates: "year", "month", "weekday", or "days" since `origin`.
-
-    name : the part; days : (n,) days since 1970-01-01"""
+    """Return the "year", "month" or "weekday" (`name`) of dates, or "days" since `origin`, (n,)."""
     if name == "days":
         return days - np.datetime64(origin, "D").astype(np.int64)
     day = np.floor(days)
@@ -225,9 +223,7 @@ def as_levels(column):
 
 
 def without_levels(column, known, removable=None):
-    """Return the column with values that are not in `known` as missing.
-
-    If `removable` is given, only the levels in it become missing."""
+    """Return a column with levels not in `known`, but in `removable` if given, as missing."""
     if column.kind != "level":
         unknown = removable is None and ~np.isin(as_float(column.values), known)
         return replace(column, values=np.where(unknown, np.nan, as_float(column.values)))
@@ -261,7 +257,6 @@ def _place_codes(column, levels, place):
 
 
 def kind_of(column):
-    """Return a Column with only the name, kind and levels of a column, without rows."""
     return replace(column, values=None, codes=None)
 
 
@@ -311,9 +306,7 @@ def _shared_kind(column):
 
 
 def take(values, rows):
-    """Return the given rows of an array, Column, Series or frame; empty `rows` means all rows.
-
-    Single values and None are returned unchanged."""
+    """Return rows of an array, Column, Series or frame (empty: all); other values unchanged."""
     if isinstance(rows, np.ndarray) and not rows.size:
         return values
     if isinstance(values, Column):
@@ -386,9 +379,7 @@ class Table:
 
 
 def known_rows(table, names):
-    """Return a Table of the rows in which no column of `names` is missing, and their positions.
-
-    Empty positions mean all rows."""
+    """Return a Table of rows that miss no column of `names`, and their positions (empty: all)."""
     if table.missing != "keep" or not table.n:
         return table, ALL_ROWS
     bad = np.zeros(table.n, bool)
@@ -412,8 +403,8 @@ def rows_to_learn(table, names):
 def raise_unknown(names, everywhere):
     """Raise DataError about missing values of the columns `names`.
 
-    If `everywhere`, names[0] is missing in every row. Otherwise no row of positive weight has
-    values of all the columns."""
+    If `everywhere`, names[0] is missing in all rows; else each row of positive weight misses
+    one."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     named = " and ".join(map(repr, names))

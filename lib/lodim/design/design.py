@@ -178,8 +178,7 @@ class Design:
         """Return the complete rows of a Frame as a Batch, with the response if `response` is true.
 
         inputs : RowInputs; known : result of `known_levels`
-        part : whether the rows are one chunk of the training rows, so that weights stay as they
-        are"""
+        part : whether the rows are one chunk of the training rows; then weights stay unchanged"""
         target, names = self.response if response else None, self.features
         read = read_complete(frame, names, _answers(target), inputs, self.missing, known=known)
         table, rows, *_ = read
@@ -413,9 +412,7 @@ def read_formula(text, family, which=None):
 
 
 def columns_read(formula, names, family=None, beside=()):
-    """Return those columns `names` of the data that a call of a model function uses.
-
-    beside : columns that the call names outside of the formula, such as weights"""
+    """Return which columns `names` a call uses: in its formula, or `beside` it, such as weights."""
     parsed, chosen = read_formula(formula, family)
     keys = expand(parsed, names, set(beside))
     used = {*design_terms.columns_of(keys), *_answers(_response(chosen)), *beside}

@@ -388,9 +388,7 @@ def check_numeric_text(column, levels, n, answer=False):
 
 
 def _are_many(levels, others):
-    """Return whether too many levels are `others` (no numbers, or no dates) to be exceptions.
-
-    Too many are all levels, all but one, or more than 10% and more than 2."""
+    """Return whether too many levels are `others` (no numbers, or no dates) to be exceptions."""
     return len(levels) - len(others) < 2 or len(others) > max(2, len(levels) // 10)
 
 

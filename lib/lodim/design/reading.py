@@ -213,9 +213,7 @@ class _FirstPass:
             self.n_levels = 0
 
     def rows(self, source, inputs):
-        """Return the Rows of a source after all its chunks were added.
-
-        inputs : RowInputs of all rows of the source"""
+        """Return the Rows of a source whose chunks were all added; `inputs` are its RowInputs."""
         if not self.n:
             raise DataError("the data has no rows")
         if len(self.open):

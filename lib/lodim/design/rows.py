@@ -78,8 +78,7 @@ class Response:
 class RowInputs:
     """Weights, offset, order, clusters and groups of the rows: column names, arrays, or None.
 
-    After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,). Rows
-    of a group are held out together."""
+    After `read` they are float64 arrays: offset (n,), or (n, K) for K classes; others (n,)."""
 
     weights: Any = None
     offset: Any = None
@@ -254,8 +253,7 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     """Return the complete rows of a Frame: a Table, their positions, and two counts.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop". The
-    counts are of dropped rows, and of rows that miss only features. `known` is the result of
-    `Design.known_levels`, or None."""
+    counts are of dropped rows, and of rows that miss only features. known : see `Design`"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -302,8 +300,7 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Return positions of complete rows, number of dropped rows, and number of incomplete rows.
 
-    Incomplete rows miss only features. Rows of weight zero are not counted. If `learning`, raise
-    DataError if no row is complete."""
+    Incomplete rows miss only features; weight zero does not count. `learning` needs some row."""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad

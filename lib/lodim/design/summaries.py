@@ -129,8 +129,7 @@ def _extremes(table, column, found):
 def _count(table, column, known):
     """Return a dict: "levels" of a column, and for each the number of rows ("counts") and "mass".
 
-    `known` are the rows to count (None: all). Levels without rows are left out, unless the column
-    declares them."""
+    `known` are the rows to count (None: all). Only declared levels may have no rows."""
     codes, weights = take(column.codes, table.rows), table.weights
     if known is not None:
         codes, weights = codes[known], None if weights is None else weights[known]
@@ -336,8 +335,7 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace outliers in x[rows] by the middle; `limits` is (lower, upper, middle) or None.
 
-    Return the new values, and an empty array of positions, which means to use all of them. If
-    `limits` is None, return x and rows unchanged."""
+    Return the new values and positions of rows, empty for all; without limits, x and rows."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

@@ -53,9 +53,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns that seem to name rows, and return their Summaries.
-
-    `written` columns, which the formula names itself, are not checked."""
+    """Warn about columns, except `written` ones, that seem to name rows; return their Summaries."""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -261,9 +259,7 @@ def _keeps_order(term, name):
 
 
 def compress(keys, written, parts, summaries):
-    """Return the terms `keys` with a compressing function around each heavy-tailed column.
-
-    Columns `written` in the formula itself are left as they are."""
+    """Return the terms with a compressing function around heavy-tailed columns not in `written`."""
     alone = {term[0][0] for term in keys if len(term) == 1 and term[0][1] is None} - written
     names = [n for n in summaries if n in alone and summaries[n].column.kind == "number"]
     if not names:

@@ -129,7 +129,7 @@ class Subject:
 
     @property
     def has(self):
-        """Set of the inputs in CHECKS that this subject has, such as "rows" or "answers"."""
+        """Set of the inputs of checks that are available, such as "rows" or "new answers"."""
         found = {"fit"}
         if self.rows is not None:
             age = "training" if self.training else "new"

@@ -50,7 +50,7 @@ def leak(subject):
 
 
 def _pure_factors(design, X, code):
-    """Return the names of categorical terms whose levels nearly determine the class."""
+    """Return the names of categorical terms whose levels nearly determine the class code (n,)."""
     found, most = [], np.bincount(code).max() / len(code)
     for t, name in enumerate(design.term_names):
         at = np.flatnonzero(design.term_of == t)
@@ -114,9 +114,7 @@ def copies(subject):
 
 
 def _sources(design):
-    """Return, for each feature, the set of data columns that it is computed from.
-
-    The entry is None for a feature that tells whether a value is missing."""
+    """Return per feature the set of data columns that it uses; None for an indicator of missing."""
     marks = [any(isinstance(part, factors.Missing) for part in term) for term in design.terms]
     needs = [{name for part in term for name in factors.needs(part)} for term in design.terms]
     return [None if marks[t] else needs[t] for t in design.term_of]
@@ -337,11 +335,10 @@ def names_rows(name, x):
 
 
 def repeats(rows, X):
-    """Return the positions of rows that equal an earlier row.
+    """Return the positions of rows that equal an earlier row; none if chance explains them.
 
-    `rows` (n, q) are the features X and the response. The result is empty if few rows are equal, or
-    not many more than n^2 P / 2, the number of pairs that are expected by chance. P is the product
-    of the three smallest probabilities that two rows agree in a feature."""
+    rows : (n, q), features X and response. By chance about n^2 P / 2 pairs are equal, where P is
+    the product of the three smallest probabilities that two rows agree in a feature."""
     n = len(rows)
     again = np.flatnonzero(pd.DataFrame(rows).duplicated().to_numpy())
     if len(again) < max(2, REPEATED * n):

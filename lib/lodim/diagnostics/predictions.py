@@ -52,10 +52,10 @@ def _held_out(fit, row):
 
 
 def _explained(subject, before):
-    """Return the share of null deviance explained in a Subject's rows, and an SE; or None.
+    """Return the share of null deviance explained in a Subject's rows, and a standard error.
 
-    The SE is that of share - before, where `before` is the share in the training rows. It assumes
-    that the SE of either share is proportional to (1 - share) / sqrt(number of rows)."""
+    The error is that of share - before, where `before` is the share in the training rows. It
+    assumes errors proportional to (1 - share) / sqrt(number of rows). None for too few rows."""
     fit, batch = subject.fit, subject.answered
     weight, family = batch.weight, subject.fit.family
     loss = family.deviance(batch.y, subject.score)
@@ -158,7 +158,7 @@ def calibration(subject):
 
 
 def _numbers(fit, y, score):
-    """Return a list with a text on the `worst_fifth` of the predictions; empty if calibrated."""
+    """Return a list with a text on the fifth of rows predicted worst; [] if calibrated."""
     mean, family = fit.family.mean(score), fit.family
     residual = family.bounded(y - mean)
     gain, chance = recalibration(residual, mean, fit.n)
@@ -174,7 +174,7 @@ def _numbers(fit, y, score):
 
 
 def _classes(fit, y, score):
-    """Return a text for each class with wrong probabilities, about its `worst_fifth` of rows."""
+    """Return a text per class with wrong probabilities, on the fifth of rows predicted worst."""
     mean = fit.family.mean(score)
     p = mean[:, None] if mean.ndim == 1 else mean
     classes = [(1, fit.levels[1])] if mean.ndim == 1 else list(enumerate(fit.levels))
@@ -203,12 +203,12 @@ FIFTHS = "lowest", "second", "middle", "fourth", "highest"
 
 
 def recalibration(residual, predictor, n_training, variance=None):
-    """Return statistic and p-value of a test whether an intercept and slope improve predictions.
+    """Test whether an intercept and slope would improve predictions; return statistic, p-value.
 
     The statistic, chi-square with two degrees of freedom, estimates the decrease of the deviance.
-    It is robust (Davidson and MacKinnon 1993, Sect. 13.7), or based on the responses' `variance`
-    if that is smaller. `residual` is response minus mean; `predictor` is the mean, or a
-    probability's logit."""
+    It is robust (Davidson and MacKinnon 1993, Sect. 13.7); if one based on the responses'
+    `variance` is smaller, that is used.
+    residual : response minus mean; predictor : the mean, or the logit of a probability"""
     centred = predictor - predictor.mean()
     size = np.sqrt((centred**2).mean())
     slope = centred / size if size > 1e-12 else np.zeros_like(centred)

@@ -15,9 +15,8 @@ from lodim.engine.tiles import TILE
 class WorkerTiles:
     """Array in tiles of 64 rows, (n_tiles, ..., 64), whose rows are distributed over Dask workers.
 
-    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows. The
-    attribute `beside` is a dict from "y", "weights" and "offset" to (array in this process, its
-    copy on the workers)."""
+    A kernel (compiled loop) called with it runs on each worker, over the worker's own rows.
+    `beside` : dict from "y", "weights" and "offset" to (array here, its copy on the workers)"""
 
     def __init__(self, cluster, futures, n, shape, dtype):
         self.cluster, self.futures, self.n = cluster, futures, n
@@ -154,8 +153,7 @@ class WorkerTiles:
     def _split(self, function, args):
         """Split function(tiles, *args) into arrays that workers hold, and what to send to them.
 
-        Sent are the function, the positions of WorkerTiles in `args`, and `args` with None
-        there."""
+        Sent are the function, the positions of WorkerTiles in `args`, and `args` without these."""
         at = [i for i, v in enumerate(args) if isinstance(v, WorkerTiles)]
         sent = tuple(None if i in at else v for i, v in enumerate(args))
         return (self, *(args[i] for i in at)), (function, at, sent)

@@ -97,8 +97,7 @@ def interaction(rows, features):
 def dependence(rows, feature, drawn):
     """Return the Plan of a feature's partial dependence.
 
-    At each value of the feature, it is the mean prediction if all rows at the positions `drawn`
-    had this value."""
+    At each of its values, it is the mean prediction if all rows `drawn` (positions) had it."""
     known, x = known_rows(rows, feature)
     values = np.arange(len(feature.levels or ()), dtype=float)
     if feature.levels is None:

@@ -38,7 +38,9 @@ class Question:
         return [self._planned(rows, features, term, drawn) for term in shown]
 
     def _planned(self, rows, features, term, drawn):
-        """Return the TermEffect of one term, by predicting rows with changed feature values."""
+        """Compute the effect of a term by predicting rows with changed values of its features.
+
+        drawn : positions of the rows over which partial dependence is averaged, or None"""
         if isinstance(term, tuple):
             plan = plans.interaction(rows, [features[name] for name in term])
         elif self.kind == "ale":

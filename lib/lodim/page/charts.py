@@ -116,9 +116,10 @@ def _is_number(frame, name):
 
 
 def _field(encoding, picture, names, name, **options):
-    """Return how a chart shows a column: on an axis, in colour or in a tooltip (`encoding`).
+    """Return the altair encoding of a column: how an axis, a colour or a tooltip shows it.
 
-    `names` maps the user's names to the names c0, c1, ... in the chart."""
+    encoding : altair class, such as alt.X; names : dict user's name -> name in charts, c0, c1,
+    ..."""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 
@@ -162,7 +163,9 @@ def _in_turn(alt, classes, marks, times=1):
 
 
 def _beside_colour(alt, encoding, picture, names, marks):
-    """Return a dict that adds shapes or dashes if classes share colours; else an empty one."""
+    """Return altair encodings (a dict) of shapes or dashes, by which classes of one colour differ.
+
+    It is empty if each class has its colour. marks : the shapes or dashes, used in turn"""
     many = _many_classes(picture)
     if not many:
         return {}

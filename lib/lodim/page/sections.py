@@ -30,9 +30,9 @@ def thinned(frame, most):
 
 
 def with_columns(rows, new):
-    """Return a frame with added columns: its row labels and those of the dict `new`.
+    """Return a frame with its row labels and the columns `new` added, and the added names.
 
-    Also return the names of the added columns. A name that is in use gets a blank at its end."""
+    new : dict name -> values. A name that is in use gets a blank at its end."""
     new = {"row": [str(label) for label in rows.index]} | new
     names = []
     for name in new:
@@ -161,9 +161,7 @@ def limits(fit):
 
 
 def _residuals(known, columns):
-    """Return a picture of residuals against predictions, for the rows `known` with a response.
-
-    Hovering over a point shows the row's values of `columns`."""
+    """Return a picture of residuals by prediction of rows `known`; hovering shows `columns`."""
     shown = [*columns][:MOST_HOVER]
     new = {"prediction": known[".fitted"], "residual": known[".resid"]}
     rows, (row, fitted, resid) = with_columns(known[shown], new)

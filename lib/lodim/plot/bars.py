@@ -51,7 +51,7 @@ def shares(names, share, texts, ax=None):
 
 
 def weights(names, v, xlabel, ax=None):
-    """Draw weights v (B, n) of n features in B prototype batches: marks on a line per feature."""
+    """Draw weights v (B, n) of n features `names` in B prototype batches: a line per feature."""
     ax, y = listed(ax, names, 0.32, 1.2)
     ax.hlines(y, 0.0, v.max(axis=0, initial=0.0), color=GREY, lw=0.8, zorder=1)
     used = np.flatnonzero((v > 0).any(axis=1))
@@ -69,7 +69,7 @@ def weights(names, v, xlabel, ax=None):
 
 
 def lollipops(names, values, labels, xlabel, ax=None):
-    """Draw values (m, k) of m features in k dimensions, with a mark per dimension, first on top."""
+    """Draw values (m, k) of m `names`: a stick and mark per value, in the colours of k `labels`."""
     k = values.shape[1]
     ax, y = listed(ax, shorten(names, LONGEST_NAME), 0.2 + 0.13 * k, 1.2)
     for j in range(k):

@@ -51,7 +51,7 @@ def frame(xy, ratio=None):
     return np.stack([middle - half, middle + half])
 
 
-def sides(ax):
+def aspect(ax):
     """Return width divided by height of Axes, after leaving room for a legend."""
     box = ax.get_window_extent()
     return 0.82 * box.width / box.height
@@ -59,7 +59,7 @@ def sides(ax):
 
 @dataclass(frozen=True)
 class Ground:
-    """Background of a two-dimensional plot at positions x (m,) and y (l,), for C classes."""
+    """Background of a plane plot: densities and scores of C classes on a grid x (m,), y (l,)."""
 
     x: np.ndarray
     y: np.ndarray
@@ -118,7 +118,7 @@ def _points(ax, rows, legend):
 
 
 def _chosen(ax, ground):
-    """Colour positions by predicted class, white without data; draw the borders between classes."""
+    """Colour a grid (Ground) by predicted class, white without data; draw borders of classes."""
     x, y, score = ground.x, ground.y, ground.score
     known = ground.density.sum(axis=2) > ground.least
     class_rgb = np.array([rgb(colour(k)) for k in range(score.shape[2])])[score.argmax(axis=2)]

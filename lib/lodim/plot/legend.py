@@ -30,7 +30,9 @@ class Legend:
 
 
 def key(ax, legend, boundary, densities, arrows, inside=False):
-    """Draw the legend outside on the right, or in a corner of three-dimensional Axes (`inside`)."""
+    """Draw the legend of a plot of rows, on the right or (`inside`) in a corner of the Axes.
+
+    boundary, densities : whether these are drawn; arrows : Arrows (loadings), or None"""
     entries = []
     for k, label in enumerate(legend.entries):
         entries.append(legend_mark(ax, label, s=28, color=colour(k), marker=mark(k)))
@@ -47,7 +49,7 @@ def key(ax, legend, boundary, densities, arrows, inside=False):
 
 
 def write(ax, entries, legend, inside=False):
-    """Draw legend entries, classes first; in two columns or with fewer classes if they need it."""
+    """Draw legend entries, classes first; if too many, in two columns or without some classes."""
     height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
     n, C = len(entries), len(legend.entries)
     style = {"fontsize": 8, "labelspacing": 0.9}

@@ -76,7 +76,7 @@ def _axis_above(ax, label, x, texts):
 
 
 def rounds(values, name, ax=None):
-    """Draw a value against the number of the round."""
+    """Draw a line of `values` by round (iteration) 1, 2, ...; `name` labels the y axis."""
     ax = ensure_axes(ax)
     ax.plot(np.arange(1, len(values) + 1), values, "o-", ms=3, color=BLUE)
     ax.set_xlabel("round")

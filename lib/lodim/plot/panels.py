@@ -91,10 +91,9 @@ def _few_values(x):
 
 
 def _codes(rows, x, view, j):
-    """Return codes of values of feature j of a view, `rows`.
+    """Return values `rows` of feature j of a view as codes 0, 1, ... of its distinct values.
 
-    Codes 0, 1, ... number the distinct values of the feature in all rows, x (n,). Values of a
-    factor are codes already, and are returned unchanged."""
+    x (n,) has the feature in all rows, which determine the codes. A factor has codes already."""
     if view.levels and view.levels[j]:
         return rows
     values = _few_values(x)
@@ -138,7 +137,9 @@ def _cloud(ax, view, value, key):
 
 
 def _query(ax, view, x, solid):
-    """Draw the queried row as a star, larger in the view that predicts it, with its neighbours."""
+    """Draw the queried row as a star, larger if the view predicts it, and rings at neighbours.
+
+    x : (n, d) points of all rows; solid : arguments of ax.scatter for three dimensions"""
     if view.near is not None:
         ring = {"s": 60, "linewidths": 0.9, "zorder": 3} | solid
         ax.scatter(*x[view.near].T, facecolors="none", edgecolors="black", **ring)
@@ -248,7 +249,7 @@ def _name_levels(ax, which, levels):
 
 
 def _name_blocks(ax, view):
-    """Write names of levels below the x axis of a view, and names of its blocks above."""
+    """Write the levels of a view's first feature below the x axis, of its third one above it."""
     levels, blocks = shorten(view.levels[0], SHORT), len(view.blocks)
     width = len(levels) + 1
     step = -(-len(levels) * blocks // TICKS_BELOW)

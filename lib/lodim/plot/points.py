@@ -138,7 +138,7 @@ def plane(
 def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
     """Draw Z (len(y), len(x)) as a coloured surface, with a contour line at `level`.
 
-    `over` are arguments of `_draw_over`: points, edge, star, title, drawn on top."""
+    `over` are things to draw on top: the arguments points, edge, star and title of `_draw_over`."""
     ax = ensure_axes(ax, SIZE)
     share = (key.low, key.high) == (0.0, 1.0)
     shades = ax.contourf(x, y, Z, np.linspace(0.0, 1.0, 21) if share else 16, cmap=SCALE)
@@ -153,7 +153,7 @@ def surface(x, y, Z, key, names, ax=None, *, level=None, **over):
 def classes(x, y, P, key, names, ax=None, **over):
     """Draw the most probable class by P (len(y), len(x), K), paler if less probable.
 
-    `over` are arguments of `_draw_over`: points, edge, star, title, drawn on top."""
+    `over` are things to draw on top: the arguments points, edge, star and title of `_draw_over`."""
     ax = ensure_axes(ax, SIZE)
     K = P.shape[2]
     certainty = (P.max(axis=2) - 1.0 / K) / (1.0 - 1.0 / K)

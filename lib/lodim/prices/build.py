@@ -73,9 +73,10 @@ def derived_names(design):
 
 
 def _add_terms(graph, design, named):
-    """Add nodes for columns of the data, and terms computed from them, to the graph.
+    """Add nodes to a Graph: columns of the data, terms computed from them, and some factors.
 
-    named : names that the user mentions, without blanks; factors with such a name get a node"""
+    A factor, part of a product of features, gets a node if it is also a term, or if the user
+    mentions it; named : names that the user mentions, without blanks"""
     for name in design.features:
         graph.add(name, bought=True)
     derived = {design.term_names[t] for t, term in enumerate(design.terms) if not _plain(term)}
@@ -201,7 +202,7 @@ def _check_series(graph):
 
 
 def _used_part(graph, formula):
-    """Return the part of a Graph that the names `formula` need, as a Graph.
+    """Return the part of a Graph that the nodes `formula` (names) need, directly or indirectly.
 
     Series (sets of alternatives) that they do not need stay, but without nodes."""
     used, rest = set(), list(formula)
@@ -219,9 +220,8 @@ def _used_part(graph, formula):
 
 
 def _check_copies(graph, order):
-    """Raise ArgumentError if there are too many copies of nodes.
+    """Raise ArgumentError if nodes have too many copies, one per combination of alternatives.
 
-    A node that needs alternatives has one copy per combination of them.
     order : names in the graph, each after the names it needs"""
     series, copies = {}, 0
     for name in order:
@@ -290,9 +290,7 @@ def _checked(costs, bought):
 
 
 def _check_monotone(set_cost, names):
-    """Raise ArgumentError if the price of a set of names falls when a name is added.
-
-    The names are added one by one, at most 50, in their own and in five random orders."""
+    """Raise ArgumentError if the price of a set of names falls when a name is added."""
     rng = np.random.default_rng(0)
     chains = [names, *([names[k] for k in rng.permutation(len(names))] for _ in range(5))]
     for chain in chains:

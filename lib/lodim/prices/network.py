@@ -15,8 +15,7 @@ class Network:
     """Graph of V nodes with costs; a node needs its parents, and everything that they need.
 
     A node is a column, a term or another purchase; parents come before children. A series is a
-    set of alternative nodes. A node that needs a series is copied, once per alternative; its
-    copies have the same name."""
+    set of alternative nodes. A node that needs one is copied, with its name, per alternative."""
 
     names: tuple[str, ...] = forms.several("V")  # parents before children
     cost: np.ndarray = forms.real("V", least=0)  # (V,) costs, at least zero
@@ -71,12 +70,12 @@ class Network:
 
 
 def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
-    """Return the Network in which nodes that need a series are copied, once per source.
+    """Return the Network of some nodes, in which a node that needs alternatives has copies.
 
-    A series is a set of interchangeable nodes, its sources, of which any one is enough.
-    sources : positions of the sources of each series
+    names, cost, parents, columns : an entry per node, as in Network
+    sources : per series (set of alternatives, of which one is enough) the positions of its nodes
     uses : per node the series that it needs; a node must not need two sources of one series
-    Each copy has its own coefficients (Jacob, Obozinski and Vert 2009)."""
+    Each copy, one per alternative, has its own coefficients (Jacob, Obozinski and Vert 2009)."""
     uses = uses or ((),) * len(names)
     source_of = {v: k for k, nodes in enumerate(sources) for v in nodes}
     copies, first = _copies(names, parents, sources, uses, source_of)
@@ -92,11 +91,11 @@ def unfold(names, cost, parents, columns, sources=(), uses=None, set_cost=None):
 
 
 def _copies(names, parents, sources, uses, source_of):
-    """Return copies of all nodes as pairs (node, parents), and a dict from node to its first copy.
+    """Copy each node once per combination of the alternatives that it needs.
 
-    A node that needs series (sets of interchangeable sources) has one copy per combination of
-    their sources. Parents of a copy are positions of other copies, which come first. `uses` has
-    the series that each node needs, `source_of` the series of each source."""
+    Return pairs (node, positions of the copies that this copy needs), in an order in which needed
+    copies come first; and a dict from node to its first copy. A series is a set of alternative
+    nodes, its sources. uses : series that a node needs; source_of : dict source -> its series"""
     used = [[u for k in series for u in sources[k]] for series in uses]
     needed = [(*some, *more) for some, more in zip(parents, used, strict=True)]
     copies: dict[int, list] = {}
@@ -120,10 +119,11 @@ def _copies(names, parents, sources, uses, source_of):
 
 
 def _combined_sources(v, parents, source_of, serving):
-    """Return a dict from series to the source that a copy of node v uses; None if it needs two.
+    """Return which alternatives a copy of node v uses: a dict series -> node.
 
-    A series is a set of interchangeable nodes, its sources. `parents` are positions of the copies
-    that v needs. `serving` has the dict of each earlier copy, `source_of` the series of sources."""
+    A series is a set of alternative nodes. Return None if the copy would use two of one series.
+    parents : positions of the copies that it needs; serving : this dict for each of these copies
+    source_of : dict node -> series that it belongs to"""
     combined = {source_of[v]: v} if v in source_of else {}
     for u in parents:
         for series, source in serving[u].items():
@@ -133,11 +133,11 @@ def _combined_sources(v, parents, source_of, serving):
 
 
 def _choices(v, parents, uses, sources, copies):
-    """Yield (choice, parents) for each possible copy of node v.
+    """Yield the ways to choose copies of the nodes that node v needs, as pairs (choice, positions).
 
-    A choice is a dict from series (set of alternatives) to the source used. `parents` are the
-    positions of the copies of other nodes that this copy needs.
-    copies : per earlier node a list of (choice, position)"""
+    A choice is a dict series -> node, where a series is a set of alternative nodes. The positions
+    are those of the chosen copies.
+    copies : per earlier node a list of pairs (its choice, its position), one per copy"""
     options = [copies[u] for u in parents[v]]
     for k in uses[v]:
         options.append([({k: s} | c, at) for s in sources[k] for c, at in copies[s]])

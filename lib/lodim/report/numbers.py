@@ -13,8 +13,7 @@ _NOISE = 1e-13  # rounding error of a long sum, relative to the largest number o
 def significant(x: Any, digits: int = 4, noise: float = 1e-15) -> str:
     """Return a value as text; floats with `digits` significant digits, without trailing zeros.
 
-    From 0.0001 to 10 million there is no exponent; floats below `noise` are 0, missing values
-    NaN."""
+    From 0.0001 to 10 million there is no exponent. Floats below `noise` are 0."""
     if is_missing(x):
         return "NaN"
     if isinstance(x, bool | Integral) or not isinstance(x, Real):
@@ -65,7 +64,6 @@ def _trim(number):
 
 
 def is_missing(x: Any) -> bool:
-    """Return whether x is None, NaN, NA or NaT."""
     return bool(pd.api.types.is_scalar(x) and pd.isna(x))
 
 

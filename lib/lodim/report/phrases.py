@@ -10,7 +10,7 @@ FILLS = 8  # largest number of columns that a note names
 
 
 def levels(fit, numeric=""):
-    """Return a phrase about the classes for the line "Family"; `numeric` if there are none."""
+    """Return what the line "Family" of a summary says about classes; `numeric` without classes."""
     if fit.levels is None:
         return numeric
     if len(fit.levels) == 2:

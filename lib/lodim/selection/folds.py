@@ -31,9 +31,8 @@ def assign(batch, folds, classes, seed):
 
 
 def assign_by_position(batch, folds, seed):
-    """Return random folds by row positions only; -1 without a response or with weight 0.
-
-    Conformal guarantees need exchangeable rows, so folds must not depend on the content of rows."""
+    """Return random folds by row positions only; -1 without a response or with weight 0."""
+    # Conformal guarantees need folds that do not depend on the content of rows.
     if np.ndim(folds) == 1:
         return assign(batch, folds, None, seed)
     some = with_positive_weight(batch)

@@ -201,7 +201,6 @@ class StageLosses:
 
     @property
     def rises(self):
-        """Whether an earlier stage has a lower mean loss than the last stage."""
         return self.means[-1] > min(self.means)
 
     def lowest(self, stages=None):

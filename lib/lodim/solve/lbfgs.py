@@ -164,11 +164,11 @@ def _set_trial(theta, slope, direction, step, l1, trial):
 
 
 @njit(**INNER)
-def _leave(c, at, l1, search):
-    """Accept the trial point of minimization c; choose the next direction and trial point.
+def _accept_trial(c, at, l1, search):
+    """Move minimization c to its trial point; choose the next direction and trial point.
 
-    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the largest
-    slope, and the remaining gain that the quadratic model predicts."""
+    at (q, d) are gradients at trial points, l1 (d,) weights of absolute values. Return the
+    largest slope, and the further gain that the quadratic model predicts."""
     trial, theta, gradient, slope = search.trial, search.theta, search.gradient, search.slope
     direction, S, Y, alpha = search.direction, search.S, search.Y, search.alpha
     history, step = search.history, search.step
@@ -207,7 +207,7 @@ def _shorter(step, gain, rise):
 
 @njit(**INNER)
 def _outlook(falls, n_iter):
-    """Predict the gain of the next ten steps from falls (10,), gains of the last ones."""
+    """Predict the gain of the next ten steps; step i of n_iter has gained falls[i % 10]."""
     last, before, every = 0.0, 0.0, 0.0
     for back in range(min(n_iter, OUTLOOK)):
         fall = falls[(n_iter - 1 - back) % OUTLOOK]
@@ -250,7 +250,7 @@ def advance(active, value, at, stops, search):
         drop = best[c] - v
         flat[c] = flat[c] + 1 if started and drop <= stops.ftol * abs(v) else 0
         best[c] = v
-        search.largest[c], promise[c] = _leave(c, at, l1, search)
+        search.largest[c], promise[c] = _accept_trial(c, at, l1, search)
         search.falls[c, n_iter[c] % OUTLOOK] = drop
         n_iter[c] += started
         outlook[c] = _outlook(search.falls[c], n_iter[c])
@@ -323,8 +323,10 @@ class Steps:
         part.pairs, part.newest = self.pairs, self.newest
         return part
 
-    def take(self, at, part):
-        """Copy Steps `part` to parameters at positions `at`; others get 0 in steps that changed."""
+    def update(self, at, part):
+        """Copy `part`, Steps of the parameters at positions `at`, into these Steps.
+
+        In steps that are new in `part`, other parameters get 0."""
         new = (self.S[:, at] != part.S).any(axis=1)
         self.S[new], self.Y[new] = 0.0, 0.0
         self.S[:, at], self.Y[:, at] = part.S, part.Y
@@ -333,7 +335,9 @@ class Steps:
 
 @njit(cache=True, forceinline=True)
 def _free_direction(slope, S, Y, pairs, out):
-    """Set `out` to the L-BFGS direction at `slope`, with an initial scale for each parameter."""
+    """Set `out` (d,) to the L-BFGS direction at `slope`, with an initial scale per parameter.
+
+    S, Y (pairs, d) are steps and gradient changes; parameters at a bound have zeros."""
     _set(out, -1.0, slope)
     if pairs == 0:
         return
@@ -361,11 +365,11 @@ def _free_direction(slope, S, Y, pairs, out):
 
 
 @njit(cache=True)
-def _within(theta, gradient, lower, S, Y, pairs, newest):
-    """Return slope, projected L-BFGS direction, largest slope, and whether steps were used.
+def _projected(theta, gradient, lower, S, Y, pairs, newest):
+    """Return the L-BFGS direction (d,) within bounds: (slope, direction, largest slope, used).
 
     Slope and direction are 0 for parameters held by the bound `lower`. S, Y (memory, d) are steps
-    and gradient changes, of which `pairs` rows up to row `newest` are known."""
+    and gradient changes, `pairs` of them, the last in row `newest`; used : whether any was used"""
     memory, kept, largest = S.shape[0], ZERO, 0.0
     free_S, free_Y = np.empty((pairs, theta.size)), np.empty((pairs, theta.size))
     slope, direction = np.empty(theta.size), np.empty(theta.size)
@@ -416,7 +420,7 @@ def bounded(
     S, Y, pairs, newest = steps.S, steps.Y, steps.pairs, steps.newest
     reach = 1.0
     while True:
-        slope, direction, largest, bent = _within(theta, gradient, lower, S, Y, pairs, newest)
+        slope, direction, largest, bent = _projected(theta, gradient, lower, S, Y, pairs, newest)
         converged = largest <= tol or flat == patience
         if converged:
             break

@@ -55,11 +55,9 @@ class Preconditioned:
         self.l1, self.precision = objective.l1, objective.precision
 
     def to(self, theta):
-        """Return the transformed parameters u of q functions from theta; both are (q, d)."""
         return np.einsum("cji,cj->ci", self._factor, theta)
 
     def back(self, u):
-        """Return the original parameters theta from the transformed u = L' theta, (q, d)."""
         return _solve(self._factor, u, True)
 
     def __call__(self, u, active):
@@ -77,11 +75,9 @@ class Rescaled:
         self.l1, self.precision = objective.l1 * unit, objective.precision
 
     def to(self, theta):
-        """Return the rescaled parameters u = theta / unit, (q, d)."""
         return theta / self._unit
 
     def back(self, u):
-        """Return the original parameters theta from the rescaled u = theta / unit, (q, d)."""
         return u * self._unit
 
     def __call__(self, u, active):
@@ -89,7 +85,6 @@ class Rescaled:
         return value, gradient * self._unit
 
     def hessian(self, u):
-        """Return the (approximate) Hessian of each function for u = theta / unit, (q, d, d)."""
         return self._objective.hessian(self.back(u)) * np.outer(self._unit, self._unit)
 
 

@@ -250,6 +250,6 @@ def test_steps_of_some_parameters():
     old, part = steps.S[:2].copy(), steps.of_some(at)
     part.S[2], part.Y[2] = rng.normal(size=(2, 2))
     part.pairs, part.newest = 3, 2
-    steps.take(at, part)
+    steps.update(at, part)
     np.testing.assert_array_equal(steps.S[:2], old)
     assert steps.S[2, 1] == steps.Y[2, 1] == 0.0 and steps.pairs == 3 and steps.newest == 2

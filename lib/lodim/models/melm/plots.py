@@ -39,7 +39,7 @@ def view(fit, ax, *, data=None, dimensions=None, arrows=LOADINGS, top=8, contour
     if len(which) == 1:
         curves = _curves(fit, rule, rows, near)
         return biplot.line(rows, classes, labels[0], ax, arrows=longest, **curves)
-    ends = biplot.frame(np.vstack([near, rows.xy]), biplot.sides(ax))
+    ends = biplot.frame(np.vstack([near, rows.xy]), biplot.aspect(ax))
     ground = _ground(fit, rule, ends) if flag("contours", contours) else None
     return biplot.plane(rows, classes, labels, ax, ends=ends, ground=ground, arrows=longest)
 

@@ -211,7 +211,7 @@ def _descend(function, t, lower, D, max_iter, stop):
         most = min(most, ROUNDS[k]) if k < len(ROUNDS) else most
         part, start = steps.of_some(at), (value, gradient[at])
         end = bounded(of_kept, t[at], lower[at], max_iter=most, start=start, steps=part, **stop)
-        steps.take(at, part)
+        steps.update(at, part)
         t[at] = end.theta[0]
         n_eval, n_iter = n_eval + end.n_eval, n_iter + end.n_iter[0]
         if kept is None and (end.converged[0] or k >= len(ROUNDS)):
