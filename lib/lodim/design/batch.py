@@ -119,7 +119,7 @@ def split(batch, held_out, standardize):
 
 
 def split_and_scaling(batch, held_out, standardize):
-    """Return the two batches of `split`, and the means (p,) and scales (p,) that they share."""
+    """Return the two batches of `split` (same arguments), and the means and scales (p,) of both."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     X = tiles.unpack(batch.X, batch.n)
     mean, sd = _moments(X[train].astype(np.float64), batch.weight[train])

@@ -97,7 +97,7 @@ class Chunks:
         return self.table.positive_weight
 
     def summaries(self, request):
-        """Return a dict name -> Summary over all rows, for the columns in a ColumnRequest."""
+        """Return a dict name -> Summary (moments, levels etc.) of the columns in `request`."""
         found = self.map(lambda _, table: summarize(table, request), request.names)
         return merge_summaries(found, request)
 
@@ -406,7 +406,7 @@ class WorkerChunks(SourceChunks):
 
     @classmethod
     def of_client(cls, read, client):
-        """Let a client's workers process chunks (unless it is None, or there is only one chunk)."""
+        """Let the workers of a client, if any, process the chunks `read`, if there are several."""
         if client is None or read.n <= ROWS_PER_CHUNK:
             return read
         return cls(read.store, read.table, read.n_rows, read.known, client)

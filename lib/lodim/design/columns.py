@@ -261,7 +261,7 @@ def kind_of(column):
 
 
 def join_kinds(kinds):
-    """Return the common kind and all levels of the chunks of a column, as a Column without rows."""
+    """Merge `kinds`, the chunks of a column without rows, into one Column with all levels."""
     held = [kind for kind in kinds if not _is_open(kind)]
     if not held:
         return next((kind for kind in kinds if kind.kind == "level"), kinds[0])
@@ -392,7 +392,9 @@ def known_rows(table, names):
 
 
 def rows_to_learn(table, names):
-    """Return the result of `known_rows`; raise DataError if it has no row of positive weight."""
+    """Return a Table of the rows that miss no column of `names`, and their positions (empty: all).
+
+    Raise DataError if no such row has positive weight."""
     part, where = known_rows(table, names)
     if part.n and (part.positive_weight is None or part.positive_weight.any()):
         return part, where

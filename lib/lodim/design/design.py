@@ -103,9 +103,11 @@ class Design:
         """Learn the terms, levels, means and scales of a formula; return the Design and the Batch.
 
         The Batch holds the training rows as numbers; those of weight zero do not influence the
-        Design. Features are always centred. By default the response decides the family: levels, and
-        numbers {0, 1} or {-1, 1}, are classes.
-        parameters : dict of the families' parameters; which : number of the response, if several"""
+        Design. By default the response decides the family: levels, {0, 1} and {-1, 1} are classes.
+        inputs : RowInputs (weights etc.); parameters : dict of parameters of families
+        standardize : whether to divide by standard deviations; features are always centred
+        missing : "drop", "keep" or "indicator"; which : number of the response, if several
+        reference_levels : code factors as R does; compress_tails : transform heavy tails"""
         _check_arguments(family, dtype, standardize, missing)
         read = _read(formula, data, inputs, family, which, missing, reading)
         weights = read.rows.inputs.weights
@@ -153,7 +155,9 @@ class Design:
         return design, Batch(X, y, **vars(inputs), **at)
 
     def apply(self, data, *, offset=None, response=False, new_levels="error"):
-        """Return complete rows of new data as a Batch; `response` adds the response and weights."""
+        """Return complete rows of new data as a Batch; `response` adds the response and weights.
+
+        new_levels : whether levels that training did not have are an "error" or "missing" values"""
         frame = read_frame(data)
         if response and self.response is None:
             raise DataError(f"the formula {self.formula!r} has no response")
@@ -306,7 +310,6 @@ class Design:
         return limits_by_position(self.wild, self.names)
 
     def _check_fields(self):
-        """Raise ValueError unless the fields of a design from a file are consistent."""
         names, term_names, term_of = design_terms.names(self.terms, design_terms.widths(self.terms))
         same = (self.names, self.term_names) == (names, term_names) and all(self.terms)
         if not (same and (self.term_of == term_of).all() and set(self.constant) <= set(names)):
@@ -342,7 +345,9 @@ class _Read:
 
 
 def _read(formula, data, given, family, which, missing, reading):
-    """Read the rows, code the response and summarize the columns; return them as a _Read."""
+    """Read the rows, code the response and summarize the columns; return them as a _Read.
+
+    given : the user's RowInputs; which : number of the response, if several; reading : Reading"""
     source = read_source(data)
     data = read_frame(data) if source is None else source
     parsed, chosen = read_formula(formula, family, which)

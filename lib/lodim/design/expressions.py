@@ -315,7 +315,7 @@ def _transform(name, data, settings, words, scope):
 
 
 def _warn_extrapolated(state, x, scope):
-    """Warn if a B-spline is evaluated outside the range of its training values."""
+    """Warn if x exceeds the range of training values of a B-spline, whose knots are in `state`."""
     low, high = state["_all_knots"][[0, -1]]
     if x.min(initial=low) < low or x.max(initial=high) > high:
         what = f"{scope.code}: some values are outside {low:.6g} to {high:.6g}"

@@ -62,7 +62,7 @@ class Levels:
 
     @classmethod
     def known(cls, name, called, levels, labels, matrix=None):
-        """Return a Levels factor without rules for missing values; see the fields of the class."""
+        """Return a Levels factor without rules for missing values, from the other fields."""
         return cls(name, called, levels, labels, matrix, (), None, None)
 
     def _check_fields(self):
@@ -281,7 +281,7 @@ def prepare(factor, table):
 
 
 def column(factor, prepared, j):
-    """Return column j (n,) of a factor, given its values in all rows from `prepare`."""
+    """Return column j (n,) of a factor; prepared : result of `prepare`, its values in all rows."""
     if isinstance(factor, Numeric | Missing):
         return prepared
     if isinstance(factor, Expression):

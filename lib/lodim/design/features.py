@@ -103,7 +103,7 @@ def _for_terms(work, terms, table, p):
 def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
     """Standardize the features of terms and write them to X (n_tiles, p, 64), which has zeros.
 
-    mean, scale : (p,); flat : (p,) bool, features that stay zero
+    mean, scale : (p,); flat : (p,) bool, features that stay zero; prepared : cache of factors
     limits : dict position -> (lower, upper, middle); values outside become the middle"""
     prepared, inverse = prepared or Prepared(terms, table), inverses(scale, X.dtype)
 
@@ -121,7 +121,7 @@ def write_features(terms, table, X, mean, scale, flat, limits, prepared=None):
 def learn_moments(terms, table, prepared=None, *, known, limits):
     """Return weight sum, mean, squared deviations, minimum and maximum per feature, (p, 5).
 
-    known : (p,) bool, features to skip, which get zeros; limits : as in `write_features`"""
+    known : (p,) bool, features to skip, which get zeros; others : as in `write_features`"""
     prepared, found = prepared or Prepared(terms, table), np.zeros((len(known), 5))
     weights = kernel_weights(table.weights, table.weight_unit)
 
@@ -226,7 +226,7 @@ class Features:
         return self._learn_moments(found, known, {})
 
     def limits(self, names, moments):
-        """Find features with extreme outliers, not levels or splines; return their Limits."""
+        """Find features, not levels or splines, with extreme outliers; return their Limits."""
         positive = self.parts.positive_weight
         n = self.parts.n if positive is None else int(positive.sum())
         numbers = np.array([is_number(term) for term in self.terms], bool)[self._term_of]
@@ -241,7 +241,7 @@ class Features:
         return tuple(one for one in limits if one is not None)
 
     def moments_within(self, limits, moments):
-        """Return the moments (p, 5) of the features after extreme outliers are replaced."""
+        """Return the moments (p, 5) of the features after `limits` (a dict) replaced outliers."""
         known = np.ones(len(moments), bool)
         known[np.isin(self._term_of, self._term_of[list(limits)])] = False
         return self._learn_moments(moments, known, limits)
@@ -255,9 +255,7 @@ class Features:
         return np.where(known[:, None], found, merge_moments(parts))
 
     def _map(self, work, terms):
-        """Return a list of work(terms, table) for each chunk, with the columns that `terms` need.
-
-        Missing values are replaced. With only one chunk, `work` also gets a Prepared (cache)."""
+        """Return a list of work(terms, table without missing values[, cache]), called per chunk."""
         names = _needed(terms)
         if self.parts.in_one:
             return self.parts.map(lambda _, table: work(self.terms, *self._prepared(table)), names)
@@ -292,9 +290,7 @@ class Features:
 
 
 def columns_within(summaries, parts):
-    """Return the `summaries` of columns as a list, with moments after outliers are replaced.
-
-    summaries : dict name -> Summary; parts : Chunks of the rows"""
+    """Return column summaries (from a dict) as a list, with moments after outliers are replaced."""
     numbers = [name for name, known in summaries.items() if known.moments is not None]
     columns = Features(tuple((factors.Numeric(name),) for name in numbers), (), parts, "keep")
     moments = np.array([summaries[name].moments for name in numbers]).reshape(-1, 5)

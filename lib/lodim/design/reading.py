@@ -83,7 +83,7 @@ class Rows:
 
 
 def read_frame_rows(frame, request, answers, inputs, missing):
-    """Read the complete rows of a Frame in memory as Rows; `answers` are the response's columns."""
+    """Read the complete rows of a Frame in memory as Rows; arguments as in `Reading.reader`."""
     inputs = inputs.read(frame)
     read = read_complete(frame, list(request.names), answers, inputs, missing, learning=True)
     table, rows, *numbers = read
@@ -141,7 +141,7 @@ def scan(chunk, request, answers, inputs, missing):
 
 
 def read_source_rows(source, request, answers, inputs, missing):
-    """Read complete rows of a Source in one pass as Rows; `answers` are the response's columns."""
+    """Read complete rows of a Source in one pass as Rows; arguments as in `Reading.reader`."""
     needed = list(dict.fromkeys([*request.names, *answers, *inputs.names]))
     chunks.check_names(source, needed)
     first = _FirstPass(request, answers, inputs.arrays(), missing)
@@ -176,9 +176,7 @@ class _FirstPass:
             self.starts.append(start)
 
     def add(self, found, read):
-        """Add a chunk of rows: its Scan `found`, and its columns `read`.
-
-        Columns are summarized whenever there are 65,536 new complete rows."""
+        """Add a chunk of rows, its Scan `found` and columns `read`; summarize 65,536 at a time."""
         weights = self._weights(read, found.n)
         stretch = {name: read[name] for name in self.request.names}
         self.cutter.put(self.n, self.n + found.n, stretch | {None: weights})

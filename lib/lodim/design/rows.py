@@ -56,7 +56,6 @@ class Response:
         return inner if level else f"not ({inner})"
 
     def _check_fields(self):
-        """Raise ValueError unless the name can be a response and the levels can be classes."""
         factors.columns_of(self.key)
         if self.called and not isinstance(tree(self.name), ast.Call):
             raise ValueError(f"the response {self.name!r} is no call")
@@ -132,7 +131,6 @@ class RowInputs:
 
     @property
     def positive_weight(self):
-        """Which rows have positive weight, (n,) bool; None if all have."""
         if self.weights is None or (self.weights > 0).all():
             return None
         return self.weights > 0
@@ -158,7 +156,7 @@ INPUTS = tuple(field.name for field in fields(RowInputs))
 
 
 def _read_input(frame, value, what):
-    """Return a row input, such as weights, as an array (N,), from a column name or values."""
+    """Return a row input, called `what` in messages, as (N,), from a column name or values."""
     if what in ("clusters", "groups"):
         return _codes(frame, value, what)
     if isinstance(value, str):
@@ -178,7 +176,7 @@ def _read_input(frame, value, what):
 
 
 def _codes(frame, values, what):
-    """Return a code (n,) per row, equal for equal values; NaN if the value is missing."""
+    """Return a code (n,) per row, equal for equal values; NaN if missing; what : as "groups"."""
     if isinstance(values, str):
         column = read_column(frame, values)
         values = column.values
@@ -253,7 +251,8 @@ def read_complete(frame, features, answers, inputs, missing, *, learning=False, 
     """Return the complete rows of a Frame: a Table, their positions, and two counts.
 
     A complete row has response, weight and offset, and all features if `missing` is "drop". The
-    counts are of dropped rows, and of rows that miss only features. known : see `Design`"""
+    counts are of dropped rows, and of rows that miss only features.
+    answers : columns of the response; known : result of `Design.known_levels`, or None"""
     n, read = len(frame.index), {}
     for name in dict.fromkeys([*features, *answers]):
         read[name] = read_column(frame, name)
@@ -300,7 +299,8 @@ def flag_missing(read, answers, inputs, missing, index):
 def complete_rows(flags, weights, missing, learning):
     """Return positions of complete rows, number of dropped rows, and number of incomplete rows.
 
-    Incomplete rows miss only features; weight zero does not count. `learning` needs some row."""
+    Incomplete rows miss only features. Rows of weight zero are not counted.
+    learning : whether to raise DataError if no row is complete"""
     gaps, bad, drop = flags.gaps, flags.bad, missing == "drop"
     of_use = ~(bad | gaps) if drop else ~bad
     rows, out, incomplete = np.flatnonzero(of_use), ~of_use, gaps & ~bad

@@ -77,7 +77,7 @@ class Summary:
 
 
 def summarize(table, request):
-    """Return a list with the Summary (counts, moments etc.) of each requested column of a Table."""
+    """Return a list with the Summary (counts, moments etc.) of each column that `request` names."""
     names = list(request.names)
     return each(lambda name: _summarize(table, name, request), names, table.n * len(names))
 
@@ -144,7 +144,7 @@ def _count(table, column, known):
 
 
 def summarize_values(table, name, values, n):
-    """Return the Summary of computed numbers (m,), known in m of n rows, as levels."""
+    """Count the distinct values of computed numbers (m,), known in m of n rows, as a Summary."""
     column, positive = Column(name, "number", values), table.positive_weight
     n_known = table.n if positive is None else int(positive.sum())
     counted = _count(replace(table, rows=ALL_ROWS), as_levels(column), None)
@@ -335,7 +335,7 @@ def limits_by_position(limits, names):
 def apply_limits(x, rows, limits):
     """Replace outliers in x[rows] by the middle; `limits` is (lower, upper, middle) or None.
 
-    Return the new values and positions of rows, empty for all; without limits, x and rows."""
+    Return an array and the positions to use in it, empty for all: the new values, or x and rows."""
     if limits is None:
         return x, rows
     lower, upper, middle = limits

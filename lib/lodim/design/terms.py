@@ -37,7 +37,7 @@ def columns_of(keys):
 
 
 def column_request(keys, missing):
-    """Return a ColumnRequest: which summaries of which columns are needed to learn the terms."""
+    """Return a ColumnRequest: the columns of terms (keys), and the summaries that they need."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code is not None]
     coded = [code for code in codes if factors.is_category(code)]
@@ -53,7 +53,7 @@ def column_request(keys, missing):
 
 
 def row_names(keys, summaries, written):
-    """Warn about columns, except `written` ones, that seem to name rows; return their Summaries."""
+    """Warn about columns of terms, not `written` ones, that seem to name rows; return Summaries."""
     names = dict.fromkeys(name for term in keys for name, code in term if code is None)
     found = [summaries[n] for n in names if n not in written and factors.names_rows(summaries[n])]
     for one in found:
@@ -67,7 +67,7 @@ def row_names(keys, summaries, written):
 def learn(keys, parts, summaries, fills, missing, reference_levels):
     """Learn terms from training rows; return them, a dict of names, and the number of sampled rows.
 
-    keys : a tuple of factors' keys per term; parts : Chunks of the rows
+    keys : a tuple of factors' keys per term; parts : Chunks; fills : values of missing numbers
     The dict has `names`, `term_names` and `term_of` of a Design. Splines and means are learned
     from the sampled rows (0: from all). `reference_levels` codes factors as R does."""
     check_size([math.prod(map(factors.least_width, term)) for term in keys], keys, parts.n)
@@ -82,7 +82,7 @@ def learn(keys, parts, summaries, fills, missing, reference_levels):
 
 
 def _computed_levels(keys, parts, fills):
-    """Count the values of each C(expression) in all rows; return a dict key -> Summary."""
+    """Count the values of each C(expression) in all rows; return them as a dict key -> Summary."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [code for _, code in every if code and factors.is_counted(code)]
     if not codes:
@@ -107,7 +107,7 @@ def _count_computed(_, table, codes, fills):
 def _rows_to_learn(keys, parts, summaries, fills):
     """Return a Table of the rows from which splines and means are learned, and the sample size.
 
-    It is (None, 0) if nothing must be learned. The sample size is 0 if all rows are used."""
+    The result is (None, 0) if terms (keys) learn nothing. The sample size is 0 for all rows."""
     every = dict.fromkeys(itertools.chain.from_iterable(keys))
     codes = [c for _, c in every if c and not factors.is_category(c) and factors.remembers(c)]
     if not codes:
@@ -122,8 +122,8 @@ def _rows_to_learn(keys, parts, summaries, fills):
 def draw_rows(parts, ends, size):
     """Return positions of rows to learn from (None: all rows), and whether they are a sample.
 
-    Up to `size` rows of positive weight are all used. Otherwise the sample has `size` random ones
-    and the rows `ends`, which have the smallest or largest value of a column."""
+    Up to `size` rows of positive weight of `parts` (Chunks) are all used. A sample has `size`
+    random ones and the rows `ends`, which have the smallest or largest value of a column."""
     if parts.n <= size:
         return None, False
     rows = np.arange(parts.n)
@@ -161,7 +161,7 @@ def _against_reference(keys):
 
 
 def check_size(widths, keys, n):
-    """Raise DataError if terms with these numbers of features make too many features for n rows."""
+    """Raise DataError if terms with `widths` features make too many features for n rows."""
     p, used = sum(widths), len(columns_of(keys))
     few = p <= FEATURES_PER_COLUMN * used or (p <= MANY_FEATURES and n * p <= MANY_NUMBERS)
     if few and p <= MAX_FEATURES:

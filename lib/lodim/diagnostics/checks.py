@@ -219,7 +219,7 @@ def _known(fit, data, offset):
 
 
 def _is_training(fit, design, batch):
-    """Return whether a batch has as many rows as the training data, and features of mean zero."""
+    """Return whether a batch seems to have the training rows: the same number, and zero means."""
     if fit.n != batch.n_positive:
         return False
     if fit.arguments.get("weights") is not None and design.weights is None:

@@ -275,7 +275,7 @@ def over_tiles(work, X, *arrays):
 
 
 def each_tile(work, tiles, *args):
-    """Return work(tiles, *args); Dask workers that hold the tiles compute it for their parts."""
+    """Return work(tiles, *args); if Dask workers hold the tiles, each calls it for its own part."""
     return work(tiles, *args) if on_host(tiles) else tiles.map(work, *args)
 
 

@@ -63,7 +63,7 @@ class DeviceTiles:
         return DeviceTiles(self.array[part])
 
     def scratch(self, name, shape):
-        """Return an uninitialized work array on the GPU; later calls with its name reuse it."""
+        """Return an uninitialized work array (`shape`) on the GPU; calls with its name reuse it."""
         kept = self._scratch.get(name)
         if kept is None or kept[0] != shape:
             self._scratch.pop(name, None)

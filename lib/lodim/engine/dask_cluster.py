@@ -297,7 +297,7 @@ def host():
 
 
 def _compare(hosts):
-    """Raise DeviceError if workers have other package versions than this process."""
+    """Raise DeviceError if workers have other package versions; hosts : address -> `host()`."""
     here = host()
     # A worker that has died is handled like one that dies later.
     hosts = {at: there for at, there in hosts.items() if not isinstance(there, OSError)}

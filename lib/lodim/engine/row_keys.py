@@ -60,7 +60,7 @@ def _by_response(u, share, y, n_classes, most):
 
 
 def of_batch(batch, n_classes):
-    """Return a content-based number (key) per row of a Batch, (n,), and its mean per class."""
+    """Return a number (key) per row of a Batch, (n,), from its content, and its mean per class."""
     X = tiles.unpack(batch.X, batch.n).astype(np.float64)
     key = keys(np.nan_to_num(X, copy=False), batch.weight, batch.y, n_classes)
     for known in (batch.weights, batch.offset, None if n_classes else batch.y):

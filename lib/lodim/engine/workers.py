@@ -205,7 +205,7 @@ def _as_tiles(v):
 
 
 def _widths(group, rows):
-    """Return a dict name -> shape of the values per row, () or (K,), for y, weights and offset."""
+    """Return a dict name -> shape per row, () or (K,), of y, weights and offset in `rows`."""
     return {name: rows[name].shape[1:-1] for name in COLUMNS if name in rows}
 
 

@@ -46,7 +46,6 @@ def panels(effects, ax=None, *, top):
 
 @literal
 def curve(effects, ax=None, *, term):
-    """Draw the effect curve of one term."""
     ax = ensure_axes(ax)
     _draw(effects, ax, term, explain=True, label=True)
     return ax

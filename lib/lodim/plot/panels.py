@@ -120,7 +120,7 @@ def _places(views, axes, bar):
 
 
 def _cloud(ax, view, value, key):
-    """Draw the rows of a view with two or three features; return the artist for a colour scale."""
+    """Draw a view's rows in two or three dimensions, coloured by `key`; return what has colours."""
     x, shades = _spread(view), None
     known = np.isfinite(x).all(axis=1)
     solid = {"depthshade": False} if x.shape[1] == 3 else {}

@@ -109,7 +109,7 @@ def class_marks(ax, key, **style):
 def plane(
     points, key, names, ax=None, *, faint=None, star=None, title=None, tags=None, square=False
 ):
-    """Draw points over `faint` points, possibly with a star, and return the Axes.
+    """Draw Points, coloured by a Key, over `faint` ones, possibly with a star; return the Axes.
 
     `star` is (label, position); `tags` maps numbers of points to texts; `square` sets equal
     scales."""

@@ -68,7 +68,6 @@ def is_missing(x: Any) -> bool:
 
 
 def is_number(x: Any) -> bool:
-    """Return whether x is a real number that is neither missing nor a bool."""
     return isinstance(x, Real) and not isinstance(x, bool) and not is_missing(x)
 
 

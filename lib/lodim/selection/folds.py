@@ -72,7 +72,7 @@ def assign_in_place(batch, folds, seed):
 
 
 def assign_draws(batch, folds, classes, seed, n):
-    """Return n random assignments of rows to folds, balanced by class: n arrays (n_rows,)."""
+    """Return n random assignments of rows to folds, arrays (n_rows,), balanced by `classes`."""
     seeds = [seed, *np.random.SeedSequence(seed).generate_state(n - 1, np.uint64)]
     return [assign(batch, folds, classes, int(one)) for one in seeds]
 

@@ -91,7 +91,7 @@ def checked_settings(problem, points):
 
 
 def losses_at(problem, splits, settings, name, jobs, **options):
-    """Return the held-out losses of settings (see `grid_losses`) by the loss function `name`."""
+    """Return held-out losses of settings, as `grid_losses` does, by the loss function `name`."""
     return grid_losses(problem, splits, settings, loss_of(problem, name), jobs, **options)
 
 

@@ -34,8 +34,9 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
 
     A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
     and standard error. Points that differ only in their number of stages (or budget) share one fit
-    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `runs`, a dict
-    settings -> StageLosses of earlier calls with the same splits, is extended."""
+    per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is a
+    function such as `absolute`. `runs`, a dict settings -> StageLosses of earlier calls, is
+    extended."""
     model = problem.model
     served = {}
     for point in points:

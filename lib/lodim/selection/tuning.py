@@ -35,7 +35,8 @@ def quick_splits(problem, draws=1, folds=FOLDS):
 def fold_splits(batch, levels, seed, standardize, draws=1, folds=FOLDS):
     """Return (training, held-out) batches of a batch's rows, for `draws` sets of random folds.
 
-    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used."""
+    With over 4,000 rows, one fold per set is held out, and at most 20,000 rows are used.
+    levels : classes or None; standardize : whether to divide by training standard deviations"""
     batch = _few_rows(batch, levels, seed)
     n_folds = min(folds, count_units(batch))
     held_out = []

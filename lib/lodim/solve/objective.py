@@ -25,7 +25,7 @@ class ElasticNet:
 
 @njit(cache=True, forceinline=True)
 def pseudo_slope(theta, gradient, l1):
-    """Return the derivative of f + l1 |theta| in the descent direction, or zero without descent."""
+    """Return the slope of f + l1 |theta| in the descent direction, or 0; gradient : that of f."""
     if theta > 0.0 or (theta == 0.0 and gradient + l1 < 0.0):
         return gradient + l1
     if theta < 0.0 or gradient - l1 > 0.0:

@@ -294,8 +294,7 @@ def _pieces(fragment: Any, place: str, schema: Any, rows: Any) -> Iterator[Fragm
 def _categories(fragments: Sequence[Any], schema: Any) -> Any:
     """Return the schema of the columns that have the same category type in all Parquet fragments.
 
-    Arrow drops this type for partitioned data. If a fragment is not Parquet, the schema is
-    empty."""
+    Arrow drops this type for partitioned data. Without Parquet, the schema is empty."""
     pa, in_files = arrow(), []
     for fragment in fragments:
         if not _is_parquet(fragment):

@@ -100,7 +100,7 @@ class Rows(Piece):
 
 
 def read_csv(files: Sequence[FileState], sep: str = ",", decimal: str = ".") -> Source:
-    """Read CSV files once; return a Source of them. Files named *.tsv are separated by tabs."""
+    """Read CSV files once; return a Source of them. In *.tsv files, tabs replace `sep`."""
     kinds: dict[str, Kinds] = {}
     pieces: list[Rows] = []
     for file in files:
