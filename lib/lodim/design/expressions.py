@@ -296,7 +296,7 @@ def _transform(name, data, settings, words, scope):
         scope.position += 1
         if known == name:
             if name == "bs" and scope.table.positive_weight is not None:
-                data = [patsy_terms.within(state, data[0], scope.table.positive_weight)]
+                data = [patsy_terms.clip_idle_rows(state, data[0], scope.table.positive_weight)]
             values = patsy_terms.apply(name, state, data, settings, words)
     except NotImplementedError:
         raise DataError(

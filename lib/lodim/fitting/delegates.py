@@ -63,7 +63,7 @@ class Delegates(ABC):
 
     @property
     def _reader(self) -> Any:
-        """Design that converts new data to numbers; it may lack terms that the model ignores."""
+        """Design that converts new data to features, without those that predictions do not use."""
         return self.design
 
     def plot(self, kind: Any = None, ax: Any = None, **arguments: Any) -> Any:

@@ -173,7 +173,7 @@ def estimate(
     folder, wanted = control.pop(SCRATCH, None), given.pop("sample", None)
     given["control"] = control or None
     source = read_source(data)
-    looked = _Looked(of, formula, arguments)
+    looked = _SampledCall(of, formula, arguments)
     n, problem, words = looked.at_frame(data) if source is None else looked.at_source(source, data)
     design, batch = problem.design, problem.batch
     rows = round(n * batch.n / len(batch.index))
@@ -213,8 +213,8 @@ def estimate(
 
 
 @dataclass
-class _Looked:
-    """Planned call, tried on a sample of rows to estimate its memory and passes over the data."""
+class _SampledCall:
+    """Planned call of a model, tried on a sample of rows to estimate its memory and passes."""
 
     model: DeclaredModel
     formula: str
@@ -252,7 +252,7 @@ class _Looked:
             return n, replace(problem, batch=batch), f"all {n:,} rows, of which a sample was drawn"
 
     def _need(self, names):
-        """Set self.names to the columns, out of all `names` of the data, that the call reads."""
+        """Set self.names to the columns that the call reads, among all `names` of the data."""
         named = [v for k in INPUTS if isinstance(v := self.arguments.get(k), str)]
         self.names = columns_read(self.formula, names, self.arguments.get("family"), named)
 

@@ -336,7 +336,6 @@ class Fit(Delegates):
         return self._augment_rows(data, offset)
 
     def _augment_rows(self, data, offset):
-        """Return the result of augment() as a pandas frame."""
         batch = self._reader.apply(data, offset=offset, response=True)
         known, score = self._answered(batch)
         new = {
@@ -394,7 +393,6 @@ class Fit(Delegates):
         return self._evaluate_rows(data, offset)
 
     def _evaluate_rows(self, data, offset):
-        """Return the result of evaluate() as a pandas frame."""
         source = read_source(data)
         if source is None:
             batch, score = self._answered(self._reader.apply(data, offset=offset, response=True))
@@ -581,7 +579,9 @@ class Fit(Delegates):
         return in_pandas(self.tidy)()
 
     def _comparable(self, reference):
-        """Return tidy() of a bootstrap replicate, comparable to the original fit `reference`."""
+        """Return this fit's tidy() in a form that can be compared with the fit `reference`.
+
+        A bootstrap uses it: this fit is a replicate, `reference` the original fit."""
         return self._of_tables()
 
     def save(self, path: FilePath) -> None:

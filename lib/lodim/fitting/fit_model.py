@@ -67,7 +67,7 @@ def model_of(function):
 
 
 def with_own(model, options, **others):
-    """Return `options` updated by those of `others` that are settings of the model."""
+    """Return `options` updated by `others`, of which only settings of this model are used."""
     own = {field.name for field in dataclasses.fields(model.settings)}
     return options | {name: value for name, value in others.items() if name in own}
 
@@ -159,7 +159,9 @@ def _client(model, client):
 
 
 def in_memory(what, batch):
-    """Return a Batch with its features in memory; raise ArgumentError if they do not fit."""
+    """Return a Batch with its features in memory; raise ArgumentError if memory is too small.
+
+    what : name of the method that needs them, for the message"""
     if not batch.out_of_core:
         return batch
     n, p = batch.n, batch.X.shape[1]

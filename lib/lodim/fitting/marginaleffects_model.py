@@ -35,7 +35,7 @@ def wrap(fit, data, type):
 
 
 def _texts(read):
-    """Return a dict column -> (text -> level), to restore levels that are not text, such as 1."""
+    """Return a dict of columns with levels that are not text, each a dict from text to level."""
     return {
         name: {str(level): level for level in column.levels}
         for name, column in read.items()
@@ -95,7 +95,7 @@ class LodimModel(ModelAbstract):
         q = newdata.shape[1] - self._n_offsets
         offset = newdata[:, q:] if self._n_offsets else None
         coef = self._coef + (np.asarray(params) - self.vault.coef)
-        values = self.model._at(coef, newdata[:, :q], offset, self._type)
+        values = self.model._predictions_of(coef, newdata[:, :q], offset, self._type)
         return self._long(values, self.model.levels)
 
     def get_autodiff_args(self):
@@ -122,7 +122,7 @@ class LodimModel(ModelAbstract):
 
 
 def complete_rows(read, needed):
-    """Return columns as a polars frame, without rows in which a `needed` column is missing."""
+    """Return columns (a dict `read`) as a polars frame, without rows with missing `needed` ones."""
     frame = pl.DataFrame([_series(column) for column in read.values()])
     whole = frame.drop_nulls(needed)
     if len(whole) < len(frame):

@@ -25,7 +25,7 @@ LONG = 60  # largest number of characters of a dict in a printed call
 
 @dataclass(frozen=True)
 class Penalty:
-    """Declaration of a setting that shrinks a model; if `needed`, its value must not be None."""
+    """Declaration of a penalty: a setting that shrinks a model; if `needed`, it cannot be None."""
 
     # callable(batch, family, settings) -> value that shrinks the model to the intercept
     largest: Callable
@@ -98,7 +98,9 @@ class Problem:
         return {name: getattr(self, name) for name in names} | {"selection": selection}
 
     def settle(self, settings, *, given=(), chosen=None):
-        """Return the problem with other settings; the fit's call shows those named in `given`."""
+        """Return the problem with chosen settings.
+
+        given : names of those that the fit's call then shows; chosen : see `Problem`"""
         # A penalty that was "auto" becomes a number, since another call may choose another one.
         auto = [name for name in self.model.penalties if self.arguments[name] == "auto"]
         names = [*given, *(auto if given else ())]

@@ -17,7 +17,7 @@ def writing(path, other=None):
     """Open a file of rows as a context manager; it returns a function that appends a frame.
 
     The file replaces an existing one at the end, unless an error occurs. Row labels of pandas are
-    written, except a RangeIndex. `other` writes files with another suffix, if given."""
+    written, except a RangeIndex. `other` is a context manager for files of another type, if any."""
     kind = _kind(path, other)
     try:
         with replacing(path) as file, kind(file) as append:

@@ -82,7 +82,9 @@ def load(path: FilePath) -> Any:
 
 
 def read_state(kind: str, state: dict[str, Any], where: str, sizes: dict[str, int]) -> Any:
-    """Return the object of a kind, such as a fit "gbmap", that the contents of a file describe."""
+    """Return the object of a kind, such as a fit "gbmap", from the contents `state` of its file.
+
+    where : name of the object in error messages; sizes : known lengths of arrays, by letter"""
     module, name = STORED[kind]
     return forms.part(getattr(import_module(module), name)).read(state, where, sizes)
 
@@ -112,7 +114,6 @@ def _read_arguments(value, where, sizes):
 
 
 def as_tuples(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return a dict of arguments with tuples instead of lists."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in arguments.items()}
 
 

@@ -96,9 +96,7 @@ class MethodCall:
         yield (data if joins and hasattr(data, "columns") else None), answers
 
     def of_source(self, source):
-        """Yield a pair (rows, result of the method) for each chunk of a source.
-
-        rows : frame of the chunk if its columns must be joined to the result, else None"""
+        """Yield a pair (rows, result), as `of_frame`, for each chunk of a source."""
         names = source.names if self.includes_data else self._names(source)
         offsets = _Offsets(self.keywords.get("offset"))
         said: dict[type, list[str]] = {}
@@ -108,7 +106,7 @@ class MethodCall:
             offset = offsets.next(n, chunk.place)
             with warnings.catch_warnings(record=True) as raised:
                 warnings.simplefilter("always")
-                answers = _placed(self, chunk, source, offset)
+                answers = _with_place_of_errors(self, chunk, source, offset)
             for warning in raised:
                 said.setdefault(warning.category, []).append(f"{chunk.place}: {warning.message}")
             if len(answers) != n:
@@ -133,7 +131,7 @@ class MethodCall:
 
 
 def _features(fit, as_fitted):
-    """Return the columns of the formula; if `as_fitted`, only those that predictions need."""
+    """Return the columns of the formula and offset; `as_fitted` : only those for predictions"""
     design = fit._reader if as_fitted else fit.design
     return [*design.features, *([design.offset] if design.offset else [])]
 
@@ -150,7 +148,9 @@ class _Offsets:
         self.offset, self.first = offset, 0
 
     def next(self, n, place):
-        """Return {"offset": values of the next n rows}; {} unless it is an array."""
+        """Return {"offset": values of the next n rows}, or {} if it is no array.
+
+        place : name of these rows, for an error message"""
         if not self.is_array:
             return {}
         part = np.asarray(self.offset[self.first : self.first + n])
@@ -167,7 +167,7 @@ class _Offsets:
 
 
 def _frame(chunk, source, stop=None):
-    """Return a chunk of a source, or its rows before `stop`, as a Frame labelled by row number."""
+    """Return a chunk of a source as a Frame labelled by row number; `stop` : only rows before it"""
     data = chunk.frame
     if stop is not None:
         data = data.iloc[:stop] if isinstance(data, pd.DataFrame) else data[:stop]
@@ -178,7 +178,7 @@ def _frame(chunk, source, stop=None):
     return replace(frame, index=index, names=tuple(source.names))
 
 
-def _placed(answer, chunk, source, offset):
+def _with_place_of_errors(answer, chunk, source, offset):
     """Return answer(rows, **offset) for a chunk of a source; errors name the chunk and the row."""
     frame = _frame(chunk, source)
     try:
@@ -190,7 +190,7 @@ def _placed(answer, chunk, source, offset):
 
 
 def _first_refused(answer, chunk, source, offset):
-    """Return the position of the first row in a chunk for which `answer` raises DataError.
+    """Find the first row in a chunk for which `answer` raises DataError; return its position.
 
     Return None if it raises DataError even without rows."""
     # low, high: number of leading rows that are accepted, and that raise an error
@@ -225,7 +225,7 @@ def predictions(fit, data, *arguments, **keywords):
 
 
 def _joined(data, answers):
-    """Return the results `answers` as a frame, with the columns of the rows `data`, if given."""
+    """Return results as a frame, after the columns of the rows `data`, unless that is None."""
     new = pd.DataFrame(answers)
     if data is None:
         return new
@@ -282,7 +282,7 @@ def scored_rows(fit, source, offset):
 
     for chunk in source.chunks([name for name in source.names if name in wanted]):
         given = offsets.next(len(chunk.frame), chunk.place)
-        parts.append(_placed(of_chunk, chunk, source, given))
+        parts.append(_with_place_of_errors(of_chunk, chunk, source, given))
     offsets.check_all_used()
     if not any(batch.n_positive for batch, *_ in parts):
         weighted = "" if design.weights is None else " with a weight above zero"

@@ -125,7 +125,7 @@ def expand(formula, names, hidden=()):
 
 
 def answers(formula, names):
-    """Return the `names` that a dot leaves out since augment() adds them, such as .fitted."""
+    """Return those of `names` that augment() adds, such as .fitted; a dot leaves them out."""
     if all(leaf.kind != "dot" for leaf in _leaves(formula.right)):
         return ()
     return tuple(name for name in names if ANSWERS.match(name))

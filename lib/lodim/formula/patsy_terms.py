@@ -98,8 +98,8 @@ def _with_knots(x, df=None, knots=None, degree=3, include_intercept=False, **bou
     return arguments | {"include_intercept": include_intercept} | bounds
 
 
-def within(state, x, positive_weight):
-    """Return x (n,), clipped in rows of weight zero to the range in which a spline was trained."""
+def clip_idle_rows(state, x, positive_weight):
+    """Return x (n,) with rows of weight zero clipped to the range in which a spline was trained."""
     idle, least, greatest = ~positive_weight, state["_all_knots"][0], state["_all_knots"][-1]
     x = x.copy()
     x[idle] = np.clip(x[idle], least, greatest)

@@ -10,7 +10,7 @@ import lodim as ld
 from lodim.fitting.fit_model import model_of, prepare
 from lodim.models.gbmap.objective import penalize, stage_objective
 from lodim.models.gbmap.settings import Settings
-from lodim.models.gbmap.starts import krylov, rounded, start_in_span
+from lodim.models.gbmap.starts import krylov, rounded, start_in_subspace
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 
@@ -233,11 +233,11 @@ def test_a_boost_may_begin_with_what_the_other_sign_came_to(many, tall):
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(0), penalty)
     none = np.zeros((0, 2 + P)), np.zeros(0)
-    lead = start_in_span(objective, penalty, state, 0, *none, None)
+    lead = start_in_subspace(objective, penalty, state, 0, *none, None)
     stop = {"max_iter": 100, "tol": 1e-6, "ftol": 1e-9}
     end = lbfgs(objective(lead.sign), lead.theta, **stop)
     for q, sign in enumerate(lead.sign):
         loser = end.theta[[q]], lead.sign[[q]]
-        again = start_in_span(objective, penalty, state, 0, *none, loser)
+        again = start_in_subspace(objective, penalty, state, 0, *none, loser)
         assert again.value[again.sign == sign] <= end.value[q] + 1e-9 < lead.value[q] - 1e-4
         assert again.value[again.sign != sign] == pytest.approx(lead.value[1 - q], abs=1e-3)

@@ -91,7 +91,9 @@ def _bought(fit, copies):
 
 
 def _joined(box, step, chosen):
-    """Return a series' `box` whose `step` and `chosen` also count an item that needs the series."""
+    """Return the `box` of a series, updated by an item that needs the series.
+
+    `step`, `chosen` : of the item; the smaller step counts, and `chosen` if one of both is"""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 

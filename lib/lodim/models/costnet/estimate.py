@@ -117,9 +117,10 @@ def _needs_folds(batch, settings):
 
 
 def _cross_validated(batch, family, settings, results, draws):
-    """Return the frontier's models, and a dict of "held_out" losses (M, D), "error" (M,): their SE.
+    """Cross-validate models; return those of the frontier, and a dict of their held-out losses.
 
-    results : models that the search rules found with all rows; draws : number D of sets of folds"""
+    results : models that the search rules found with all rows; draws : number D of sets of folds
+    The dict: "held_out" (M, D) mean losses of M models, "error" (M,) standard errors"""
     by_cv = settings.criterion == "cv"
     recipes = (
         recipes_of(results, settings.relax) if by_cv else [RefitRecipe(c) for c in results.listed]
@@ -138,7 +139,9 @@ def _cross_validated(batch, family, settings, results, draws):
 
 
 def _rule_results(batch, family, settings, path=None, lambdas=None):
-    """Search a batch by all rules; return RuleResults. lambdas : dict of rule -> path penalties"""
+    """Propose models for a batch by all search rules; return RuleResults.
+
+    lambdas : dict from rule to the penalties of its path, chosen from the data by default"""
     p, known = batch.X.shape[1], lambdas or {}
     solve = partial(_path_solver(settings), batch, family)
     penalties = _penalties(settings, p)

@@ -114,7 +114,6 @@ class CostnetFit(Fit):
 
     @property
     def _reader(self):
-        """Design (columns and codings) of only the terms that the model uses."""
         return self._restricted[0]
 
     @property
@@ -469,7 +468,6 @@ class CostnetFit(Fit):
         return bool(refitted and self.step.deviance < 2.0 * np.log(2.0) * self.lightest)
 
     def _call_arguments(self, changes):
-        """Return the call's arguments, changed by `changes`, for fitting the model again."""
         arguments, default = super()._call_arguments(changes), usual(self.model)
         for other, names in UNUSED.items():
             if arguments[other] is not None:

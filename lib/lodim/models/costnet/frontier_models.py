@@ -26,7 +26,6 @@ class Estimates:
     frontier: CostFrontier | None = forms.optional(forms.apart(forms.part(CostFrontier)))
 
     def within(self, budget):
-        """Return the estimates without the frontier's models that cost more than a budget."""
         return Estimates(self.path, self.frontier and self.frontier.within(budget))
 
 
@@ -67,7 +66,6 @@ class ListedModel:
 
     @classmethod
     def from_frontier(cls, frontier, k):
-        """Return model k of a frontier (the best models by price)."""
         rule = frontier.rule[k]
         # Other rules have their own penalties, which are not on the path of the fit.
         lambda_ = float(frontier.lambda_[k]) if rule == "group" else np.nan

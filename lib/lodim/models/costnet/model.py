@@ -67,7 +67,6 @@ class Costnet(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the problem with its graph of prices and dependencies; raise if it is wrong."""
         return with_network(super().validate(problem))
 
     def cv_grid(self, problem, n):
@@ -83,7 +82,6 @@ class Costnet(Model):
         return True
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the CostnetFit of estimates; `predict` uses the model of budget or lambda_."""
         # A budget chosen after the search did not limit the search.
         limited = problem.settings.budget is not None
         if not limited and problem.settings.lambda_ is None:

@@ -41,12 +41,10 @@ class TrainingRows:
 
     @cached_property
     def y(self):
-        """Response divided by `spread`, in blocks of 64 rows, (n_tiles, 64)."""
         return self._tiles(self.given[0], self.spread)
 
     @cached_property
     def weight(self):
-        """Row weights in blocks of 64 rows, (n_tiles, 64)."""
         return self._tiles(self.given[1])
 
     @property
@@ -63,13 +61,12 @@ class TrainingRows:
 
     @property
     def n_scores(self):
-        """Number of scores per row: K for K classes, otherwise 1."""
         return self.given[2].shape[1]
 
     def derivatives(self, f, columns, curvatures=0, step=None):
-        """Return the loss, negative gradient (K, C) and moments of C columns, and a sum over rows.
+        """Return loss, negative gradient (K, C) and moments of C columns, and a sum over rows.
 
-        All are at predictors f changed by `step`, and as described in `passes.derivatives`."""
+        See `passes.derivatives`, also for the arguments; f are linear predictors."""
         known = {"loss": self.loss, "columns": columns, "curvatures": curvatures}
         known["step"] = None if step is None else np.ascontiguousarray(step)
         work = partial(passes.derivatives, **known, threads=self.threads)
@@ -96,7 +93,9 @@ def _loss(given, family, spread):
 
 
 def hold_absent(slopes, absent):
-    """Set slopes of `absent` classes to zero and centre the others, in place, if any is absent."""
+    """Set slopes of `absent` classes to zero, in place, so that their coefficients stay the same.
+
+    The other classes' slopes are centred, if any class is absent."""
     if absent.any():
         slopes[absent] = 0.0
         slopes[~absent] -= slopes[~absent].mean(axis=0)
@@ -122,6 +121,5 @@ def _known_rows(batch, n_scores):
 
 
 def _of_scores(offset, n_scores):
-    """Return offsets (n_tiles, 64) or (n_tiles, K, 64) as (n_tiles, n_scores, 64)."""
     offset = offset[:, None] if offset.ndim == 2 else offset
     return np.zeros((len(offset), n_scores, TILE)) + offset

@@ -16,7 +16,10 @@ from lodim.selection.tuning import quick_splits, side_by_side
 
 
 def assemble(problem, learners, log, selection, for_path):
-    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge."""
+    """Return the GbmapFit of fitted weak learners; warn if their optimization did not converge.
+
+    `log` has the optimizer's results, `selection` those of cross-validation (or None). A fit that
+    is part of a path (`for_path`) stores no training rows."""
     settings = replace(problem.settings, refit=problem.settings.refit or "none")
     problem = replace(problem, settings=settings)
     batch, family = problem.batch, problem.family
@@ -65,7 +68,9 @@ def _response_range(batch, settings):
 
 
 def _calibrate(problem):
-    """Return a dict of drift indicators' percentiles (101,) on held-out rows; None for few rows."""
+    """Refit on cross-validation folds; return percentiles 0 to 100 of held-out drift indicators.
+
+    The result is a dict of arrays (101,), or None if rows are too few."""
     splits, most = quick_splits(problem), problem.settings.reference_rows
     if any(min(len(train.positive_weight), most) < NEIGHBOURS for train, _ in splits):
         return None

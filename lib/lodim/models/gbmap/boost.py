@@ -37,7 +37,7 @@ from lodim.models.gbmap.small_data import (
     follower,
     take_margin,
 )
-from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_span
+from lodim.models.gbmap.starts import minimize, rounded, start_by_sample, start_in_subspace
 from lodim.models.gbmap.training import BoostState
 from lodim.solve.lbfgs import lbfgs
 from lodim.solve.objective import DAMPING, Preconditioned, Rescaled
@@ -57,12 +57,12 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
     eval_score = None if eval_batch is None else eval_batch.offset_matrix(family.n_scores)
     rng = np.random.default_rng(0)  # not `seed`: starts depend only on the data
     small_data = _SmallData(state) if state.small_data else None
-    other_signs, shift = [None] * family.n_functions, np.zeros_like(state.shift)
+    rejected, shift = [None] * family.n_functions, np.zeros_like(state.shift)
 
-    def fit(stage, near):
+    def fit(stage, warm_start):
         if small_data is not None:
-            return _fit_small_data(state, small_data, stage, rng, near)
-        return _fit_in_turn(state, stage, rng, near, other_signs, batch.X)
+            return _fit_small_data(state, small_data, stage, rng, warm_start)
+        return _fit_in_turn(state, stage, rng, warm_start, rejected, batch.X)
 
     for stage in count(1):
         if family.shared_slopes:
@@ -79,12 +79,12 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
         yield learners, log, eval_score
 
 
-def _fit_ordered(state, fit, near, X):
-    """Fit a learner and the thresholds between ordered classes in turn; return (learners, log).
+def _fit_ordered(state, fit, warm_start, X):
+    """Fit a learner and the thresholds between ordered classes in turn, for one boosting step.
 
-    fit(near) returns (learners, log); the learners `near`, or None, are additional starting points.
-    X are the features before any rotation."""
-    learners, log = fit(near)
+    Return (learners, log), as fit(warm_start) does. The learners `warm_start`, or None, are
+    additional starting points. X are the features before `state` rotated them."""
+    learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
         if state.settings.softplus or np.abs(change).max() <= SETTLED:
@@ -107,7 +107,6 @@ def with_scores(score, learners, batch, threads):
 
 
 def _scores(learners, X):
-    """Return the learners' sum per class, (n, K), for blocks X of 64 rows, padding included."""
     return learners.score(X, len(X) * tiles.TILE, available_threads())
 
 
@@ -124,7 +123,7 @@ class _SmallData:
     """Data, settings and work arrays that all boosting steps share if there are few rows."""
 
     def __init__(self, state):
-        self.state, settings, stop = state, state.settings, _stop(state)
+        self.state, settings, stop = state, state.settings, _limits(state)
         y, weight = (tiles.pad(v, len(state.X)) for v in (state.y, state.weight))
         start_at, start_X = state.starts.at, np.ascontiguousarray(state.starts.X.T)
         self.ridge = penalize(settings, state.X.shape[1], state.p).ridge
@@ -144,9 +143,9 @@ class _SmallData:
         self.turn = np.argsort(state.starts.class_order)
 
     def starts(self, k, waves, n_starts):
-        """Return n_starts starting learners per sign for class k, their signs, and the loss so far.
+        """Return starting learners of class k, n_starts per sign, their signs, and the loss before.
 
-        That is the loss of earlier learners; `waves` are weights from `row_keys.waves`."""
+        `waves` are random weights of the rows, from `row_keys.waves`."""
         null_value = take_margin(*self.rows, k, self.state.class_table(), *self.way)
         shape = self.ridge[-1], True, n_starts, self.room
         return *draw_starts(*self.start_rows, waves, *shape), null_value
@@ -160,11 +159,11 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     theta[:, 0] = -math.log(2.0) / small_data.beta
     logs = []
     for i, k in enumerate(order.tolist()):
-        near = () if warm_start is None else _neighbours(warm_start, stage, k, state)
-        is_new = not near or len(near[0]) == 0
+        warm = () if warm_start is None else _warm_starts(warm_start, stage, k, state)
+        is_new = not warm or len(warm[0]) == 0
         *found, null_value = small_data.starts(k, waves[i], n_starts if is_new else 1)
         if not is_new:
-            found = [np.concatenate(pair) for pair in zip(found, near, strict=True)]
+            found = [np.concatenate(pair) for pair in zip(found, warm, strict=True)]
         compare = n_starts > 1 if is_new else True
         rest = compare, null_value, small_data.ftol, theta[i]
         sign[i], log = fit_learner(small_data.follow, *small_data.margin, *found, *rest)
@@ -181,38 +180,40 @@ def _fit_small_data(state, small_data, stage, rng, warm_start):
     ), log
 
 
-def _fit_in_turn(state, stage, rng, warm_start, other_signs, X):
+def _fit_in_turn(state, stage, rng, warm_start, rejected, X):
     """Fit boosting step number `stage`, one class after the other; return (learners, log).
 
-    other_signs[k] is the learner (theta, sign) that the last step rejected for class k, or None. It
-    is a starting point, and is replaced in place. X are the features before any rotation."""
+    rejected[k] is the learner (theta, sign) that lost in the last step for class k, or None. It is
+    a starting point, and is replaced in place. X are the features before `state` rotated them."""
     learners, logs = [None] * state.family.n_functions, [{}] * state.family.n_functions
     for k in state.starts.class_order:
-        learners[k], logs[k], other_signs[k] = _fit_learner(
-            state, stage, k, rng, warm_start, other_signs[k]
+        learners[k], logs[k], rejected[k] = _fit_learner(
+            state, stage, k, rng, warm_start, rejected[k]
         )
         state.add(learners[k], X)
     log = {name: np.array([entry[name] for entry in logs]) for name in logs[0]}
     return WeakLearners.concatenate(learners), log
 
 
-def _fit_learner(state, stage, k, rng, warm_start, other_sign):
-    """Fit class k's learner in step `stage`; return it, its log, and the rejected learner.
+def _fit_learner(state, stage, k, rng, warm_start, rejected):
+    """Fit class k's learner in step number `stage`; return it, its log, and the rejected learner.
 
-    Learners of both signs compete; the worse is returned as (theta, sign). `other_sign`, which the
-    last step rejected, and learners of `warm_start` are additional starting points."""
+    The better of two learners, one per sign b, is kept; the other is returned as (theta, sign).
+    `rejected`, of the last step, and learners of `warm_start` are additional starting points."""
     penalty = penalize(state.settings, state.X.shape[1], state.p)
     objective = stage_objective(state, state.rows(k), penalty)
-    near = _neighbours(warm_start, stage, k, state)
-    stop = _stop(state)
+    warm = _warm_starts(warm_start, stage, k, state)
+    stop = _limits(state)
     start = (
-        start_in_span(objective, penalty, state, k, *near, other_sign) if state.spanned else None
+        start_in_subspace(objective, penalty, state, k, *warm, rejected)
+        if state.in_subspace
+        else None
     )
-    start = start or start_by_sample(objective, penalty, state, k, rng, stop, *near)
-    theta, sign, entry, other_sign = _minimize(objective, penalty, state, k, start, stop)
+    start = start or start_by_sample(objective, penalty, state, k, rng, stop, *warm)
+    theta, sign, entry, rejected = _minimize(objective, penalty, state, k, start, stop)
     if state.rotation is not None:
         theta = state.rotation.expand(theta)
-    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry, other_sign
+    return _learners(state, theta, np.array([sign]), np.array([k]), stage), entry, rejected
 
 
 def _learners(state, theta, sign, target, stage):
@@ -222,18 +223,18 @@ def _learners(state, theta, sign, target, stage):
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
 
 
-def _neighbours(warm_start, stage, k, state):
-    """Return parameters and signs of the learners in `warm_start` for this step and class."""
+def _warm_starts(warm_start, stage, k, state):
+    """Return parameters and signs of the learners in `warm_start` for this step and class k."""
     if warm_start is None:
         return np.zeros((0, 2 + state.X.shape[1])), np.zeros(0)
-    near = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
-    theta = near.theta if state.rotation is None else state.rotation.project(near.theta)
+    warm = warm_start.select((warm_start.stage == stage) & (warm_start.target == k))
+    theta = warm.theta if state.rotation is None else state.rotation.project(warm.theta)
     theta[:, 0] -= state.intercept[k] if stage == 1 else 0.0
-    return theta, near.sign
+    return theta, warm.sign
 
 
-def _stop(state):
-    """Return the optimizer's limits max_iter, tol and ftol, a dict; `_enough` adapts them later."""
+def _limits(state):
+    """Return the limits of the optimizer as a dict: max_iter, tol and ftol."""
     settings = state.settings
     return {"max_iter": settings.max_iter} | settings.tolerances(
         state.exact, _preconditioned(state)
@@ -251,15 +252,19 @@ def _preconditioned(state):
 
 
 def _minimize(objective, penalty, state, k, start, stop):
-    """Minimize the loss for signs 1 and -1; return the better learner, its sign, log, the other.
+    """Minimize the loss by class k's learner for signs b = 1 and -1, and choose the better sign.
 
-    objective(signs) returns the loss; `start` has a starting point per sign; the limits `stop`
-    change in place. The other is (theta, sign). If no learner lowers the loss, one that is zero for
-    all rows replaces the better."""
+    Return the better learner's parameters (1, d), its sign, its log, and the other as (theta,
+    sign). objective(signs) makes the loss; `start` has a starting point per sign; the limits `stop`
+    change in place. If no learner lowers the loss, the better one is zero for all rows."""
     settings, sign = state.settings, start.sign
-    stop |= _enough(state, k, start, stop)
+    stop |= _tolerances(state, k, start, stop)
     end = _refine(
-        objective(sign), _curved(objective, penalty, state, k, sign), start.theta, stop, state
+        objective(sign),
+        _preconditioner_loss(objective, penalty, state, k, sign),
+        start.theta,
+        stop,
+        state,
     )
     null = null_learners(sign, start.theta.shape[1], settings)
     null_value = start.null_value
@@ -271,10 +276,12 @@ def _minimize(objective, penalty, state, k, start, stop):
     tied = end.value <= lowest + TIED * abs(lowest)
     best = int(np.argmax(tied & (end.converged | ~end.converged[tied].any())))  # b = 1 if both do
     gains = null_value - lowest > max(stop["ftol"], LEAST_GAIN * settings.softplus) * null_value
-    other_sign = np.delete(end.theta, best, axis=0), np.delete(sign, best)
+    rejected = np.delete(end.theta, best, axis=0), np.delete(sign, best)
     fields = ("theta", "value", "grad_norm", "n_iter", "converged")
     end = replace(end, **{name: getattr(end, name)[[best]] for name in fields})
-    end = _settled(end, _curved(objective, penalty, state, k, sign[[best]]), state)
+    end = _without_rounding_errors(
+        end, _preconditioner_loss(objective, penalty, state, k, sign[[best]]), state
+    )
     entry = {
         "objective": end.value[0],
         "grad_norm": end.grad_norm[0],
@@ -283,13 +290,14 @@ def _minimize(objective, penalty, state, k, start, stop):
         "n_eval": start.n_eval + end.n_eval + (start.null_value is None),
         "newton": False,
     } | {name: stop[name] for name in ("resolution",) if name in stop}
-    return end.theta if gains else null[[best]], sign[best], entry, other_sign
+    return end.theta if gains else null[[best]], sign[best], entry, rejected
 
 
-def _enough(state, k, start, stop):
-    """Return the optimizer's stopping tolerances as a dict.
+def _tolerances(state, k, start, stop):
+    """Return the optimizer's tolerances for one learner as a dict, to replace those in `stop`.
 
-    With many rows, gains below `resolution`, which depends on the sampling error, do not count."""
+    With many rows, it stops at predicted gains below `resolution`, a share of the sampling
+    error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -301,14 +309,14 @@ def _enough(state, k, start, stop):
     return {"tol": 0.0, "ftol": 0.0, "resolution": resolution}
 
 
-def _curved(objective, penalty, state, k, sign):
-    """Return the loss of sampled rows whose Hessian preconditions L-BFGS; None without one."""
+def _preconditioner_loss(objective, penalty, state, k, sign):
+    """Return the loss of sampled rows, whose Hessian preconditions L-BFGS; None if none is used."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
         return objective(sign)
     # With many features, eight rows per parameter suffice.
-    most = 8 * (2 + state.X.shape[1]) if state.spanned else len(state.sample)
+    most = 8 * (2 + state.X.shape[1]) if state.in_subspace else len(state.sample)
     return stage_objective(state, state.sample_rows(k, most), penalty)(sign)
 
 
@@ -318,7 +326,7 @@ def _refine(objective, sampled, theta, stop, state):
     The Hessian of the loss `sampled` is the preconditioner; None means no preconditioner."""
     exact = state.exact
     way, damping = {"best_only": not exact}, DAMPING
-    if state.spanned:  # the Hessian is that of few rows
+    if state.in_subspace:  # the Hessian is that of few rows
         way, damping = way | {"memory": 30}, 0.1  # damping: share of the largest curvature
     if sampled is None:
         return minimize(objective, theta, state, **stop, **way)
@@ -336,37 +344,41 @@ def _refine(objective, sampled, theta, stop, state):
             return replace(end, theta=objective.back(u), n_iter=n_iter, n_eval=n_eval)
 
 
-def _settled(end, curved, state):
-    """Return the Minimum `end`; if rows are few, refined or rounded, to hide rounding errors."""
+def _without_rounding_errors(end, preconditioner, state):
+    """Return the Minimum `end` with rounding errors removed, if rows are few.
+
+    That takes Newton steps on the loss `preconditioner`, or in low precision rounded parameters."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end
     if settings.low_precision:
         return replace(end, theta=rounded(end.theta, state.unit))
     given = settings.tol is not None or settings.ftol is not None
-    return end if given or curved is None else polish(curved, end)
+    return end if given or preconditioner is None else polish(preconditioner, end)
 
 
-def _steepest(state, k):
-    """Return a bound (p,) on how fast class k's loss can fall as the weight of each feature grows.
+def _descent_bounds(state, k):
+    """Return for each feature a bound, (p,), on the fall of class k's loss per unit of its weight.
 
-    For loss derivatives l_i it is sum_i weight_i |l_i x_ij|, or with the identity activation
+    For loss derivatives l_i it is sum_i weight_i |l_i x_ij|. With the identity activation, it is
     |sum_i weight_i l_i x_ij|."""
     shape = state.loss, state.settings.softplus
     if state.on_workers:
-        spans = state.device.margin_spans(_steepest_of_span, k, state.shift, BLOCK, *shape)
+        spans = state.device.margin_spans(_descent_bounds_of_span, k, state.shift, BLOCK, *shape)
         return reduce(np.add, spans)
     # Several spans are processed block by block, so that copies stay small.
     step = BLOCK if len(state.y) > SPAN_ROWS else SPAN_ROWS
 
     def part(rows):
         own = state.X[tiles.of_rows(rows)]
-        return _steepest_of_span(own, *state.margin(k, rows), state.weight[rows], step, *shape)
+        return _descent_bounds_of_span(
+            own, *state.margin(k, rows), state.weight[rows], step, *shape
+        )
 
     return sum_rows(part, len(state.y))
 
 
-def _steepest_of_span(X, y, base, weight, step, loss, softplus):
+def _descent_bounds_of_span(X, y, base, weight, step, loss, softplus):
     _, slope, _ = losses.rows(loss, y, base, weight)
 
     def of_block(rows):
@@ -386,7 +398,7 @@ def lambda_max(batch, family, settings):
     largest, squares = 0.0, 0.0
     for k in range(family.n_functions):
         with single_blas():
-            bound = _steepest(state, k)
+            bound = _descent_bounds(state, k)
         largest = max(largest, np.abs(bound).max(initial=0.0))
         squares = max(squares, bound @ bound)
     if settings.l1_ratio >= 0.01:

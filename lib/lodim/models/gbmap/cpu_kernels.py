@@ -138,9 +138,9 @@ def activate(z, beta, activation, g, slope):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_learner(f, v, b, form, rows):
-    """Fill rows.score with f + a + b g(z) at 64 rows, and rows.slope with g'(z), for z in rows.z.
+    """Fill rows.score with the sum f + a + b g(z) at 64 rows, and rows.slope with g'(z).
 
-    v begins with a; f (64,) is the sum of the earlier learners; `form` defines g."""
+    z = rows.z are a learner's projections, v[0] is a; f (64,) sums earlier ones; `form` has g."""
     score = rows.score
     activate(rows.z, form.beta, form.activation, score, rows.slope)
     for i in range(TILE):
@@ -149,10 +149,10 @@ def add_learner(f, v, b, form, rows):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def add_loss_gradient(tile, y, f, weight, v, b, form, rows, out):
-    """Add the loss of 64 rows, and its gradient by one learner's parameters, to out (3 + p,).
+    """Add the loss of 64 rows, and its derivatives by one learner's parameters, to out (3 + p,).
 
     The learner is a + b g(intercept + w'x), v = (a, intercept, w); f (64,) is the sum of earlier
-    ones; `tile` (p, 64) are features; `form` defines g and the loss; `rows` are work arrays."""
+    ones; tile (p, 64) are features. `form` defines g and the loss; `rows` are work arrays."""
     rows.z[:] = v[1]
     project(tile, v[2:], rows.z)
     add_projected(tile, y, f, weight, v, b, form, rows, out)
@@ -174,11 +174,11 @@ def add_projected(tile, y, f, weight, v, b, form, rows, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
-    """Sum loss and gradient of q learners a + b g(intercept + w'x) over each block of tiles.
+    """Sum the loss of q learners a + b g(intercept + w'x), and its gradient, per block of rows.
 
-    For blocks lo to hi - 1, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by the
-    learner's row (a, intercept, w) of theta. Learners at positions `active` are evaluated. f is the
-    sum of the earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
+    Rows of theta are (a, intercept, w), sign are the b. For blocks lo to hi - 1 and learners
+    `active`, partials (n_blocks, q, 3 + p) gets the loss and its derivatives by theta. f is the sum
+    of earlier learners; `weight` is zero on padding; `form` defines g and the loss."""
     dtype = X.dtype
     v, b = theta.astype(dtype), sign.astype(dtype)
     rows, form = tile_rows(X), Form(dtype.type(form.beta), form.activation, form.loss)
@@ -195,7 +195,9 @@ def loss_gradient(lo, hi, partials, X, y, f, weight, theta, active, sign, form):
 
 @inlined(cache=True, fastmath=REASSOCIATE)
 def add_gram(tile, c, scaled, out):
-    """Add tile diag(c) tile' to the lower triangle of out[2:, 2:]; `scaled` is a work array."""
+    """Add the weighted Gram matrix of 64 rows, tile diag(c) tile', to out[2:, 2:], lower triangle.
+
+    tile (p, 64) are features, c (64,) the rows' weights; `scaled` (64,) is a work array."""
     p = tile.shape[0]
     zero = c.dtype.type(0)
     for k in range(p):
@@ -250,11 +252,11 @@ def add_hessian(tile, y, weight, b, form, convex, rows, column, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
-    """Sum Hessians of the losses of q learners a + b g(intercept + w'x) over each block of tiles.
+    """Sum the Hessian of the loss by each of q learners' parameters over each block of rows.
 
-    For blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles. Rows of theta are
-    (a, intercept, w); f is the sum of the earlier learners; `form` defines g and the loss. If
-    `convex`, terms that could make Hessians indefinite are left out."""
+    Learners are a + b g(intercept + w'x); rows of theta are (a, intercept, w), sign are the b. For
+    blocks lo to hi - 1, partials (n_blocks, q, d, d) gets lower triangles. f sums earlier learners;
+    `form` defines g and the loss. `convex` leaves out terms that could make H indefinite."""
     v, b, column = theta.astype(X.dtype), sign.astype(X.dtype), np.empty(X.shape[1])
     rows, form = tile_rows(X), Form(X.dtype.type(form.beta), form.activation, form.loss)
     r = rows.r
@@ -275,10 +277,10 @@ def hessian(lo, hi, partials, X, y, f, weight, theta, sign, form, convex):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j, a_j + b_j g(intercept_j + w_j'x), to out[:, into[j]]; b_j g' if `derivative`.
+    """Add each learner's values at all rows, a + b g(intercept + w'x), to a column of `out`.
 
-    out (n_tiles, width, 64) is in tiles of 64 rows; rows of theta are (a_j, intercept_j, w_j), sign
-    are the b_j; `activation` and its sharpness `beta` define g."""
+    Learner j, or b g' if `derivative`, is added to out[:, into[j]]; out is (n_tiles, width, 64).
+    Rows of theta are (a, intercept, w), sign are the b; `activation` with sharpness `beta` is g."""
     dtype = X.dtype
     v, softness = theta.astype(dtype), dtype.type(beta)
     g, slope, z = np.empty(TILE, dtype), np.empty(TILE, dtype), np.empty(TILE, dtype)
@@ -299,7 +301,10 @@ def forward(lo, hi, X, theta, sign, beta, activation, derivative, into, out):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def tile_classes(y, score, weight, p, value, slope):
-    """Fill `value` (64,) with losses of classes y, slope (K, 64) with derivatives; p is scratch."""
+    """Compute the multinomial loss of 64 rows and its derivatives by the K linear predictors.
+
+    `value` (64,) gets the losses, slope (K, 64) the derivatives; y are class codes, score (K, 64)
+    the predictors; p (K,) is a work array."""
     for i in range(TILE):
         value[i] = weight[i] * loss_shares(y[i], score[:, i], p)
         for k in range(p.size):
@@ -308,11 +313,11 @@ def tile_classes(y, score, weight, p, value, slope):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def joint_gradient(lo, hi, partials, X, y, offset, weight, theta, sign, target, beta, loss):
-    """Sum the loss of all M learners together, and its gradient, over each block of tiles.
+    """Sum the loss of all M learners together, and its gradient, over each block of rows.
 
     Learner j is a + b g(intercept + w'x), theta[j] = (a, intercept, w), added to class target[j].
-    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets the derivatives from column 2 on; in
-    row 0, columns 0 and 1 get the loss and the sum of squared losses."""
+    For blocks lo to hi - 1, partials (n_blocks, M, 4 + p) gets the derivatives from column 2 on. In
+    row 0, column 0 gets the loss, column 1 the sum of its squared terms."""
     dtype = X.dtype
     v, b, softness = theta.astype(dtype), sign.astype(dtype), dtype.type(beta)
     M, K = len(theta), offset.shape[1]

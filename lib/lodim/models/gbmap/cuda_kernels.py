@@ -27,7 +27,9 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks; few for wide rows, so that the cache holds them."""
+    """Return the number of GPU thread blocks that share the rows of X, with shape (n_tiles, p, 64).
+
+    Wide rows get fewer blocks, so that the rows in use fit into the GPU's cache."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -70,14 +72,14 @@ def joint_gradient(X, y, offset, weight, theta, sign, target, beta, loss):
 
 
 def forward(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j to out[:, into[j]], in main memory, as `cpu_kernels.forward`, by the GPU."""
+    """Run `cpu_kernels.forward` on the GPU: add each learner's values to `out`, in main memory."""
     there = upload(out)
     add_learners(X, theta, sign, beta, activation, derivative, into, there)
     there.copy_to_host(out)
 
 
 def add_learners(X, theta, sign, beta, activation, derivative, into, out):
-    """Add learner j to out[:, into[j]], an array on the GPU, as `cpu_kernels.forward` does."""
+    """Run `cpu_kernels.forward` on the GPU: add each learner's values to `out`, on the GPU."""
     learners = upload(np.column_stack([sign, theta]))
     blocks = max(1, min(16 * PROCESSORS, X.shape[0] // (THREADS // TILE)))
     rest = beta, activation, derivative, upload(into), out
@@ -85,12 +87,14 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k, else 0, `base` with the logit of class k, on the GPU."""
+    """Fill y with 1 for rows of class k, else 0, and `base` with class k's logit, on the GPU.
+
+    `code` (n_tiles, 64) are class codes, score (n_tiles, K, 64) linear predictors."""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 
 def ordered_margin(code, score, class_table, y, base):
-    """Fill y with class_table[0] at rows' classes, base with score + class_table[1], on the GPU."""
+    """Run `Ordinal.margin` on the GPU: write ordered classes as responses y and offsets `base`."""
     blocks = min(16 * PROCESSORS, code.shape[0])
     launch(_ordered_margin, blocks, TILE, code, score, upload(class_table), y, base)
 
@@ -104,7 +108,6 @@ def _softplus(x):
 
 @cuda.jit(device=True)
 def _activate(z, beta, activation):
-    """Return the activation at z (softplus of sharpness `beta`, or identity) and its derivative."""
     if activation == IDENTITY:
         return z, 1.0
     g, slope = _softplus(beta * z)
@@ -113,10 +116,10 @@ def _activate(z, beta, activation):
 
 @cuda.jit(device=True)
 def _project(X, t, first, size, w, stage, low, high):
-    """Copy `size` features of 64 rows to shared memory `stage`; add their part of w'x to sums.
+    """Copy `size` features of 64 rows to shared memory `stage`, and add their part of w'x to sums.
 
-    The features start at column `first` of block X[t]; w has a row of weights per learner. Each
-    thread adds to sums of two rows, i in `low` and i + 32 in `high`, for each learner."""
+    The features start at column `first` of X[t]; w has a row of weights per learner. For each
+    learner, a thread adds row i's part to `low`, and that of row i + 32 to `high`."""
     lane, warp = cuda.threadIdx.x % LANES, cuda.threadIdx.x // LANES
     for k in range(warp, size, WARPS):
         a, b = X[t, first + k, lane], X[t, first + k, lane + LANES]
@@ -137,10 +140,10 @@ def _restage(X, t, first, size, stage):
 
 @cuda.jit(device=True)
 def _back_project(stage, r, first, size, width, start, partials, slot):
-    """Add gradients by `size` weights of learners `slot`, slot + 1, over 64 rows, to `partials`.
+    """Add the gradient by `size` weights of two learners, summed over 64 rows, to `partials`.
 
-    `stage` has the features from column `first` on, r (2, 64) the derivatives of the loss by each
-    learner's w'x. Groups of `width` threads share rows. If `start`, old values are overwritten."""
+    The learners are `slot` and slot + 1. `stage` has the features from column `first` on, r (2, 64)
+    the loss derivatives by each w'x. Groups of `width` threads share rows. `start` overwrites."""
     k, segment = cuda.threadIdx.x % width, cuda.threadIdx.x // width
     if k >= size:
         return
@@ -292,7 +295,7 @@ def _joint_gradient(X, y, offset, weight, learners, target, beta, loss, room, pa
 
 @cuda.jit(cache=True)
 def _forward(X, learners, beta, activation, derivative, into, out):
-    """Add the values of learner j at all rows to out[:, into[j]], as `cpu_kernels.forward` does."""
+    """Add each learner's values at all rows to `out`; this is the GPU kernel of `add_learners`."""
     start, step = cuda.grid(1), cuda.gridsize(1)
     for e in range(start, X.shape[0] * TILE, step):
         t, i = e // TILE, e % TILE
@@ -308,7 +311,6 @@ def _forward(X, learners, beta, activation, derivative, into, out):
 
 @cuda.jit(cache=True)
 def _margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k, else 0, and `base` with the logit of class k."""
     i = cuda.threadIdx.x
     for t in range(cuda.blockIdx.x, code.shape[0], cuda.gridDim.x):
         largest = -math.inf
@@ -325,7 +327,7 @@ def _margin(code, score, k, y, base):
 
 @cuda.jit(cache=True)
 def _ordered_margin(code, score, class_table, y, base):
-    """Write ordered classes as y and `base` of a loss of one score, as `Ordinal.margin` does.
+    """Write ordered classes as responses y and offsets `base` of a loss of one linear predictor.
 
     For a row of class k, y is class_table[0, k], and `base` is its score + class_table[1, k]."""
     i = cuda.threadIdx.x

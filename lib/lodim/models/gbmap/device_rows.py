@@ -30,9 +30,10 @@ class DeviceRows:
         return cls(X, y, weight, upload(score), problem)
 
     def margin(self, k, class_table):
-        """Return class k's response and linear predictor; with several classes, 0/1 and the logit.
+        """Return class k's response and linear predictor, (n_tiles, 64) each.
 
-        `class_table` (2, K) is `Ordinal.class_table`, or (2, 0) without ordered classes."""
+        With several classes, they are 1 for class k, else 0, and the logit of class k.
+        `class_table` is that of `Ordinal`, or (2, 0) without ordered classes."""
         if self.problem is None:
             return self.y, self.score.reshape(*self.y.shape)
         if class_table.size:
@@ -42,15 +43,12 @@ class DeviceRows:
         return self.problem
 
     def to_gpu(self, *columns):
-        """Return copies of the arrays `columns`, (n_tiles, 64) each, on the GPU."""
         return tuple(upload(v.astype(float)) for v in columns)
 
     def add(self, learners):
-        """Add the values of new learners to the linear predictors, in place."""
         shape = learners.beta, learners.activation, False
         theta, sign, into = learners.theta, learners.sign, learners.target
         cuda_kernels.add_learners(self.X, theta, sign, *shape, into, self.score)
 
     def score_at(self, rows):
-        """Return the linear predictors (r, K) of the rows at positions `rows`, (r,), in memory."""
         return tiles.rows(self.score.copy_to_host(), rows)

@@ -25,7 +25,6 @@ class Reference:
     y: np.ndarray = forms.responses("r")
 
     def _check_fields(self):
-        """Raise a ValueError if there are no rows."""
         if not len(self.y):
             raise ValueError("reference has no rows")
 
@@ -54,10 +53,10 @@ class Reference:
 
 
 def drift_indicators(learners, reference, batch, k, numeric, threads):
-    """Return a dict of two measures (n,) of how far rows are from their k nearest training rows.
+    """Return two measures of how far rows are from their k nearest training rows, as a dict.
 
-    "difference" is |f(x) - mean response of the k rows|; if not `numeric`, |f(x) - mean f of the k
-    rows|, the largest over classes. "distance" is the mean distance to the k rows."""
+    "difference" (n,) is |f(x) - mean response of the k rows|; if not `numeric`, |f(x) - mean f of
+    the k rows|, the largest over classes. "distance" (n,) is the mean distance to the k rows."""
     rows = batch.X, batch.n
     distance, near = reference.nearest(learners.embedding(*rows, threads), k)
     values = reference.y[:, None] if numeric else reference.score
@@ -87,7 +86,6 @@ def path_distances(Z, W, learners, tolerance):
 
 @njit(cache=True, inline="always")
 def _activate(z, beta, activation):
-    """Return g(z), with g the softplus of sharpness beta or the identity, and its derivative."""
     if activation != SOFTPLUS:
         return z, 1.0
     e = exp_negative(-abs(beta * z))
@@ -97,10 +95,10 @@ def _activate(z, beta, activation):
 
 @njit(cache=True, inline="always")
 def _change(z0, z1, sign, s, t, beta, activation):
-    """Return the change of f = sum_j sign_j g(z_j) from s to t, and bounds of df/dt there.
+    """Return the change of f along part of a segment, and bounds of its derivative there.
 
-    s and t are positions on the segment from z0 (position 0) to z1 (position 1); g is the
-    activation."""
+    f = sum_j sign_j g(z_j), g the activation; z goes from z0 (position 0) to z1 (position 1). The
+    part is from position s to t. The bounds are a lower and an upper one."""
     change, low, high = 0.0, 0.0, 0.0
     for j in range(z0.size):
         speed = sign[j] * (z1[j] - z0[j])
@@ -143,7 +141,6 @@ def _path_length(z0, z1, sign, beta, activation, tolerance):
 
 @njit(cache=True, nogil=True)
 def _all_pairs(Z, W, sign, beta, activation, tolerance, out):
-    """Add to out (n, r) the total variation of f between Z[i] and W[j]; see `_path_length`."""
     for i in range(Z.shape[0]):
         for j in range(W.shape[0]):
             out[i, j] += _path_length(Z[i], W[j], sign, beta, activation, tolerance)[0]

@@ -556,7 +556,7 @@ class GbmapFit(Fit):
         return pd.MultiIndex.from_product([list(self.levels), list(names)])
 
     def _zero_offset(self):
-        """Return keyword arguments that set the offset of new data to zero, or an empty dict."""
+        """Return the argument offset=0 for new data in a dict, empty for fits without offset."""
         return {"offset": 0.0} if self.design.offset_given else {}
 
     def _apply(self, data, response=False):
@@ -564,7 +564,6 @@ class GbmapFit(Fit):
         return self.design.apply(data, response=response, **self._zero_offset())
 
     def _embed(self, batch):
-        """Return the values f_j(x) of all M learners, (n, M), for the rows of a Batch."""
         return self.estimates.embedding(batch.X, batch.n, self._threads, self._engine)
 
     def _reference_rows(self, k=1):

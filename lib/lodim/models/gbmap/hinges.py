@@ -68,7 +68,7 @@ def _combine(X, Z, k, Q):
 
 @njit(**OPTIONS, nogil=True)
 def find_directions(X, slope, curvature, waves, U, P, Q):
-    """Fill rows of U with directions along which to search for hinges; return their number.
+    """Find directions along which to search for hinges; write them to U and return their number.
 
     They are the loss gradient, random combinations of the columns of X (p, n), and approximate
     principal Hessian directions (Li 1992). slope and curvature (n,) are loss derivatives. Row i has
@@ -109,11 +109,10 @@ def find_directions(X, slope, curvature, waves, U, P, Q):
 
 @njit(**OPTIONS, inline="always")
 def _to_unit_variance(k, curvature, room):
-    """Scale k directions, room.U, so that the projections of rows, room.Z, have variance 1.
+    """Scale k directions so that the rows' projections have variance 1; return their number.
 
-    `curvature` (n,) are the weights of the rows. Return the number of scaled directions.
-
-    Directions with constant projections are dropped and not counted, unless all are constant."""
+    room.U are directions, room.Z projections; both change in place. `curvature` (n,) are row
+    weights. Directions with constant projections are dropped, unless all are constant."""
     U, Z, deviation, total = room.U, room.Z, room.deviation, 0.0
     for i in range(curvature.size):
         total += curvature[i]
@@ -135,10 +134,11 @@ def _to_unit_variance(k, curvature, room):
 
 @njit(**OPTIONS, inline="always")
 def _hinge(z, side, knot, slope, curvature, level, total, ridge):
-    """Return the loss decrease by a hinge h = max(side z - knot, 0), its coefficient, and its mean.
+    """Fit a hinge h = max(side z - knot, 0) by one Newton step on the loss of the rows.
 
-    A Newton step fits the coefficient, with penalty `ridge`, and a constant. slope and curvature
-    are loss derivatives; `total` sums the curvatures; `level` is sum(slope) / total."""
+    Return the decrease of the loss, the coefficient of h, and its mean. A constant is fitted too;
+    `ridge` penalizes the coefficient. z are projections, slope and curvature loss derivatives of
+    the rows; `total` sums the curvatures; `level` is sum(slope) / total."""
     centre, square, fall, spread = 0.0, 0.0, 0.0, 0.0
     for i in range(z.size):
         h = max(side * z[i] - knot, 0.0)
@@ -155,10 +155,11 @@ def _hinge(z, side, knot, slope, curvature, level, total, ridge):
 
 
 @njit(**OPTIONS, inline="always")
-def _take(k, level, n_starts, room):
-    """Fill room.theta and room.sign with the best n_starts learners per sign; return their number.
+def _pick_best(k, level, n_starts, room):
+    """Write the best n_starts learners per sign to room.theta and room.sign; return their number.
 
-    Candidates are hinges along the first k rows of room.U and their opposites, with mean -level."""
+    Candidates are hinges along the first k rows of room.U and their opposites; room.gain has their
+    decreases of the loss. Each learner has mean -level."""
     U, gain, theta, sign = room.U, room.gain, room.theta, room.sign
     (knots, steps, centres), count = (room.rest[0], room.rest[1], room.rest[2]), 0
     for b in range(2):
@@ -181,11 +182,11 @@ def _take(k, level, n_starts, room):
 
 @njit(**OPTIONS, nogil=True)
 def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
-    """Find the best hinges max(u'x - knot, 0) along k directions u; return their number.
+    """Find the hinges max(u'x - knot, 0) along k directions u that lower the loss most.
 
-    The directions are the first k rows of room.U, scaled in place; room.theta and room.sign get the
-    best n_starts learners per sign. X is (p, n); slope and curvature (n,) are loss derivatives;
-    `ridge` penalizes squared weights. If `hinges` is False, learners are linear."""
+    The directions are the first k rows of room.U, scaled in place. room.theta and room.sign get at
+    most n_starts learners per sign; return their number. X is (p, n); slope and curvature (n,) are
+    loss derivatives; `ridge` penalizes squared weights. `hinges=False` gives linear learners."""
     U, Z, gain, rest = room.U, room.Z, room.gain, room.rest
     _project(X, U, k, Z)
     k = _to_unit_variance(k, curvature, room)
@@ -209,7 +210,7 @@ def place_hinges(k, X, slope, curvature, ridge, hinges, n_starts, room):
                 signed = g if right else -1.0
                 if signed > gain[b, j]:
                     gain[b, j], knots[b, j], steps[b, j], centres[b, j] = signed, knot, c, centre
-    return _take(k, level, n_starts, room)
+    return _pick_best(k, level, n_starts, room)
 
 
 class HingeArrays(NamedTuple):
@@ -241,7 +242,7 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
     """Return the best starting learners (2 n_starts, 2 + p) and their signs, as views of `room`.
 
     X is (p, n); slope and curvature (n,) are loss derivatives; `ridge` penalizes squared weights;
-    `waves` are as in `find_directions`. If `hinges` is False, learners are linear."""
+    `waves` are random row weights. If `hinges` is False, learners are linear."""
     room = room or HingeArrays.of_size(2 + 2 * MIXTURES, *X.shape, n_starts)
     room.clear()
     k = find_directions(X, slope, curvature, waves, room.U, room.Z, room.Q)
@@ -249,9 +250,10 @@ def draw_starts(X, slope, curvature, waves, ridge, hinges, n_starts, room=None):
 
 
 def starts_along(U, X, slope, curvature, ridge, n_starts):
-    """Return starting learners along the rows of U (k, p), up to n_starts per sign, and signs.
+    """Return the best starting learners along the directions U (k, p), and their signs.
 
-    X is (p, n); slope and curvature are loss derivatives; `ridge` penalizes squared weights."""
+    There are at most n_starts per sign. X is (p, n); slope and curvature are loss derivatives;
+    `ridge` penalizes squared weights."""
     room = HingeArrays.of_size(len(U), *X.shape, n_starts)
     room.clear()
     room.U[:] = U

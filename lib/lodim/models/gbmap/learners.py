@@ -64,7 +64,6 @@ class WeakLearners:
         return replace(parts[0], **arrays)
 
     def _check_fields(self):
-        """Raise a ValueError unless step 1 has a learner and all learners' signs are -1 or 1."""
         if not (len(self.stage) and self.stage[0] == 1 and (np.abs(self.sign) == 1.0).all()):
             raise ValueError("there is no first boost, or a learner has a sign not +-1")
 
@@ -73,14 +72,12 @@ class WeakLearners:
 
     @property
     def w(self):
-        """Weights w of the features, (M, p)."""
         return self.theta[:, 2:]
 
     def select(self, keep):
         return replace(self, **{f: getattr(self, f)[keep] for f in BY_LEARNER})
 
     def negative(self):
-        """Return learners with values of opposite sign."""
         theta = np.hstack([-self.theta[:, :1], self.theta[:, 1:]])
         return replace(self, theta=theta, sign=-self.sign)
 
@@ -116,15 +113,18 @@ class WeakLearners:
         return (E - self.theta[:, 0]) * self.sign
 
     def add_to(self, out, tiles, into, derivative=False, threads=1, runs=None):
-        """Add learner j's values (or derivatives) to out[:, into[j]], without `scale`, in place.
+        """Add each learner's values at all rows, without `scale`, to a column of `out`, in place.
 
-        out is (n_tiles, width, 64); `runs` are the ranges (lo, hi) of blocks to use, None: all."""
+        Learner j, or its derivative by w'x if `derivative`, is added to out[:, into[j]]. out is
+        (n_tiles, width, 64). `runs` are ranges (lo, hi) of blocks of rows to use, or None."""
         shape = self.beta, self.activation, derivative
         how = {"threads": threads, "runs": runs}
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return values or derivatives of learners, (n, width); the j-th goes to column into[j]."""
+        """Return sums of values at n rows, (n, width), to which learner j adds in column into[j].
+
+        If `derivative`, it adds its derivative by w'x."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -177,14 +177,16 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their tiles), sized for `width` temporary columns per row."""
+    """Split blocks of rows into chunks; yield each as (slice of rows, its blocks).
+
+    Chunks are short enough for `width` temporary numbers per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]
 
 
 def score_nodes(learners, features, offset):
-    """Return linear predictors as symbolic expressions of `features` and `offset`."""
+    """Return the K linear predictors as formulas of inputs `features` and `offset`, for export."""
     bias, parts = [0.0] * learners.n_scores, [([1.0], [offset]) for _ in range(learners.n_scores)]
     for j, theta in enumerate(learners.theta):
         name, size = f"projection {j + 1}", learners.scale * learners.sign[j]

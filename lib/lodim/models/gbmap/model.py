@@ -54,7 +54,6 @@ class Gbmap(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem, with signs for `monotone` and a joint fit's default m."""
         problem = super().validate(problem)
         if isinstance(problem.settings.monotone, dict):
             way = directions(problem.settings.monotone, problem.design, problem.family)
@@ -66,11 +65,9 @@ class Gbmap(Model):
         return replace(problem, settings=replace(settings, m=m))
 
     def counts_stages(self, settings):
-        """Return whether the first boosts of a fit are a fit themselves: not in a joint fit."""
         return not settings.joint
 
     def fit(self, problem):
-        """Return the fit, with m, lambda_ and refit as given or chosen by cross-validation."""
         settings = problem.settings
         if settings.lambda_ is not None and problem.arguments["m"] is not None:
             return self.run(problem)
@@ -81,7 +78,6 @@ class Gbmap(Model):
         return fit
 
     def selects(self, settings):
-        """Return whether the penalty can set weights to zero."""
         return settings.l1_ratio > 0.0
 
 
@@ -93,21 +89,23 @@ def _choose(problem):
 
     The gain is the relative decrease of held-out deviance by a joint fit; NaN if not compared."""
     settings, K, losses, found = problem.settings, problem.family.n_functions, {}, {}
-    m, near = settings.m or refit.count_learners(problem.batch, K), None
+    m, first_guess = settings.m or refit.count_learners(problem.batch, K), None
     kinds = {"none": settings.m, "joint": m} if settings.refittable and m else {"none": settings.m}
     for kind in [settings.refit] if settings.refit else kinds:
         tried = replace(problem, settings=replace(settings, refit=kind, m=kinds[kind]))
-        found[kind] = chosen, table = _search(tried, near)
+        found[kind] = chosen, table = _search(tried, first_guess)
         losses[kind] = np.average(table["mean"], weights=table["weight"])
-        near = chosen.settings.lambda_
+        first_guess = chosen.settings.lambda_
     gain = 1.0 - losses["joint"] / max(losses["none"], 1e-300) if len(losses) > 1 else np.nan
     # Joint fits must lower the held-out deviance by 2%.
     best = next(iter(found)) if len(found) == 1 else "joint" if gain >= 0.02 else "none"
     return *found[best], float(gain)
 
 
-def _search(problem, near):
-    """Choose m and lambda_, first close to `near`, by held-out deviance; return problem, table."""
+def _search(problem, first_guess):
+    """Choose m and lambda_ by held-out deviance; return the problem with both, and the results.
+
+    Penalties near `first_guess` are tried first, unless it is None."""
     exact, batch = problem.settings, problem.batch
     n, p = batch.n, batch.X.shape[1]
     tried = replace(problem, settings=exact.for_comparison(n, p))
@@ -116,7 +114,7 @@ def _search(problem, near):
         chosen, table = choose(tried, {}, **how)
     else:
         values = lambda_grid(problem, "lambda_", N_LAMBDAS, 1e-12)
-        at = None if near is None else int(np.abs(np.log(values / near)).argmin())
+        at = None if first_guess is None else int(np.abs(np.log(values / first_guess)).argmin())
         # Penalties tried first; the loop adds some if the best one is at an end.
         lo, hi = (3, 12) if at is None else (max(0, at - 1), min(N_LAMBDAS, at + 4))
         margin = 2 if exact.joint else 1  # smaller penalties tried than the best one

@@ -22,7 +22,9 @@ MOST_DAMPING = 1e8  # beyond it, no step lowers the loss
 
 
 class Ending(NamedTuple):
-    """Results for one learner; `objective` is its lowest loss, grad_norm the largest derivative."""
+    """Results of Newton's method for one learner.
+
+    `objective` is its lowest loss, grad_norm the largest absolute derivative there."""
 
     objective: float
     grad_norm: float
@@ -49,7 +51,7 @@ class Problem(NamedTuple):
 
 
 class NewtonArrays(NamedTuple):
-    """Work arrays of Newton's method; `kept` has each row's projection and two derivatives."""
+    """Work arrays of `newton`; `kept` has each row's linear predictor and two derivatives."""
 
     kept: np.ndarray
     tiles: np.ndarray
@@ -107,8 +109,7 @@ def _promised(H, damping, slope, L, step):
 def _straighten(H, slope, b, beta, intercept, convex):
     """Transform Hessian H and gradient `slope` from a to c = a + b softplus(intercept), in place.
 
-    c is the value at the mean row of a learner with constant a and sign b. If `convex`, a negative
-    second-derivative term is not added to H."""
+    c is the learner's value at w'x = 0. `convex` leaves out a negative second-derivative term."""
     e = math.exp(-abs(beta * intercept))
     share = 1.0 / (1.0 + e) if intercept > 0.0 else e / (1.0 + e)
     t = b * share
@@ -133,7 +134,7 @@ def _tile_rows(room, t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(problem, y, f, theta, sign, ftol, of_one, ends, room):
-    """Minimize the loss of each learner theta (r, d) on few rows by damped Newton steps, in place.
+    """Minimize the losses of r learners on few rows by damped Newton steps; theta changes in place.
 
     y and the sum f of earlier learners are in blocks of 64 rows. theta has rows (a, intercept, w),
     sign (r,) the factors b. Rows of ends (r, 5) get the fields of an Ending. Two successive gains

@@ -36,7 +36,7 @@ class BoostObjective:
             rest = *self._columns, theta, active[i], self.sign, self._form
             return sum_blocks(loss_gradient, self._X, (q, 1 + d), *rest, **self._how)
 
-        sums = sum(self._shared(sums_of, len(active)))
+        sums = sum(self._in_slices(sums_of, len(active)))
         value, gradient = sums[:, 0].copy(), sums[:, 1:].copy()
         add_ridge(active, theta, self._ridge, value, gradient)
         return value, gradient
@@ -49,14 +49,16 @@ class BoostObjective:
             rest = *self._columns, theta[i], self.sign[i], self._form, convex
             return sum_blocks(hessian, self._X, (len(theta[i]), d, d), *rest, **self._how)
 
-        H = np.concatenate(self._shared(lower, q))
+        H = np.concatenate(self._in_slices(lower, q))
         H = np.tril(H) + np.tril(H, -1).transpose(0, 2, 1)
         diagonal = np.arange(d)
         H[:, diagonal, diagonal] += 2.0 * self._ridge
         return H
 
-    def _shared(self, work, q):
-        """Return a list of work(slice of learners): one slice of all q, or one per thread."""
+    def _in_slices(self, work, q):
+        """Call `work` for slices of the q learners; return a list of the results.
+
+        If all rows are in one block, each thread gets a slice; otherwise one slice has them all."""
         shared = on_host(self._X) and count_blocks(self._X) == 1 and self._X.size >= SHARED
         threads, parts = self._how["threads"] if shared else 1, {}
 
@@ -73,7 +75,9 @@ def precision_of(dtype):
 
 
 def penalize(settings, width, p):
-    """Return the penalty on (a, intercept, w (width,)): a mean over the p features that vary."""
+    """Return the penalty on a learner's parameters a, intercept and w; w has `width` weights.
+
+    It is divided by p, the number of features that vary."""
     penalized = np.ones(2 + width)
     # With the identity, `a` replaces the intercept of w, which is then not penalized.
     penalized[:2] = 0.0, settings.penalize_intercept and settings.softplus
@@ -82,7 +86,9 @@ def penalize(settings, width, p):
 
 
 def stage_objective(state, rows, penalty):
-    """Return a function that makes a BoostObjective on `rows` from learners' signs (q,)."""
+    """Return a function: signs b (q,) of learners -> the BoostObjective of q learners.
+
+    `rows` are X, response, linear predictor and weight, in blocks of 64 rows."""
     form, threads = Form(*state.settings.shape, state.loss), state.settings.n_threads
     how = {"threads": threads, "runs": state.runs if rows[0] is state.X else None}
     return partial(BoostObjective, *rows, form=form, penalty=penalty, **how)

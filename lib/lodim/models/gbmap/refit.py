@@ -127,16 +127,16 @@ def joint_refit(batch, family, settings, learners, log):
 
 
 def reweigh(problem, fit):
-    """Return learners and log of a joint fit with new row weights; None if `fit` is not joint."""
+    """Repeat the joint fit with the row weights of `problem`; None if `fit` is not joint."""
     if not fit.settings.joint:
         return None
     return joint_refit(problem.batch, problem.family, problem.settings, fit.estimates, fit.log)
 
 
 def _centred(learners, first, batch, threads):
-    """Return learners, with constants such that all but each class's first have mean 0 over rows.
+    """Move constants between learners, so that all but each class's first have mean 0 over rows.
 
-    `first` (K,) has their positions. If K > 1, predictors have mean 0 over rows and classes."""
+    `first` (K,) are their positions. If K > 1, predictors get mean 0 over rows and classes."""
 
     work = partial(_weighted_embedding, learners, threads)
     with single_blas():

@@ -112,12 +112,11 @@ class Settings:
 
     @property
     def smooth(self):
-        """Whether the loss has curvature everywhere, and parameters have no bounds."""
+        """Whether Newton's method applies: the loss is smooth, and parameters have no bounds."""
         return self.refittable and self.monotone is None
 
     @property
     def joint(self):
-        """Whether all learners are optimized together after the last boost."""
         return self.refit == "joint"
 
     @property

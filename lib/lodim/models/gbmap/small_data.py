@@ -33,10 +33,10 @@ def _derivatives(at, responses, offsets, weight, loss, slope, curvature):
 def take_margin(
     y, score, weight, target, table, loss, start_at, responses, offsets, slope, curvature
 ):
-    """Fill `responses` and `offsets` for the learner of class `target`; return the current loss.
+    """Compute responses and offsets for a learner of class `target`; return the loss without it.
 
-    With several classes, they are the 0/1 response and this class's logit; for ordered classes see
-    `Ordinal.class_table`. slope and curvature get loss derivatives of rows at `start_at`."""
+    With several classes, responses are 1 for this class, else 0, and offsets its logit; `table` is
+    `Ordinal.class_table`. slope and curvature get loss derivatives of the rows at `start_at`."""
     n_scores, null = score.shape[1], 0.0
     for t in range(y.shape[0]):
         for i in range(TILE):
@@ -60,7 +60,7 @@ def take_margin(
 
 
 def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, ftol, learner):
-    """Fill `learner` (2 + p,) with the best fit of several starts; return its sign and results.
+    """Fit a learner from several starts; write the best to `learner` (2 + p,), return sign and log.
 
     follow(...) minimizes the loss for `responses` and `offsets` (see `follower`). If `compare`,
     only the best start per sign is fitted to the tolerance ftol. The learner is zero for all rows
@@ -93,7 +93,7 @@ def fit_learner(follow, responses, offsets, starts, sign, compare, null_value, f
 
 
 def follower(problem):
-    """Return a function that runs `newton` on a Problem, with shared work arrays."""
+    """Return a function that runs `newton` for a Problem; its calls share work arrays."""
     d, dtype = problem.ridge.size, problem.X.dtype
     of_rows = (
         np.empty((3, len(problem.X), TILE), dtype),

@@ -70,12 +70,14 @@ def _minimize_row(objective, theta, c, way, **stop):
 
 
 def weight_signs(sign, monotone):
-    """Return for each learner the signs (d,) that monotone effects impose on parameters; 0: any."""
+    """Return, per learner, the signs (d,) of parameters that monotone effects need; 0 means any."""
     return [np.r_[0, 0, b * np.asarray(monotone)] for b in sign]
 
 
 def rounded(theta, unit):
-    """Return learners theta (r, d) rounded to 12 bits of their largest weight, in units `unit`."""
+    """Round learners' parameters, rows of theta (r, d), to 12 bits of their largest weight.
+
+    `unit` (d,) are the units in which parameters are rounded."""
     u = theta / unit
     exponent = np.frexp(np.abs(u[:, 2:]).max(axis=1, initial=0.0))[1]
     grid = np.ldexp(1.0, np.maximum(exponent, -500) - 12)[:, None]
@@ -103,17 +105,17 @@ def start_by_sample(objective, penalty, state, k, rng, stop, warm_theta, warm_si
     return _best_of_each_sign(end, sign, theta, end.n_eval if exact else 0)
 
 
-def start_in_span(objective, penalty, state, k, warm_theta, warm_sign, other_sign):
-    """Fit starting learners for class k with weights in few directions; return a Start.
+def start_in_subspace(objective, penalty, state, k, warm_theta, warm_sign, rejected):
+    """Fit starting learners for class k whose weights are combinations of few directions.
 
-    Return None if the loss is flat. objective(signs) returns a loss. Directions are from data, the
-    learners `warm_theta` (signs `warm_sign`), and `other_sign`, (theta, sign) or None."""
+    Return a Start, or None if the loss is flat. objective(signs) makes the loss. Directions: of the
+    data, the learners `warm_theta` (signs `warm_sign`) and `rejected` ((theta, sign) or None)."""
     settings, p = state.settings, state.X.shape[1]
     n_starts = 1 if len(warm_theta) else settings.n_starts
-    if other_sign is not None:
+    if rejected is not None:
         warm_theta, warm_sign = (
-            np.concatenate([warm_theta, other_sign[0]]),
-            np.concatenate([warm_sign, other_sign[1]]),
+            np.concatenate([warm_theta, rejected[0]]),
+            np.concatenate([warm_sign, rejected[1]]),
         )
     on_sample = p * 128 <= len(state.sample)  # 128 rows per feature show the directions
     X, y, score, weight = state.sample_rows(k) if on_sample else state.host_rows(k)
@@ -155,7 +157,7 @@ def _slope_weighted_gram(state, X, y, score, weight):
     """Return the function v -> X' diag(s) X v, where s are the rows' derivatives of the loss."""
     # Half the gradient of sum_i slope_i (v'x_i)^2, computed by the kernels for squared loss.
     if isinstance(score, WorkerTiles):
-        columns = state.device.slope(y, score, weight)
+        columns = state.device.gram_problem(y, score, weight)
     else:
         slope = np.empty_like(y)
         for lo in range(0, len(y), tiles.TILES_PER_BLOCK):

@@ -146,12 +146,12 @@ class BoostState:
         return self.settings.smooth and few and self.sample is None and on_host(self.X)
 
     @property
-    def spanned(self):
-        """Whether `start_in_span` finds the starting learners, as rows and features are many."""
+    def in_subspace(self):
+        """Whether `start_in_subspace` finds the starting learners: rows and features are many."""
         return self.settings.smooth and not self.exact and self.X.shape[1] >= WIDE
 
     def rows(self, k):
-        """Return X, class k's response and predictor (see `margin`), and weight, in blocks."""
+        """Return X and class k's response, linear predictor and weight, in blocks; see `margin`."""
         if self.on_workers:
             return self.X, *self.device.problem(k, self.shift)
         if self.device is not None:
@@ -164,7 +164,7 @@ class BoostState:
         return self.X, y, score, weight
 
     def joint_rows(self):
-        """Return X, response, K linear predictors and weight in blocks, where X is stored."""
+        """Return X, response, K linear predictors and weight, in blocks, on the device of X."""
         if self.family.shared_slopes:
             X, y, score, weight = self.rows(0)
             axes = (1, tiles.TILE)
@@ -180,7 +180,7 @@ class BoostState:
         return self.X, y, self.score.astype(self.X.dtype), weight
 
     def class_table(self):
-        """Return response and shift of each ordered class, (2, K); (2, 0) for other families."""
+        """Return `Ordinal.class_table`, response and shift per class, (2, K); else (2, 0)."""
         if self.family.shared_slopes:
             return self.family.class_table(self.shift)
         return np.empty((2, 0))
@@ -196,7 +196,7 @@ class BoostState:
         return _as_tiles(X, y, score, weight / weight.sum())
 
     def host_rows(self, k):
-        """Return the arrays of `rows(k)`, all but X copied to memory if they are on a GPU."""
+        """Return the arrays of `rows(k)`; if they are on a GPU, copy all but X to main memory."""
         if self.device is None or self.on_workers:
             return self.rows(k)
         columns = self.device.margin(k, self.class_table())
@@ -204,7 +204,7 @@ class BoostState:
         return _as_tiles(self.X, y, score, self.weight)
 
     def placed_like(self, X, *columns):
-        """Return the arrays `columns`, (n_tiles, 64) each; if X is on a GPU, copies there."""
+        """Return arrays (n_tiles, 64) on the device of X: `columns` as they are, or GPU copies."""
         return columns if on_host(X) else self.device.to_gpu(*columns)
 
     def standard_error(self, k, learners):
@@ -217,14 +217,14 @@ class BoostState:
         return np.sqrt(variance * dot(self.weight, self.weight))
 
     def start_rows(self, k):
-        """Return features, loss derivatives (first, second) and keys of the rows for starts."""
+        """Return features, loss derivatives and keys of the rows from which starts are computed."""
         i = self.starts.at
         y, score, weight = (v[i] for v in self.sample_margin(k))
         by_row = derivatives(self.loss, y, score, weight / weight.sum())
         return self.starts.X, *by_row, self.starts.key
 
     def margin(self, k, rows):
-        """Return class k's response and linear predictor; with several classes, 0/1 and logit."""
+        """Return class k's response and predictor at a slice of rows: 0/1 and logit if K > 1."""
         score = tiles.unpack(self.score[tiles.of_rows(rows)], rows.stop - rows.start)
         return margin(self.family, self.y[rows], score, k, self.shift)
 
@@ -248,7 +248,7 @@ class BoostState:
         self.device.add(learner)
 
     def move_boundaries(self):
-        """Optimize the boundaries of ordered classes, `shift`, in place; return their changes."""
+        """Optimize the thresholds `shift` between ordered classes in place; return the changes."""
         if self.on_workers:
             sums = self.device.boundary_sums
         else:
@@ -276,12 +276,12 @@ class BoostState:
 
 
 def _as_tiles(X, *columns):
-    """Return X and the arrays `columns` (n,) packed like X, in blocks of 64 rows."""
+    """Return X, which is in blocks of 64 rows, and the arrays `columns` (n,) in such blocks."""
     return X, *(tiles.pad(v, len(X), X.dtype) for v in columns)
 
 
 def _unit(size):
-    """Return units (2 + p,) of a learner's parameters: 1, 1, and about 1 / size, powers of four."""
+    """Return units of parameters (a, intercept, w): 1, 1, and for w powers of 4 near 1 / size."""
     # Powers of four are exact; squares must not overflow.
     return np.r_[1.0, 1.0, 0.25 ** np.clip(np.round(0.5 * np.log2(size)), -50, 50)]
 
@@ -326,7 +326,7 @@ def _scale(rest, weight):
 
 
 def _null_scores(offset, null, family):
-    """Return offset + null (K,) in blocks of 64 rows, or zeros for a numeric response."""
+    """Return linear predictors offset + null in blocks of 64 rows; zeros for a numeric response."""
     n, K = offset.shape
     score = tiles.empty(n, K, np.float64)
     if family.link != "identity":

@@ -42,7 +42,9 @@ class WorkerRows:
         return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
-        """Return response, linear predictor (see `margin`) and weight for class k, in X's dtype."""
+        """Return class k's response, linear predictor and weight, in the dtype of X; see `margin`.
+
+        `shift` are the thresholds between ordered classes."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)
@@ -50,10 +52,11 @@ class WorkerRows:
         ]
         return *columns, self.weight.astype(self.X.dtype)
 
-    def slope(self, y, score, weight):
-        """Return per row a response 0, linear predictor 0 and weight s / 2, s the loss derivative.
+    def gram_problem(self, y, score, weight):
+        """Return a response, linear predictor and weight per row, for computing X' diag(s) X v.
 
-        With these, the squared loss of X v has the gradient X' diag(s) X v."""
+        s are the rows' loss derivatives. With response and predictor 0 and weight s / 2, the
+        gradient of the squared loss of X v is X' diag(s) X v."""
         half = score.map(_half_slope, y, weight, self.loss)
         zero = score.map(np.zeros_like)
         return zero, zero, half
@@ -63,11 +66,12 @@ class WorkerRows:
         self.score = self.X.add(forward, self.score, theta, sign, *shape, False, learners.target)
 
     def score_at(self, rows):
-        """Return the linear predictors (r, K) of the rows at positions `rows`, (r,)."""
         return self.score.take(rows)
 
     def margin_spans(self, function, k, shift, *args):
-        """Return [function(X, y, linear predictor, weight, *args)] for class k, by span of rows."""
+        """Call `function` on each range of rows, on its worker; return a list of the results.
+
+        Its arguments are X, class k's response and predictor (see `margin`), weight, and *args."""
         columns = self.y, self.score, self.weight
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
@@ -76,7 +80,7 @@ class WorkerRows:
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):
-        """Return the loss and its derivatives per boundary, (K - 1, 3), over all rows."""
+        """Return a loss and two derivatives per threshold of ordered classes, (K - 1, 3)."""
         rest = self.y, self.weight, self.family, boundaries
         return reduce(np.add, self.score.spans(_boundary_sums, *rest))
 
@@ -103,7 +107,7 @@ def deviance(family, y, score, weight, shift):
 
 
 def _margin_tiles(score, y, family, k, shift, i, dtype):
-    """Return response (i = 0) or linear predictor (i = 1) for class k, in blocks; see `margin`."""
+    """Return response (i = 0) or linear predictor (i = 1) of `margin`, in blocks of 64 rows."""
     rows = tiles.unpack(score, len(score) * tiles.TILE)
     return margin(family, y.reshape(-1), rows, k, shift)[i].reshape(y.shape).astype(dtype)
 

@@ -190,7 +190,9 @@ def _projected(fit, terms):
 
 
 def _positions(fit, estimates, terms, columns=None):
-    """Return positions (k,) of the coefficients of `terms` in `estimates`, made from `columns`."""
+    """Return the positions (k,) of the coefficients of some `terms` in `estimates`.
+
+    columns : features of the fit's design to which `estimates` were fitted; None means all"""
     columns = np.arange(len(fit.design.names)) if columns is None else columns
     features = columns[estimates.kept[1:] - 1]
     return 1 + np.flatnonzero(np.isin(fit.design.term_of[features], list(terms)))

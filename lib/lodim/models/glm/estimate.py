@@ -62,7 +62,7 @@ def _fit(rows, settings):
         df, df_resid = free.shape[1], max(rows.positive - free.shape[1], 0)
     log = inference.measures(rows, found, df_resid)
     log |= {"converged": converged, "n_iter": n_before + n_iter, "df": df}
-    at_null, H = (_along(free, sums.matrix) for sums in (at_null, found))
+    at_null, H = (_restricted(free, sums.matrix) for sums in (at_null, found))
     least = inference.zero_limit(at_null)
     if X is not None and not is_separated(family, X, y, H, least, free):
         least = 0.0
@@ -72,16 +72,20 @@ def _fit(rows, settings):
     cov = inference.covariance(kind, rows, basis, found, B, log["dispersion"])
     rank = len(found.gradient) - null.shape[1]
     null = np.linalg.qr(basis.of_features(null))[0] if null.shape[1] else null
-    estimates = Estimates(kept, combination, coef, _both_sides(basis, cov), null)
+    estimates = Estimates(kept, combination, coef, _covariance_of_columns(basis, cov), null)
     log |= {"covariance": kind, "diagnostics": None}
     if settings.diagnostic_rows and not (family.several_classes or family.m_estimation):
         more = max(rank, 1), log["dispersion"], settings.diagnostic_rows
-        log["diagnostics"] = inference.diagnostics(rows, estimates, _both_sides(basis, B), *more)
+        log["diagnostics"] = inference.diagnostics(
+            rows, estimates, _covariance_of_columns(basis, B), *more
+        )
     return estimates, log
 
 
-def _along(free, matrix):
-    """Return free' matrix free, a quadratic form along columns of `free`; None changes nothing."""
+def _restricted(free, matrix):
+    """Return free' matrix free: a quadratic form for coefficients that only move along `free`.
+
+    None as `free` means that all may move."""
     return matrix if free is None else free.T @ matrix @ free
 
 
@@ -92,16 +96,16 @@ def _level(rows):
     return level[1:] - level[0] if family.name == "multinomial" else level
 
 
-def _both_sides(basis, cov):
-    """Convert a covariance of a Basis's coefficients to one of the design matrix's coefficients."""
+def _covariance_of_columns(basis, cov):
+    """Convert a covariance of a Basis's coefficients to that of the design matrix's columns."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 
 
 def independent(X):
-    """Return the columns of X that are not aliased, `kept` (q,), and coefficients (q, p - q).
+    """Find the columns of X that are not linear combinations of earlier ones (aliased).
 
-    The aliased columns are X[:, kept] times these coefficients."""
+    Return their positions `kept` (q,), and a matrix C (q, p - q): X[:, kept] C are the others."""
     R = np.linalg.qr(X, mode="r")
     size = np.linalg.norm(R, axis=0)
     # The diagonal of R is the part of each column that earlier columns do not explain.
@@ -149,13 +153,13 @@ def _means(batch, estimates, family):
 def is_separated(family, X, y, H, zero_limit, free=None):
     """Return whether the likelihood of rows X (n, q) has no maximum (Konis 2007, ch. 4).
 
-    It has one if all eigenvalues of the information H exceed `zero_limit`. If `free` (S q, r) is
-    given, coefficients move only along its columns, and H is for these."""
+    The information H, if all its eigenvalues exceed `zero_limit`, shows that it has one. If `free`
+    (S q, r) is given, coefficients move only along its columns, and H is for these."""
     if family.name in ("gaussian", "gamma", "huber"):  # no mean at the edge of its range fits a row
         return False
     if np.linalg.eigvalsh(H).min(initial=np.inf) > zero_limit:
         return False
-    rising, level = _rows(family, X, y)
+    rising, level = _separating_conditions(family, X, y)
     if free is not None:
         rising, level = (csr_array(part @ free) for part in (rising, level))
     if rising.shape[0] * rising.shape[1] > LARGEST:
@@ -173,20 +177,22 @@ def is_separated(family, X, y, H, zero_limit, free=None):
     return found.x is not None and -found.fun > 1e-6
 
 
-def _rows(family, X, y):
-    """Return sparse A and B: a direction d separates classes if A d >= 0, A d != 0 and B d = 0."""
+def _separating_conditions(family, X, y):
+    """Return sparse A, B: coefficients d separate the classes if A d >= 0, A d != 0 and B d = 0."""
     if family.name == "binomial":
         mixed = (y > 0.0) & (y < 1.0)  # proportions strictly between 0 and 1 fix the score
         return csr_array((2.0 * y - 1.0)[~mixed, None] * X[~mixed]), csr_array(X[mixed])
     if family.link == "log":  # a mean of zero fits a response of zero
         return csr_array(-X[y == 0]), csr_array(X[y > 0])
     S, part = family.n_linear, [csr_array(X[y == k]) for k in range(family.n_linear + 1)]
-    blocks = [kron(csr_array(rise[None]), part[k], "csr") for k, rise in _rises(family)]
+    blocks = [
+        kron(csr_array(rise[None]), part[k], "csr") for k, rise in _likelier_directions(family)
+    ]
     return csr_array(vstack(blocks)), csr_array((0, X.shape[1] * S))
 
 
-def _rises(family):
-    """Return pairs: a class, and a direction (S,) of linear predictors that makes it likelier."""
+def _likelier_directions(family):
+    """Return pairs of a class and a direction (S,) of linear predictors that makes it likelier."""
     S = family.n_linear
     if family.shared_slopes:
         unit = np.eye(S)

@@ -21,7 +21,6 @@ def design_matrix(batch):
 
 
 def with_constant(X):
-    """Return the features X (n, p) with a first column of ones, (n, 1 + p)."""
     return np.column_stack([np.ones(len(X)), X])
 
 
@@ -78,7 +77,9 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows (n,) have the same combinations in aliased columns as in training."""
+        """Return for each row (n,) whether its linear predictor can be estimated.
+
+        It can if aliased columns are the same combinations of other columns as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination
@@ -113,7 +114,6 @@ class Estimates:
         return T
 
     def _check_fields(self):
-        """Raise a ValueError unless the intercept is estimated."""
         if not len(self.kept) or self.kept[0] != 0:
             raise ValueError("the estimates lack the intercept")
 
@@ -136,7 +136,9 @@ def _scores(estimates, family, X):
 
 
 def score_nodes(estimates, family, features, offset):
-    """Return expressions: the linear predictors, and conditions that mark rows not estimable."""
+    """Return linear predictors, and conditions for rows that are not estimable, as expressions.
+
+    They are for exports; `features` and `offset` are the expressions of the inputs."""
     X = [ONE, *features]
     columns = [X[j] for j in estimates.kept]
     linear = [weighted(0.0, [*b, 1.0], [*columns, offset], "score") for b in estimates.coef.T]

@@ -421,7 +421,9 @@ class GlmFit(Described, Fit):
         return threshold_names(self.levels)
 
     def _matrix(self, data):
-        """Return the unscaled design matrix (N, q), NaN if unpredictable, and offsets or None."""
+        """Return the design matrix (N, q) in units of the data, and offsets (None without one).
+
+        Rows without a prediction are NaN."""
         batch = self.design.apply(data)
         X = design_matrix(batch)
         X[~self.estimates.is_estimable(X)] = np.nan
@@ -434,7 +436,7 @@ class GlmFit(Described, Fit):
         offset[batch.rows] = batch.offset_matrix(self.family.n_scores)
         return full, offset
 
-    def _at(self, coef, X, offset, type):
+    def _predictions_of(self, coef, X, offset, type):
         """Return predictions, (N,) or (N, K), by coefficients `coef` for rows from `_matrix`."""
         score = all_scores(X @ coef.reshape(X.shape[1], -1, order="F"), self.family)
         score = score if offset is None else score + offset

@@ -22,7 +22,7 @@ LARGEST = 2**20  # largest array of sums over clusters
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit as a dict, from Sums `found`."""
+    """Return sizes, dispersion, deviance and likelihood of a fit as a dict, given its Sums."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:
@@ -69,14 +69,16 @@ def log_likelihood(rows, deviance):
 
 
 def zero_limit(at_null):
-    """Return the largest eigenvalue that counts as zero, from the null model's information."""
+    """Return the largest eigenvalue of an information matrix that counts as zero.
+
+    It is relative to the information `at_null`, of the intercept-only model."""
     return FLAT * np.linalg.eigvalsh(at_null).max(initial=0.0)
 
 
 def bread(H, least):
-    """Return the pseudo-inverse of information H (Geyer 2009) and its null directions (S q, k).
+    """Return the pseudo-inverse of information H (Geyer 2009), and directions without information.
 
-    Null directions have an eigenvalue of at most `least`: they have no finite estimate."""
+    These directions (S q, k) have eigenvalues up to `least`, and so no finite estimate."""
     value, vector = np.linalg.eigh(H)
     known = value > max(least, ROUNDING * value.max(initial=0.0))
     return (vector[:, known] / value[known]) @ vector[:, known].T, vector[:, ~known]

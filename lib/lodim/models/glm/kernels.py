@@ -30,10 +30,10 @@ def scores(X, columns, coef, out):
 
 @njit(**FAST)
 def products(X, columns, T, live, slopes, curvatures, gradient, information):
-    """Add slope times z of all rows to `gradient`, and curvature times z z' to `information`.
+    """Sum slope times z over rows into `gradient`, and curvature times z z' into `information`.
 
-    z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S linear
-    predictors, curvatures (P, n) for P pairs of predictors. Only the rows `live` count."""
+    z = T'x for the `columns` x of a row (-1 is the constant). slopes (S, n) are for S predictors,
+    curvatures (P, n) for P pairs of them. Only the rows marked in `live` count."""
     x, Tt = np.empty((len(T), CHUNK)), np.ascontiguousarray(T.T)
     z = np.empty_like(x)
     for first in range(0, len(X), TILES):
@@ -82,7 +82,9 @@ def group_sums(X, columns, T, live, slopes, group, out):
 
 @njit(**FAST, forceinline=True)
 def _fill(X, columns, live, first, x):
-    """Fill x (q, m) with `columns` of rows from block `first` on; blocks not `live` get zeros."""
+    """Copy the `columns` of some rows to x (q, m), from block `first` of 64 rows on.
+
+    Blocks of which no row is marked in `live` get zeros; column -1 is the constant."""
     x[:] = 0.0
     for t in range(first, min(first + TILES, len(X))):
         if live[t * TILE : (t + 1) * TILE].any():

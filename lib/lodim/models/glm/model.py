@@ -40,19 +40,16 @@ class Glm(Model):
     needs = staticmethod(needs)
 
     def validate(self, problem):
-        """Return the checked problem; warn if weights cannot be numbers of trials."""
         problem, batch = check_trials(problem), problem.batch
         if problem.family.name == "quantile":
             batch = in_memory("family='quantile' of glm", batch)
         return problem.with_rows(batch)
 
     def learn_family(self, batch, family, settings):
-        """Return the family; theta or Huber's limit is estimated together with the coefficients."""
         family = super().learn_family(batch, family, settings)
         return with_parameter(batch, family, settings) if family.learn is not None else family
 
     def assemble(self, problem, estimates, log, selection, for_path):
-        """Return the GlmFit of `estimates`; warn about separation and missing convergence."""
         log = log | {"theta_error": theta_error(problem, estimates)}
         fit = GlmFit(
             **problem.common(selection),

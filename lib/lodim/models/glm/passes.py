@@ -60,7 +60,7 @@ class RowBlock:
         return None if array is None else np.ascontiguousarray(array[self.live])
 
     def padded(self, values):
-        """Return values (k, m) of rows with positive weight as (k, N); other rows get zeros."""
+        """Return values (k, m) of the m rows with positive weight as (k, N); others get zeros."""
         shape = len(values), kernels.padded_length(self.X)
         if values.shape == shape:
             return np.ascontiguousarray(values)
@@ -133,11 +133,11 @@ def parts(found, coef):
 
 @np.errstate(all="ignore")
 def squares(X, y, weights, offset, *, kept, T, family, coef, B, power):
-    """Return the count of rows with leverage one, then the middle matrix of an HC covariance.
+    """Compute the middle matrix of an HC (sandwich) covariance; return it as part of a vector.
 
-    The matrix, raveled, is Z' diag(u^2 / (1 - h)^power) Z: u are derivatives of log-likelihoods, h
-    leverages. B is the nonrobust covariance divided by the dispersion; coef (S, q) are coefficients
-    of z = T'x, for design columns x at positions `kept`."""
+    The vector: the number of rows with leverage one; Z' diag(u^2 / (1 - h)^power) Z, raveled. u are
+    derivatives of log-likelihoods, h leverages, B the nonrobust covariance per dispersion. coef (S,
+    q) are coefficients of z = T'x, for design columns x at positions `kept`."""
     (S, q), whole = coef.shape, 0
     blocks, (value, vector) = _no_blocks(S, q), np.linalg.eigh(B)
     for part in RowBlock.of_span(X, kept, T, weights, y, offset):

@@ -14,7 +14,9 @@ IQR = 1.34  # interquartile range of normal numbers per standard deviation, as i
 
 
 def fit(rows, basis, combination):
-    """Return the Estimates of a quantile regression, with `combination`, and a dict of measures."""
+    """Fit a quantile regression; return Estimates and a dict of measures.
+
+    `combination` is stored in the Estimates: how aliased columns depend on the others."""
     X, y, weight, offset = rows.in_memory(basis.kept)
     y, X, share = weight * (y - offset[:, 0]), weight[:, None] * X, rows.family.quantile
     coef, log = _minimize(X, y, share)
@@ -29,10 +31,10 @@ def fit(rows, basis, combination):
 
 
 def _minimize(X, y, share):
-    """Return the coefficients with the least check loss, and how the linear program ended.
+    """Return the coefficients with the least check loss for the quantile `share`, and a log.
 
-    The dual maximizes y'a for X'a = (1 - share) X'1 and a between 0 and 1; its multipliers are the
-    coefficients (Koenker 2005, Sect. 6.2). It starts at least squares, for accuracy."""
+    The dual problem maximizes y'a for X'a = (1 - share) X'1 and a between 0 and 1; its multipliers
+    are the coefficients (Koenker 2005, Sect. 6.2). It starts at least squares, for accuracy."""
     start = np.linalg.lstsq(X, y, rcond=None)[0]
     rest = y - X @ start
     scale = np.abs(rest).mean() or 1.0

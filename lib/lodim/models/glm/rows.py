@@ -59,11 +59,11 @@ class Rows:
 
     @property
     def n_codes(self):
-        """Number of cluster codes, including those of no row."""
+        """Number of cluster codes: the largest code of a row, plus one."""
         return int(self.batch.clusters.max()) + 1
 
     def free_directions(self, S, q):
-        """Return a matrix (S q, r): coefficients may move along its columns; None if all may.
+        """Return a matrix (S q, r) along whose columns coefficients may move; None if all may.
 
         Coefficients of classes without rows, q for each of S linear predictors, are fixed. Ordered
         thresholds share slopes, and also constants if there are no rows between them."""
@@ -93,7 +93,6 @@ class Rows:
         return sum_rows(of_span, len(y))
 
     def triangle(self):
-        """Return the factor R of a QR decomposition of the weighted design matrix."""
         products = reduce(np.add, self.over_spans(passes.cross_products, self.weights))
         with suppress(np.linalg.LinAlgError):
             R = np.linalg.cholesky(products).T
@@ -143,7 +142,9 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Deviance, and dispersion times gradient and information, at coefficients of a Basis."""
+    """Sums over rows at some coefficients of a Basis: deviance, gradient and information.
+
+    The gradient and information are multiplied by the dispersion."""
 
     coef: np.ndarray  # (S, q)
     totals: np.ndarray  # (3,) as in `passes`: deviance, squared Pearson residuals, ...

@@ -17,10 +17,10 @@ from lodim.models.costnet.penalty.prox import (
 
 @njit(**INNER)
 def _newton_direction(H, c, w, lam, groups, g0, g1, at, position):
-    """Return the Newton step (K s,) of the s coefficients `at`, for w (K, A).
+    """Return the Newton step (K s,) of the s coefficients at positions `at` of w (K, A).
 
-    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g||
-    over the nonzero groups [g0, g1). position : place of each coefficient in `at`, or -1"""
+    The objective is a quadratic (Hessian H, negative gradient c) plus lam sum_g cost_g ||w_g|| over
+    the nonzero groups [g0, g1). position : (A,) index of each coefficient in `at`, or -1"""
     start, member, cost = groups.start, groups.member, groups.cost
     K, s = w.shape[0], at.size
     M, rhs = np.empty((K * s, K * s)), np.empty(K * s)
@@ -167,8 +167,9 @@ def _move(H, c, w, lo, hi, d):
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
 
-    Return the step's squared length, and whether the same coefficients are zero; update c, `dual`.
-    L : upper bound of the block's eigenvalues of H; eps : negligible gain; u, d : work arrays"""
+    Return its squared length, and whether it left zeros zero and others nonzero. c, the negative
+    gradient, and `dual` are updated. L : upper bound of the block's eigenvalues of the Hessian H
+    eps : negligible gain; u, d : work arrays"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True

@@ -70,7 +70,7 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups; `cost_of` maps a frozenset of positions of coefficients to a cost."""
+        """Return Groups; `cost_of` maps each group, a frozenset of coefficients, to its cost."""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)
@@ -82,7 +82,6 @@ class Groups:
         return len(self.cost)
 
     def same_as(self, other):
-        """Return whether two Groups give the same penalty."""
         names = ("feature", "cost", "start", "member")
         return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
@@ -134,7 +133,6 @@ class Layout:
 
     @classmethod
     def from_groups(cls, groups):
-        """Return the Layout (order by groups) of all coefficients that are in groups."""
         G, q = len(groups), groups.q
         group = np.repeat(np.arange(G), np.diff(groups.start))
         link = coo_array((np.ones(len(group)), (group, G + groups.member)), shape=(G + q, G + q))

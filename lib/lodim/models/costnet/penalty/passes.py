@@ -30,11 +30,12 @@ def scores_after(X, columns, step, f, threads):
 
 
 def derivatives(X, y, weight, f, *, loss, columns, curvatures, step, threads):
-    """Return half the weighted mean deviance and its derivatives for C columns, as one array.
+    """Return half the weighted mean deviance and its derivatives for C columns, as one flat array.
 
-    Its parts: the loss; the weighted sum over rows of l'^2 / l'' (l: a row's loss); the negative
-    gradient (K, C); second moments (J, J, C, C), weighted by J^2 curvatures of the loss per row.
-    curvatures : J^2 (K^2 for all, 1 for their mean, 0 for no moments)
+    Its parts: the loss (1); the weighted sum over rows of l'^2 / l'', with l a row's loss (1); the
+    negative gradient (K, C); second moments of the columns (J, J, C, C).
+    curvatures : J^2, the number of second derivatives of the loss per row that weight the moments:
+        K^2 for all, 1 for their mean, 0 for no moments
     f : linear predictors in blocks of 64 rows, to which `step` (K, C) is added first"""
     if step is not None:
         f = scores_after(X, columns, step, f, threads)

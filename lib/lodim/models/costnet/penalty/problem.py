@@ -24,7 +24,6 @@ class PathProblem(TrainingRows):
 
     @classmethod
     def from_batch(cls, batch, family, groups, threads=None):
-        """Return the data of a penalized path for a batch of rows."""
         given = rows_beside(batch, family.n_scores)
         spread = _spread(*given) if family.link == "identity" else 1.0
         penalty = {"groups": groups, "layout": Layout.from_groups(groups)}
@@ -32,7 +31,7 @@ class PathProblem(TrainingRows):
 
     @property
     def lambda_unit(self):
-        """Factor from a penalty for the divided response to the one in units of the response."""
+        """Factor that converts penalties for the divided response to ones for the response."""
         return self.spread ** (self.family.degree - 1)
 
     @cached_property
@@ -46,17 +45,19 @@ class PathProblem(TrainingRows):
         return self.groups.feature[self.layout.at]
 
     def at_offset(self):
-        """Return the squared loss at the offset, negative gradients (K, A) and (K, F), and moments.
+        """Return the squared loss and its derivatives if all coefficients are zero.
 
-        A, F : numbers of penalized and unpenalized coefficients; moments have the F ones first"""
+        Derivatives are negative gradients in A penalized and F unpenalized coefficients, (K, A) and
+        (K, F). Second moments of the columns follow, those of unpenalized ones first."""
         columns, F = np.r_[self.free_columns, self.columns], len(self.free_columns)
         loss, gradient, G, _ = self.derivatives(self.offset, columns, 1)
         return loss, gradient[:, F:], gradient[:, :F], G
 
     def at_scores(self, f):
-        """Return the loss at linear predictors f, negative gradients (K, A) and (K, F), and a sum.
+        """Return the loss at linear predictors f, two negative gradients, and a sum over rows.
 
-        The weighted sum over rows is of l'^2 / l'', with l a row's loss; A, F : see `at_offset`"""
+        Gradients are in the penalized coefficients (K, A) and the unpenalized ones (K, F). The
+        weighted sum is that of l'^2 / l'', with l a row's loss."""
         loss, gradient, _, bend = self.derivatives(f, np.arange(-1, self.X.shape[1]))
         return loss, *(gradient.take(at, axis=1) for at in self._at), bend
 
@@ -66,7 +67,6 @@ class PathProblem(TrainingRows):
 
     @cached_property
     def _at(self):
-        """Positions of penalized and of unpenalized coefficients among intercept and p columns."""
         return 1 + self.columns, 1 + self.free_columns
 
     def by_column(self, w, b):
@@ -77,7 +77,6 @@ class PathProblem(TrainingRows):
         return out
 
     def penalty(self, w, lam):
-        """Return the group penalty lam sum_g cost_g ||w_g|| of coefficients w (K, A)."""
         return penalty(w, lam, self.layout.arrays, 0, len(self.layout.cost))
 
 
@@ -154,7 +153,7 @@ class PenaltyPath:
 
 @dataclass(frozen=True, eq=False)
 class ReducedQuadratic:
-    """Quadratic loss model of J predictors in A coefficients, minimized over F unpenalized ones."""
+    """Quadratic loss in A coefficients per predictor, minimized over F unpenalized coefficients."""
 
     # (J, J, A, A) Hessian; 0 where `alone` (A,) is False: combinations of unpenalized columns
     H: np.ndarray
@@ -191,7 +190,7 @@ class ReducedQuadratic:
         return self._multiply(free, self.inverse) - self._multiply(step, self.elimination)
 
     def decrement(self, free):
-        """Return twice the loss decrease left to unpenalized coefficients; `free` : their slope"""
+        """Return twice the possible decrease by unpenalized coefficients; `free` : their slope"""
         return float((free * self._multiply(free, self.inverse)).sum())
 
     def _multiply(self, v, matrix):

@@ -72,10 +72,10 @@ def prox_overlapping(u, dual, t, lam, groups, g0, g1, tol):
 
 @njit(**FAST)
 def _dual_ascent(u, dual, t, lam, on, groups, g0, g1, tol):
-    """Solve the dual problem of the proximal map of overlapping groups [g0, g1), in place.
+    """Find the dual vectors of overlapping groups [g0, g1) that define a proximal map, in place.
 
-    The dual vectors of the groups marked in `on` change until no entry changes by more than
-    `tol`. u is the argument of the map minus t times the sum of all dual vectors."""
+    Vectors of the groups marked in `on` change until no entry changes by more than `tol`. u is the
+    argument of the map minus t times the sum of all dual vectors, and is updated."""
     start, member, cost = groups.start, groups.member, groups.cost
     K, i0, i1 = u.shape[0], start[g0], start[g1]
     old = dual[:, i0:i1].copy()
@@ -148,10 +148,10 @@ def penalty(w, lam, groups, g0, g1):
 
 @njit(**FAST)
 def duality_gap(w, c, dual, lam, groups, u, tol):
-    """Return s and d: the duality gap at w is at most s + d Omega(v), where v is the minimizer.
+    """Return two numbers s and d that bound the duality gap at coefficients w by s + d Omega(v).
 
-    Omega is the group penalty, c the negative gradient of the loss at w. u becomes c minus its
-    approximation by dual vectors, to a precision of `tol`; the dual norm of u is at most d."""
+    Omega is the group penalty, v the minimizer, c the negative gradient of the loss at w. u becomes
+    c minus its approximation by dual vectors, to a precision of `tol`; d bounds its dual norm."""
     (K, A), G = w.shape, groups.cost.size
     first, nested, owner, cost = groups.first, groups.nested, groups.owner, groups.cost
     slack = penalty(w, lam, groups, FIRST, G)

@@ -100,7 +100,9 @@ def _power_loss(power, constant, y, score):
 
 
 def _compressed(problem):
-    """Return R, t, s so that coefficients v (unpenalized first) have MSE |R v - t|^2 + s."""
+    """Return R, t and s: the mean squared error of coefficients v is |R v - t|^2 + s.
+
+    v has the unpenalized coefficients first."""
     loss, slope, free, G = problem.at_offset()
     G = G[0, 0]
     value, vector = np.linalg.eigh(G)

@@ -103,7 +103,9 @@ class MomentSolver:
 
 
 def saturated(i, share, last):
-    """Return whether penalty i ends a path: its deviance `share` is near 1 or the `last` one."""
+    """Return whether a path can end at penalty i, because the fit hardly improves any more.
+
+    share, last : deviance explained at this penalty and the previous one"""
     return share > 0.999 or (i >= 4 and share - last < 1e-5 * share)
 
 
@@ -158,9 +160,6 @@ class NewtonSolver:
         self._last_lam = self.lambda_max
 
     def path(self, lams, ridges, target, max_iter, early_stop):
-        """Return the PathSolution for decreasing penalties, to a duality gap of `target` each.
-
-        The penalty is lam sum_g cost_g ||w_g|| + ridge |w|^2 / 2, of lams and ridges."""
         steps, share, s = [], 0.0, self.state
         for i, (lam, ridge) in enumerate(zip(lams.tolist(), ridges.tolist(), strict=True)):
             gap, n_iter = self._solve(lam, ridge, target, max_iter)
@@ -189,7 +188,7 @@ class NewtonSolver:
         return model.decrement(np.hstack([s.slope, s.c - ridge * s.w]))
 
     def _set_scores(self, f, known=None):
-        """Move to linear predictors f, with loss and derivatives `known` or computed."""
+        """Move to linear predictors f; `known` : loss and derivatives there, computed if None"""
         s = self.state
         s.f = f
         s.loss, s.c, s.slope, s.bend = known or self.problem.at_scores(f)

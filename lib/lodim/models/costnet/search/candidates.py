@@ -89,7 +89,7 @@ class SearchSpace:
     def compatible(self, used):
         """Return whether each of m candidates can be added to r selections `used`, (r, m) bool.
 
-        A candidate cannot be added if it needs another source of a series than the selection."""
+        It cannot if it needs a source of a series from which the selection uses another source."""
         if not self.source.shape[1]:
             return np.ones((len(used), len(self)), bool)
         mine = self.source[None]
@@ -118,7 +118,7 @@ def with_free_columns(network, p):
 
 
 def _single_prices(network, incidence, bases):
-    """Return the price (m,) of each candidate alone, with everything that it needs.
+    """Return the price (m,) of each candidate with everything that it needs.
 
     incidence : (m, B), 1 for each purchase that a candidate needs; bases : (B,) purchases' nodes"""
     if network.set_cost is None:
@@ -128,7 +128,9 @@ def _single_prices(network, incidence, bases):
 
 
 def _sources(network, nodes):
-    """Return the source that each of m nodes needs from each of S series, (m, S); -1 for none."""
+    """Return the node that each of m nodes needs from each of S series, (m, S); -1 if none.
+
+    A series is a set of nodes that are alternative sources of a quantity."""
     numbers = np.unique(network.series[network.series >= 0])
     out = np.full((len(nodes), len(numbers)), -1)
     for s, number in enumerate(numbers):

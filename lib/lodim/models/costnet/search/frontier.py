@@ -163,7 +163,7 @@ def _is_simpler(space, state, other):
 
 
 def _simplest(search, state):
-    """Return the simplest model that moves reach from `state` at the same price and criterion."""
+    """Replace a model by simpler ones of the same price and criterion, until none is simpler."""
     space, best = search.space, state
     while True:
         least, rivals = simplicity(space, best.used), []
@@ -182,7 +182,9 @@ def _simplest(search, state):
 
 
 def _equivalents(search, state):
-    """Yield selections after one move or switch of sources that may be as good as model `state`."""
+    """Yield selections near the model `state` that may be as good at the same price.
+
+    They differ from it by one move, or take a quantity from an alternative source."""
     moves = possible_moves(search, state, state.price)
     for a, b in np.argwhere(np.abs(moves.value - state.value) <= MIN_FALL):
         yield moves.after(state.used, a, b)

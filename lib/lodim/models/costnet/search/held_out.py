@@ -26,14 +26,14 @@ class RuleResults:
 
     @cached_property
     def along(self):
-        """Dict from a search rule to the candidates of its L penalized models, (L, m) bool."""
+        """Dict from a search rule to the candidates used by its L penalized models, (L, m) bool."""
         space = self.search.space
         return {rule: selections_along(space, path) for rule, path in self.paths.items()}
 
     def models_along(self, rule, choice):
-        """Return the selections (L, m) and prices (L,) of L models on a search rule's path.
+        """Return selections (L, m) and prices (L,) of the L models on a search rule's path.
 
-        Only candidates whose needed sources are all in `choice` (one per series) are selected."""
+        choice : one source per series; candidates that need other sources are left out"""
         if (rule, choice) not in self.known:
             space = self.search.space
             used = self.along[rule] & served_by(space, choice)
@@ -43,9 +43,9 @@ class RuleResults:
 
 @dataclass(frozen=True, eq=False)
 class RefitRecipe:
-    """Recipe to find a model's counterpart, at most as expensive, among models of other rows.
+    """How to find a model's counterpart among the models that were fitted to other rows.
 
-    The counterpart is on the path of the same search rule, or else the best model of any rule."""
+    It costs at most as much, and is on the path of the same search rule or the best of any rule."""
 
     candidate: CandidateModel
     choice: tuple | None = None  # sources (S,) of a path's model; None: best model within the price
@@ -77,9 +77,9 @@ def _state(search, used, relax):
 
 
 def recipes_of(results, relax=None):
-    """Return RefitRecipes of the null model and of all models in `results` within the budget.
+    """Return RefitRecipes of the models in `results` within the budget, and of the null model.
 
-    relax : share of the refit in models on a penalized path; None: recipes for 0, 0.5 and 1"""
+    relax : share of the unpenalized refit in models of a penalized path; None: 0, 0.5 and 1"""
     search = results.search
     nothing = search.state(np.zeros(len(search.space), bool))
     out = [RefitRecipe(CandidateModel(nothing, "null"))]

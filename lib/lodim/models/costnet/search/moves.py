@@ -144,9 +144,10 @@ def _drop_sets(space, used):
 
 
 def _add_sets(space, used):
-    """Return the sets of candidates that a move may add, (b, m) bool, and main candidates (b - 1,).
+    """Return sets of candidates that a move may add, (b, m) bool, and each set's main candidate.
 
-    The first set is empty. Others are one candidate not in `used`, alone or with all its needs."""
+    Each set but the first, which is empty, adds one candidate, alone or with all that it needs. The
+    second result (b - 1,) has these candidates."""
     m = len(space)
     lead = np.flatnonzero(~used)
     alone = np.zeros((1 + len(lead), m), bool)
@@ -168,7 +169,7 @@ def _column_sets(space, sets):
 
 
 def _best_switch(search, state, budget):
-    """Return the model after the best switch of alternative sources; None if none improves it."""
+    """Return the best model that takes one quantity from another source; None if none is better."""
     best = state
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):

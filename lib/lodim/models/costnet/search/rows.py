@@ -69,7 +69,6 @@ class SearchData(TrainingRows):
 
     @property
     def df_per_column(self):
-        """Degrees of freedom per column: K - 1 for K classes, otherwise 1."""
         return max(1, self.family.n_scores - 1)
 
     def at_model(self, theta, on, curvatures=0):

@@ -49,9 +49,9 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (index, choice of sources, selection) for each model of a path and each choice (S,).
+    """Yield (model's index, one source per series or -1, (m,) bool) for each model of a path.
 
-    selection : (m,) bool, the model's candidates that need no other sources"""
+    The last marks the candidates that the model uses and that need no other sources."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
@@ -70,13 +70,15 @@ def selections_along(space, path):
 
 
 def choices_of_sources(space, used):
-    """Return at most 64 tuples of sources that candidates `used` need: one per series, or -1."""
+    """Return the combinations of sources that candidates `used` need, one per series (-1: none).
+
+    At most 64 are returned. A series is a set of alternative sources."""
     choices = [np.unique(s[s >= 0]).tolist() or [-1] for s in space.source[used].T]
     return islice(product(*choices), 64)
 
 
 def served_by(space, choice):
-    """Return which of m candidates need only sources in `choice` (one per series), (m,) bool."""
+    """Return which of m candidates need no sources other than those in `choice`, (m,) bool."""
     return ((space.source == np.array(choice, int)) | (space.source < 0)).all(axis=1)
 
 
@@ -84,7 +86,7 @@ def served_by(space, choice):
 
 
 def canonicalize_duplicates(path, search):
-    """Return a PenaltyPath in which only the first by name of duplicate columns is used."""
+    """Return the path with coefficients of duplicate columns moved to the first one by name."""
     space, gram, sign = search.space, search.refits.at_null.gram, search.refits.data.sign
     moves = [
         (space.columns[first], space.columns[other], gram[first, other] / gram[first, first])
@@ -156,9 +158,9 @@ def forward_selection(search):
 
 
 def _next_level(search, queue, seen):
-    """Remove selections of up to 1.03 times the lowest price from the queue; return two of them.
+    """Take the cheapest selections from a queue; return the two most promising as refitted models.
 
-    The two, refitted, are the most promising of those not yet in `seen`, which is updated."""
+    Cheapest: up to 1.03 times the lowest price. Those in `seen`, which is updated, are left out."""
     first, waiting = queue[0][0], []
     while queue and queue[0][0] <= 1.03 * first:
         price, value, _, used = heapq.heappop(queue)
@@ -188,7 +190,7 @@ def _additions(search, state):
 
 
 def _switches(search, state):
-    """Yield (price, criterion, selection) for switches of a source that improve model `state`."""
+    """Yield (price, criterion, selection) of better models with another source of a quantity."""
     for s in range(search.space.source.shape[1]):
         for used in source_switches(search.space, state.used, s):
             new = search.state(used)

@@ -10,7 +10,7 @@ ALIASED = 1e-11  # unexplained share of a column's variance below which it is al
 
 
 class SweptModel(NamedTuple):
-    """Least-squares model of some of q columns, after `enter`."""
+    """Least-squares model of some of q columns; `enter` computes gram and target (see `sweep`)."""
 
     gram: np.ndarray  # (q, q)
     target: np.ndarray  # (q, K)
@@ -29,9 +29,9 @@ class ColumnSets(NamedTuple):
 def sweep(gram, target, k):
     """Add column k to a least-squares model, or remove it if it is in the model, in place.
 
-    gram (q, q) are products of columns, target (q, K) products with K responses; afterwards,
-    target has the coefficients of the model's columns, whose diagonal in gram is -1 / v, with v
-    the part of a column's variance that the model's other columns do not explain."""
+    gram (q, q) are products of columns, target (q, K) products with K responses. Afterwards, target
+    has the coefficients of the model's columns. Their diagonal in gram is -1 / v, with v the part
+    of a column's variance that the model's other columns do not explain."""
     q, K = target.shape
     pivot = gram[k, k]
     entering = 1.0 if pivot > 0.0 else -1.0
@@ -75,10 +75,10 @@ def rank(gram, on):
 
 @njit(cache=True, error_model="numpy")
 def gains(model, drops, adds, allowed, sign):
-    """Return the decrease of deviance and change of rank, (n_out, n_in), by exchanges of columns.
+    """Return how much each exchange of columns lowers the deviance, and how it changes the rank.
 
-    Exchange (i, j) drops set i of `drops` from a SweptModel and adds set j of `adds`, except
-    columns of a wrong `sign`. allowed : (n_out, n_in) bool, other exchanges gain -inf"""
+    Both are (n_out, n_in). Exchange (i, j) drops set i of `drops` from a SweptModel and adds set j
+    of `adds`, except columns of a wrong `sign`. Exchanges not in `allowed`, bool, gain -inf."""
     n_out, n_in, K = drops.start.size - 1, adds.start.size - 1, model.target.shape[1]
     gram, target, variance, within = model
     gain, rank = np.full((n_out, n_in), -np.inf), np.zeros((n_out, n_in), np.int64)
@@ -108,10 +108,10 @@ def gains(model, drops, adds, allowed, sign):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _eliminate(M, v, variance, at, going, size, sign):
-    """Return the decrease of the deviance by an exchange of columns, and the change of the rank.
+    """Exchange columns of a least-squares model; return decrease of deviance and change of rank.
 
-    The first `going` of the `size` columns `at` are dropped, the others added. M and v, entries of
-    gram and target for these columns, are overwritten."""
+    The first `going` of the `size` columns `at` are dropped, the others added. M and v are the
+    entries of gram and target (see `sweep`) for these columns, and are overwritten."""
     total, rank = 0.0, 0
     for k in range(size):
         pivot = M[k, k]
