@@ -115,7 +115,7 @@ def _rules(rules):
 
 
 def usual(model):
-    """Return the defaults, in the function `model`, of settings that only concern the frontier."""
+    """Return the defaults in the function `model` for settings of the path and the frontier."""
     known = signature(model).parameters
     return {
         name: known[name].default if name in known else getattr(Settings, name)
