@@ -27,9 +27,7 @@ _loss_shares = device(loss_shares)
 
 
 def count_blocks(shape, itemsize):
-    """Return the number of GPU thread blocks that share the rows of X, with shape (n_tiles, p, 64).
-
-    Wide rows get fewer blocks, so that the rows in use fit into the GPU's cache."""
+    """Return the number of GPU thread blocks for X of this shape; few if rows exceed the cache."""
     n_tiles, p, _ = shape
     tile = max(1, p) * TILE * itemsize
     most = PROCESSORS * min(RESIDENT, max(2, CACHE // (tile * PROCESSORS)))
@@ -87,9 +85,7 @@ def add_learners(X, theta, sign, beta, activation, derivative, into, out):
 
 
 def margin(code, score, k, y, base):
-    """Fill y with 1 for rows of class k, else 0, and `base` with class k's logit, on the GPU.
-
-    `code` (n_tiles, 64) are class codes, score (n_tiles, K, 64) linear predictors."""
+    """Fill y with 1 for rows of class k, else 0, and `base` with class k's logit, on the GPU."""
     launch(_margin, min(16 * PROCESSORS, code.shape[0]), TILE, code, score, k, y, base)
 
 

@@ -122,9 +122,7 @@ class WeakLearners:
         over_rows(forward, tiles, self.theta, self.sign, *shape, into, out, **how)
 
     def _forward(self, tiles, n, into, width, derivative, threads):
-        """Return sums of values at n rows, (n, width), to which learner j adds in column into[j].
-
-        If `derivative`, it adds its derivative by w'x."""
+        """Return sums of learners' values or derivatives, (n, width); the j-th adds to into[j]."""
         out = np.zeros((len(tiles), width, TILE))
         self.add_to(out, tiles, into, derivative, threads)
         return self.scale * out.transpose(0, 2, 1).reshape(-1, width)[:n]
@@ -177,9 +175,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Split blocks of rows into chunks; yield each as (slice of rows, its blocks).
-
-    Chunks are short enough for `width` temporary numbers per row."""
+    """Yield (slice of rows, their blocks) for chunks with room for `width` numbers per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

@@ -42,9 +42,7 @@ class WorkerRows:
         return cls(family, loss, X, y, batch.worker_weight, score)
 
     def problem(self, k, shift):
-        """Return class k's response, linear predictor and weight, in the dtype of X; see `margin`.
-
-        `shift` are the thresholds between ordered classes."""
+        """Return class k's response, predictor and weight, in the dtype of X; see `margin`."""
         to = {"shape": (tiles.TILE,), "dtype": self.X.dtype}
         columns = [
             self.score.map(_margin_tiles, self.y, self.family, k, shift, i, self.X.dtype, **to)

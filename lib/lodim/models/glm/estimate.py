@@ -83,9 +83,7 @@ def _fit(rows, settings):
 
 
 def _restricted(free, matrix):
-    """Return free' matrix free: a quadratic form for coefficients that only move along `free`.
-
-    None as `free` means that all may move."""
+    """Return free' matrix free, for coefficients that move along `free`; `matrix` if it is None."""
     return matrix if free is None else free.T @ matrix @ free
 
 

@@ -77,9 +77,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return for each row (n,) whether its linear predictor can be estimated.
-
-        It can if aliased columns are the same combinations of other columns as in training."""
+        """Return which rows (n,) are estimable: aliased columns combine others as in training."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination

@@ -37,9 +37,7 @@ def curvatures(family, y, weight, mean, observed=False):
 
 
 def joined_blocks(blocks, S):
-    """Return the symmetric matrix (S q, S q) that consists of S x S square blocks.
-
-    `blocks` has those on and below the diagonal, row by row."""
+    """Return the symmetric matrix (S q, S q) of S x S blocks, given those of its lower triangle."""
     q = blocks.shape[1]
     out = np.empty((S, q, S, q))
     for block, s, t in zip(blocks, *np.tril_indices(S), strict=True):
