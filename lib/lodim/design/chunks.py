@@ -117,7 +117,7 @@ class TableChunks(Chunks):
         return self.table if rows is None else self.table.take(rows)
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk; return the results. It needs columns `names`."""
+        """Return [work(span, table), ...] for all chunks: Span, Table. It needs columns `names`."""
         table = self.table
         parts = spans_of(table.rows, table.n)
         if len(parts) == 1:
@@ -299,7 +299,7 @@ class SourceChunks(Chunks):
         return super().summaries(request) if self.known is None else self.known
 
     def map(self, work, names):
-        """Call work(span, table) for each chunk; return the results. It needs columns `names`."""
+        """Return [work(span, table), ...] for all chunks: Span, and Table with columns `names`."""
         with closing(self.tables(list(names))) as tables:
             return [work(span, table) for span, table in tables]
 

@@ -236,7 +236,7 @@ class Limits:
             raise ValueError(f"limits of {self.feature} do not leave out its farthest value")
 
     def beyond(self, x):
-        """Return which of the numbers x (n,) are extreme outliers, i.e. outside of `ends`."""
+        """Return which of the numbers x (n,) are extreme outliers: outside of the range `ends`."""
         low, high = self.ends
         return (x < low) | (x > high)
 

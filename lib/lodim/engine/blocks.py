@@ -265,7 +265,7 @@ def rows_of_spans(work, X, n, *rows):
 
 
 def over_tiles(work, X, *arrays):
-    """Yield work(X, *arrays) for each 65,536 rows; all arrays are in tiles, (n_tiles, ..., 64)."""
+    """Yield work(X, *arrays) for ranges of 65,536 rows of arrays in tiles of 64 rows."""
     if not on_host(X):
         yield from X.map_tiles(work, *arrays)
         return

@@ -67,10 +67,10 @@ def _deviance(y, score):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _boundary_sums(y, f, weight, boundaries):
-    """Return a loss and its first two derivatives by the boundary, (K - 1, 3), for each boundary.
+    """Return a loss and its first two derivatives per threshold between classes, (K - 1, 3).
 
-    The loss is that of being above or below the boundary, with the logit f + boundary. It is
-    summed over the rows of the two classes next to the boundary."""
+    The loss is that of being above or below the threshold, with the logit f + boundary. It is
+    summed over the rows of the two classes next to the threshold."""
     out = np.zeros((boundaries.size, 3))
     for i in range(y.size):
         for side in range(2):
@@ -103,17 +103,17 @@ class Ordinal(Family):
         return ORDERED, 0.05, 0.0, 0.0, 0.0
 
     def class_table(self, boundaries):
-        """Return each class's y in `loss_slope` (first row) and shift of f (second row), (2, K).
+        """Return how `loss_slope` codes each of K classes: y (first row) and a shift of f, (2, K).
 
-        y is 0 for the first class, 1 for the last, and -exp(-h) for a class whose two boundaries
-        differ by 2 h. f is shifted by the mean of these boundaries, or by the only boundary."""
+        y is 0 for the first class, 1 for the last, and -exp(-h) for a class whose two thresholds
+        differ by 2 h. f is shifted by the mean of these thresholds, or by the only one."""
         above, below = np.append(boundaries[0], boundaries), np.append(boundaries, boundaries[-1])
         response = -np.exp(np.maximum(0.5 * (below - above), -WIDEST))
         response[[0, -1]] = 0.0, 1.0
         return np.stack([response, 0.5 * (above + below)])
 
     def margin(self, y, f, boundaries):
-        """Return y and f (n,) for `loss_slope`, from class codes y and f without boundaries."""
+        """Return y and f (n,) as `loss_slope` takes them, from class codes, f and thresholds."""
         response, middle = self.class_table(boundaries)[:, y.astype(int)]
         return response, f + middle
 
@@ -178,19 +178,19 @@ class Ordinal(Family):
         return self.moved(partial(self.boundary_sums, y, offset[:, 0], weight), weights, start)
 
     def tied(self, present):
-        """Return a group number per boundary (K - 1,); boundaries of one group must move together.
+        """Return a group number per threshold (K - 1,); thresholds of a group must move together.
 
-        present (K,) tells whether a class has rows. Boundaries without rows between them form a
-        group. A boundary without rows on one side joins the nearest with rows on both."""
+        present (K,) tells whether a class has rows. Thresholds without rows between them form a
+        group. A threshold without rows on one side joins the nearest with rows on both."""
         return np.clip(np.cumsum(present)[:-1], 1, present.sum() - 1) - 1
 
     def boundary_sums(self, y, f, weight, boundaries):
-        """Return a loss and its derivatives per boundary, (K - 1, 3), as `_boundary_sums` does."""
+        """Return a loss and its derivatives per threshold, (K - 1, 3), as `_boundary_sums` does."""
         y, f = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(f)
         return sum_rows(lambda i: _boundary_sums(y[i], f[i], weight[i], boundaries), len(y))
 
     def moved(self, sums, class_weights, boundaries):
-        """Return the boundaries (K - 1,) of lowest mean deviance; search from `boundaries`.
+        """Return the K - 1 thresholds of lowest mean deviance; the search starts from `boundaries`.
 
         sums(boundaries) returns the `boundary_sums` of all rows."""
         present = class_weights > 0.0
@@ -215,10 +215,10 @@ class Ordinal(Family):
 
 
 def _loss_of_boundaries(sums, class_weights, boundaries):
-    """Return the mean loss of all rows at these boundaries, its gradient and its Hessian.
+    """Return the mean loss of all rows at these thresholds, its gradient and its Hessian.
 
-    The loss adds the losses of the boundaries (`sums`, from `boundary_sums`). For each row of an
-    inner class it adds -log(1 - exp(-gap)), where gap is the distance of the class's boundaries."""
+    The loss adds the losses of the thresholds (`sums`, from `boundary_sums`). For each row of an
+    inner class it adds -log(1 - exp(-gap)), where gap is the distance of its two thresholds."""
     (loss, slope, bend), inner = sums.T, class_weights[1:-1]
     inside = np.flatnonzero(inner)
     inner, gap = inner[inside], boundaries[inside] - boundaries[inside + 1]

@@ -37,7 +37,7 @@ class Arrows:
 
 
 def frame(xy, ratio=None):
-    """Return the lower and upper ends (2, k) of k axes that contain rows xy (n, k) except outliers.
+    """Return the ends (2, k) of k axes that contain rows xy (n, k) except outliers: lower, upper.
 
     ratio : width over height of a plane, to which the ends are adapted"""
     inner = np.quantile(xy, [TAIL, 1.0 - TAIL], axis=0)
