@@ -121,8 +121,7 @@ def to_series(labels, response):
 def check_labels(labels, learner, new):
     """Return a user's labels as a Series by row label; raise DataError for rows outside the pool.
 
-    `new` tells whether to accept classes that no labelled row has. Before the first fit, every
-    class is accepted."""
+    `new` : whether to accept classes that no labelled row has, as always before the first fit"""
     labels = to_series(labels, learner.response)
     unknown = labels.index.difference(learner.pool.index)
     if len(unknown):

@@ -108,8 +108,7 @@ def compare(
         If the data cannot be read, a fold holds out all rows of a class, or no model could be
         fitted.
     ArgumentError
-        If an argument is out of range, or `models` contains a fit (it has already seen the rows to
-        hold out).
+        If an argument is out of range, or `models` has a fit (which has seen the held-out rows).
 
     See Also
     --------

@@ -127,8 +127,7 @@ def _fit_fold(candidate, task, train, test):
     """Fit a Candidate to rows `train`; return predictions, size, convergence, and a checker.
 
     Predictions (m, K) are linear predictors of the rows `test`. The size is a dict such as
-    {"features": 7}. The checker is a function of data that raises an error for unknown levels, or
-    None."""
+    {"features": 7}. The checker, or None, is a function of data that rejects unknown levels."""
     if candidate.kind == "null":
         null = np.repeat(_null(task, train), len(test), axis=0)
         return null, {"features": 0}, True, None

@@ -405,8 +405,7 @@ def rows_to_learn(table, names):
 def raise_unknown(names, everywhere):
     """Raise DataError about missing values of the columns `names`.
 
-    If `everywhere`, names[0] is missing in all rows; else each row of positive weight misses
-    one."""
+    If `everywhere`, names[0] is missing in all rows; else each row of positive weight lacks one."""
     if everywhere:
         raise DataError(f"column {names[0]!r} is missing in every row: leave it out of the formula")
     named = " and ".join(map(repr, names))

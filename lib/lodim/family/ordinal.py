@@ -154,7 +154,7 @@ class Ordinal(Family):
     def slopes(self, y, mean):
         """Return derivatives of rows' log-likelihoods by the linear predictors, (n, K - 1).
 
-        Also return the probabilities of the classes above each boundary, (n, K - 1)."""
+        Also return the probabilities of the classes above each threshold, (n, K - 1)."""
         least, most = _tails(mean)
         boundary = np.arange(1, self.n_scores + 1)
         side = np.equal.outer(y, boundary) * 1.0 - np.equal.outer(y, boundary - 1)
@@ -232,7 +232,7 @@ def _loss_of_boundaries(sums, class_weights, boundaries):
 
 
 def _tails(mean):
-    """Return the probabilities of the classes below and above each boundary, (n, K - 1) each."""
+    """Return the probabilities of the classes below and above each threshold, (n, K - 1) each."""
     return np.cumsum(mean[:, :-1], axis=1), np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
 
 

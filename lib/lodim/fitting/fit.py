@@ -187,8 +187,7 @@ class Fit(Delegates):
             Treatment of new levels; declared categories without training rows are missing.
         threshold : float, optional
             With type="class" and two classes, smallest probability for which the second class is
-            predicted. If a missed case costs c times a false alarm, 1 / (1 + c) minimizes the
-            expected cost.
+            predicted. If a missed case costs c times a false alarm, use 1 / (1 + c).
 
         Returns
         -------

@@ -136,8 +136,7 @@ def lambda_grid(problem, penalty, n, ratio=None):
 class Model:
     """A kind of model: its name, its abilities, and its steps from data to a fit.
 
-    A subclass defines the attributes without a value, and the methods that raise
-    NotImplementedError."""
+    A subclass defines attributes without a value, and methods that raise an error here."""
 
     name: ClassVar[str]
     reference: ClassVar[str]  # BibTeX entry of the model's source

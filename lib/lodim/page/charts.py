@@ -118,8 +118,7 @@ def _is_number(frame, name):
 def _field(encoding, picture, names, name, **options):
     """Return the altair encoding of a column: how an axis, a colour or a tooltip shows it.
 
-    encoding : altair class, such as alt.X; names : dict user's name -> name in charts, c0, c1,
-    ..."""
+    encoding : altair class, such as alt.X; names : dict user's name -> name in charts, like c0"""
     kind = "quantitative" if _is_number(picture.frame, name) else "nominal"
     return encoding(field=names[name], type=kind, **{"title": _title(name)} | options)
 

@@ -41,8 +41,7 @@ class View:
 def side_by_side(views, value, key, axes=None, *, star=None):
     """Draw views (sets of one to three features) side by side; return an array of their Axes.
 
-    `value` (n,) has class codes or numbers, and `key` explains their colours. `star` is the name
-    of the queried row."""
+    value : (n,) class codes or numbers; key : their colours; star : name of the queried row"""
     views = [_flatten(view) for view in views]
     axes, fresh = _places(views, axes, BAR if key.labels is None else 0.0)
     shades = None
@@ -269,8 +268,7 @@ def _name_blocks(ax, view):
 def _explain(axes, key, shades, star, views, fresh):
     """Draw the legend of all panels, and a colour scale (`shades`) if the response is numeric.
 
-    star : label of the queried row; fresh : whether Axes are new, so that there is room below
-    them"""
+    star : label of the queried row; fresh : whether Axes are new, with room below them"""
     first = axes[-1]
     flat = next((ax for ax in axes if not hasattr(ax, "get_zlim")), None)
     entries = class_marks(first, key, s=40)

@@ -111,8 +111,7 @@ def plane(
 ):
     """Draw Points, coloured by a Key, over `faint` ones, possibly with a star; return the Axes.
 
-    `star` is (label, position); `tags` maps numbers of points to texts; `square` sets equal
-    scales."""
+    star : (label, position); tags : numbers of points -> texts; square : equal scales"""
     ax = ensure_axes(ax, SIZE)
     shades = None
     if faint is not None:

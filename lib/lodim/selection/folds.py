@@ -131,8 +131,7 @@ def _whole_units(batch, folds, key, of_class, seed):
     """Return each row's fold; rows of a group (or cluster) have the same fold.
 
     Each group goes to the fold with the fewest rows of the group's most frequent class. So that
-    row order has no effect, `key` is a number per row made from its content; `of_class` has its
-    class means."""
+    row order has no effect, `key` (n,) depends on a row's content; of_class : mean key per class"""
     names, code = np.unique(batch.units, return_inverse=True)
     main, size = _main_class(batch, code, of_class), np.bincount(code)
     of_unit = np.bincount(code, key) / size

@@ -35,8 +35,7 @@ def grid_losses(problem, splits, points, loss, n_jobs, draws=1, runs=None):
     A stage is a step of a fit, such as one learner added; the three numbers are mean loss, weight
     and standard error. Points that differ only in their number of stages (or budget) share one fit
     per fold. `splits` are (training, held-out) batches of `draws` sets of folds. `loss` is a
-    function such as `absolute`. `runs`, a dict settings -> StageLosses of earlier calls, is
-    extended."""
+    function such as `absolute`. `runs`, a dict settings -> StageLosses, is extended."""
     model = problem.model
     served = {}
     for point in points:

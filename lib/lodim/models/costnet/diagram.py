@@ -91,9 +91,9 @@ def _bought(fit, copies):
 
 
 def _joined(box, step, chosen):
-    """Return the `box` of a series, updated by an item that needs the series.
+    """Return the Box of a series, changed by an item (with `step` and `chosen`) that needs it.
 
-    `step`, `chosen` : of the item; the smaller step counts, and `chosen` if one of both is"""
+    Its step becomes the smaller positive one of both; it is chosen if the item or the box was."""
     steps = [s for s in (box.step, step) if s]
     return replace(box, step=min(steps, default=0), chosen=box.chosen or chosen)
 

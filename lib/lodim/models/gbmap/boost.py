@@ -82,8 +82,8 @@ def fit_stages(batch, family, settings, eval_batch=None, warm_start=None):
 def _fit_ordered(state, fit, warm_start, X):
     """Fit a learner and the thresholds between ordered classes in turn, for one boosting step.
 
-    Return (learners, log), as fit(warm_start) does. The learners `warm_start`, or None, are
-    additional starting points. X are the features before `state` rotated them."""
+    fit(warm_start) fits the learner, with further starting points `warm_start` (learners, None);
+    like this function, it returns (learners, log). X are the features before their rotation."""
     learners, log = fit(warm_start)
     for _ in range(ROUNDS):
         change = state.move_boundaries() if learners.w.any() else np.zeros(1)
@@ -217,7 +217,7 @@ def _fit_learner(state, stage, k, rng, warm_start, rejected):
 
 
 def _learners(state, theta, sign, target, stage):
-    """Return WeakLearners from rows (a, intercept, w) of theta; the i-th is for class target[i]."""
+    """Return WeakLearners from rows (a, intercept, w) of theta, signs b, and classes `target`."""
     shape = *state.settings.shape, state.scale, state.family.n_functions
     shift = np.zeros((len(sign), state.shift.size))
     return WeakLearners(theta, sign, target, np.full(len(sign), stage), *shape, shift)
@@ -296,8 +296,7 @@ def _minimize(objective, penalty, state, k, start, stop):
 def _tolerances(state, k, start, stop):
     """Return the optimizer's tolerances for one learner as a dict, to replace those in `stop`.
 
-    With many rows, it stops at predicted gains below `resolution`, a share of the sampling
-    error."""
+    With many rows, it stops at gains below `resolution`, a share of the sampling error."""
     value, best = start.value.min(), start.value.argmin()
     if not state.settings.stop_at_noise(state.exact):
         # The tolerance is relative to a loss of at least 1e-6: rounding limits smaller losses.
@@ -310,7 +309,7 @@ def _tolerances(state, k, start, stop):
 
 
 def _preconditioner_loss(objective, penalty, state, k, sign):
-    """Return the loss of sampled rows, whose Hessian preconditions L-BFGS; None if none is used."""
+    """Return class k's loss of sampled rows, whose Hessian preconditions L-BFGS; None for none."""
     if not _preconditioned(state):
         return None
     if state.sample is None:
@@ -345,9 +344,9 @@ def _refine(objective, sampled, theta, stop, state):
 
 
 def _without_rounding_errors(end, preconditioner, state):
-    """Return the Minimum `end` with rounding errors removed, if rows are few.
+    """Return the Minimum `end` without rounding errors in its parameters, if rows are few.
 
-    That takes Newton steps on the loss `preconditioner`, or in low precision rounded parameters."""
+    Newton steps on the loss `preconditioner` remove them or, in low precision, rounding does."""
     settings = state.settings
     if not (state.exact and settings.softplus):
         return end

@@ -99,7 +99,7 @@ class WeakLearners:
         return self._forward(tiles, n, np.arange(len(self)), len(self), True, threads)
 
     def active(self, slopes):
-        """Return which learners are on the rising side of their softplus at n rows, (n, M)."""
+        """Return which learners' softplus rises, (n, M) bool, from their `slopes` (n, M)."""
         return slopes * self.sign > 0.5 * self.scale
 
     def gradients(self, slopes):
@@ -175,7 +175,7 @@ def effect_sums(learners, tiles, weight):
 
 
 def _chunks(tiles, n, width=1):
-    """Yield (slice of rows, their blocks) for chunks with room for `width` numbers per row."""
+    """Yield (slice of rows, their tiles) for chunks of rows, with `width` numbers per row."""
     step = max(1, CHUNK // (1 + width // 16))
     for lo in range(0, len(tiles), step):
         yield slice(lo * TILE, min(n, (lo + step) * TILE)), tiles[lo : lo + step]

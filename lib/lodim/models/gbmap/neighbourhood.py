@@ -119,8 +119,7 @@ def drift(
     predictor without offset. For a logit or log link, the mean of f over these rows replaces the
     mean response (for several classes, the largest difference counts). Far away, f grows linearly
     while the neighbours' mean does not (Patron et al. 2024, Sect. 4.5). "distance" is the mean
-    distance to the k rows by the learners' values (Eq. 7). Each training row counts once, whatever
-    its weight.
+    distance to the k rows by the learners' values (Eq. 7). Rows count once, whatever their weight.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class BoostObjective:
         return value, gradient
 
     def hessian(self, theta, convex=True):
-        """Return Hessians (q, d, d); if `convex`, semidefinite ones. X must not be on a GPU."""
+        """Return Hessians at theta, (q, d, d); semidefinite if `convex`. X must not be on a GPU."""
         q, d = theta.shape
 
         def lower(i):

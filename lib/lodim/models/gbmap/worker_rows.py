@@ -17,8 +17,7 @@ from lodim.models.gbmap.cpu_kernels import forward
 class WorkerRows:
     """Training rows on the workers of a cluster, in blocks of 64 rows.
 
-    score (n_tiles, K, 64) are linear predictors, K = 1 for ordered classes; numeric y are in
-    standard deviations."""
+    score (n_tiles, K, 64) are linear predictors, K = 1 for ordered classes; numeric y have SD 1."""
 
     family: Any
     loss: tuple
@@ -74,7 +73,7 @@ class WorkerRows:
         return self.X.spans(_of_margin, *columns, self.family, k, shift, function, args)
 
     def deviance(self, shift):
-        """Return the weighted mean deviance of the rows, for responses divided by the scale."""
+        """Return the weighted mean deviance of the scaled responses; `shift` as in `margin`."""
         return reduce(np.add, self.score.spans(_deviance, self.y, self.weight, self.family, shift))
 
     def boundary_sums(self, boundaries):

@@ -244,7 +244,7 @@ def _wald_frame(fit, terms, tests):
 
 
 def _refitter(fit, data, changes, method):
-    """Return a function that fits a list of terms to `data`, and returns Estimates and measures."""
+    """Return a function that fits a list of terms to `data`; it returns Estimates and measures."""
     if data is None:
         what = f"{method}() refits the model with fewer terms and needs the training rows"
         raise ArgumentError(f"{what}, which a fit does not store: give {method}(data=df)")

@@ -83,7 +83,7 @@ def _fit(rows, settings):
 
 
 def _restricted(free, matrix):
-    """Return free' matrix free, for coefficients that move along `free`; `matrix` if it is None."""
+    """Return free' matrix free: the matrix if coefficients move only along `free` (None: all)."""
     return matrix if free is None else free.T @ matrix @ free
 
 
@@ -95,7 +95,7 @@ def _level(rows):
 
 
 def _covariance_of_columns(basis, cov):
-    """Convert a covariance of a Basis's coefficients to that of the design matrix's columns."""
+    """Convert a covariance `cov` from coefficients of a Basis (z = T'x) to design columns x."""
     out = basis.of_features(basis.of_features(cov).T)
     return 0.5 * (out + out.T)
 

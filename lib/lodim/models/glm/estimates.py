@@ -77,7 +77,7 @@ class Estimates:
         return np.where(along > ALONG * size, np.inf, np.sqrt(variance))
 
     def is_estimable(self, X):
-        """Return which rows (n,) are estimable: aliased columns combine others as in training."""
+        """Return in which rows (n,) aliased columns combine others as in the training rows."""
         left_out = np.setdiff1d(np.arange(X.shape[1]), self.kept)
         X, others = X[:, self.kept], X[:, left_out]
         made = X @ self.combination

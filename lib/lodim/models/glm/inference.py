@@ -22,7 +22,7 @@ LARGEST = 2**20  # largest array of sums over clusters
 
 
 def measures(rows, found, df_resid):
-    """Return sizes, dispersion, deviance and likelihood of a fit as a dict, given its Sums."""
+    """Return sizes, dispersion, deviance and likelihood of a fit as a dict; found : its Sums."""
     batch, family = rows.batch, rows.family
     dispersion = 1.0
     if family.dispersed:

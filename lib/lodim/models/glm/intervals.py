@@ -23,7 +23,7 @@ def critical(level, df):
 
 
 def satterthwaite(one, df_one, two, df_two):
-    """Return degrees of freedom for a sum of two variances (Satterthwaite 1946); at most df_two."""
+    """Return degrees of freedom, at most df_two, of one + two, variances (Satterthwaite 1946)."""
     if df_one == df_two:
         return df_two
     with np.errstate(invalid="ignore", divide="ignore"):

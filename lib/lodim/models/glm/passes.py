@@ -38,7 +38,9 @@ class RowBlock:
 
     @classmethod
     def of_span(cls, X, kept, T, *rows):
-        """Yield the rows of X in RowBlocks, with their weights, response, offset, groups."""
+        """Yield the rows of X in RowBlocks; `rows` are their weights, response, offset and groups.
+
+        kept (q,) : columns that the model uses; T (q, q) : their combinations z = T'x"""
         for start in range(0, len(rows[0]), ROWS_AT_ONCE):
             part = slice(start, min(start + ROWS_AT_ONCE, len(rows[0])))
             yield cls(X[tiles.of_rows(part)], kept, T, *(a if a is None else a[part] for a in rows))

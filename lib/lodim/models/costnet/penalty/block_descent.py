@@ -133,7 +133,7 @@ def stop_at_zero(w, d, sign, lo, hi):
 
 @njit(**INNER)
 def _zero_crossings(w, d, groups, g0, g1):
-    """Return the shares of step d at which groups' norms become zero, and the smallest share."""
+    """Return the share of step d at which each group's norm is zero (inf: never), and the least."""
     start, member = groups.start, groups.member
     out, nearest = np.full(g1 - g0, np.inf), np.inf
     for g in range(g0, g1):
@@ -167,9 +167,9 @@ def _move(H, c, w, lo, hi, d):
 def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
     """Make a proximal gradient step on block b (groups that share coefficients) of w, in place.
 
-    Return its squared length, and whether it left zeros zero and others nonzero. c, the negative
-    gradient, and `dual` are updated. L : upper bound of the block's eigenvalues of the Hessian H
-    eps : negligible gain; u, d : work arrays"""
+    Return its squared length, and whether it left zeros zero and others nonzero. Updated: c, the
+    negative gradient, and `dual`, vectors of overlapping groups. eps : negligible gain
+    L : upper bound of the block's eigenvalues of the Hessian H; u, d : work arrays"""
     lo, hi = groups.block[b], groups.block[b + 1]
     g0, g1 = groups.first[b], groups.first[b + 1]
     t, length, same_support = 1.0 / L, 0.0, True
@@ -197,8 +197,8 @@ def _proximal_step(b, groups, H, c, w, dual, lam, L, u, d, eps):
 def _minimize_block(b, groups, H, c, w, dual, lam, L, spaces, eps):
     """Minimize over block b of the coefficients w, in place; return the largest gain of a step.
 
-    c, the negative gradient, and `dual` are updated. L : upper bound of the block's eigenvalues
-    of the Hessian H; spaces : three work arrays; eps : negligible gain"""
+    c, the negative gradient, and `dual`, vectors of overlapping groups, are updated.
+    L : upper bound of the block's eigenvalues of the Hessian H; spaces : three work arrays"""
     u, d, old = spaces
     K, lo, hi = w.shape[0], groups.block[b], groups.block[b + 1]
     if L <= 1e-14:

@@ -70,7 +70,9 @@ class Groups:
 
     @classmethod
     def _from_sets(cls, feature, node, cost_of, sign):
-        """Return Groups; `cost_of` maps each group, a frozenset of coefficients, to its cost."""
+        """Return Groups; `cost_of` maps each group, a frozenset of coefficients, to its cost.
+
+        feature, node, sign : column, graph node and required sign of each coefficient"""
         # Contained groups are smaller; equal sizes are sorted by first member.
         sets = sorted(cost_of, key=lambda positions: (len(positions), min(positions)))
         cost = np.array([cost_of[positions] for positions in sets], np.float64)

@@ -49,9 +49,9 @@ def path_supports(search, path, rule):
 
 
 def path_selections(space, path):
-    """Yield (model's index, one source per series or -1, (m,) bool) for each model of a path.
+    """Yield (model's index, one source per series or -1, selection (m,)) for models of a path.
 
-    The last marks the candidates that the model uses and that need no other sources."""
+    A model has one selection per choice of sources; it is without candidates that need others."""
     for place, used in enumerate(selections_along(space, path)):
         for choice in choices_of_sources(space, used):
             yield place, choice, used & served_by(space, choice)
