@@ -56,8 +56,9 @@ def of_mean(family, score, error, level, df):
 def of_observation(family, score, error, level, df, dispersion, df_resid):
     """Return limits (n, 2) that contain a new observation of weight one with probability `level`.
 
-    score and error (n,) are linear predictors and standard errors with `df` degrees of freedom;
-    `dispersion` has df_resid. Families other than gaussian are averaged over N(score, error^2)."""
+    score (n,) are linear predictors, error (n,) their standard errors with `df` degrees of freedom;
+    `dispersion` has df_resid ones. Unless gaussian, the family is averaged over N(score,
+    error^2)."""
     if family.name == "gaussian":
         df = satterthwaite(error**2, df, dispersion, df_resid)
         reach = critical(level, df) * np.sqrt(error**2 + dispersion)
